@@ -1,0 +1,30 @@
+# Each command sets up what it needs in .venv, once.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test bench lint clean
+
+demo: .venv/.installed-cli
+	$(BIN)/onebit demo
+
+test: .venv/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2 --dist worksteal
+
+bench: .venv/.installed-bench
+	$(BIN)/python bench/bench.py
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "onebit needs Python 3.11 or later: make PYTHON=...")'
+	$(PYTHON) -m venv .venv
+
+.venv/.installed-%: pyproject.toml constraints.txt | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint constraints.txt --editable '.[$*]'
+	touch $@

@@ -1,0 +1,128 @@
+"""The compiled loops of a learner, made from its three kernels.
+
+A learner is a state (a NamedTuple of arrays and numbers, with a field `rng`) and three kernels:
+
+``score(state, x, scores)``
+    fill the class scores;
+``policy(state, x, scores, p) -> greedy``
+    fill the probability of putting out each label and return the greedy label;
+``learn(state, x, scores, label, probability, feedback) -> updated``
+    update the state in place. `feedback` is 1 or 0, right or wrong, for a bandit learner, and the
+    true label for a full-information learner.
+
+The label is drawn here, from the `p` that `policy` filled, for every learner alike: what a learner
+reports as its policy is what it samples from. Only `learn` changes the state, `rng` apart.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numba import float64, int64, typeof
+
+from onebit.core.compiling import compiled
+from onebit.core.example import EXAMPLE, row
+from onebit.core.generator import draw
+
+MISTAKE, EXPLORED, UPDATED = 1, 2, 4
+"""The bits of the byte that records a round."""
+
+
+class Kernels:
+    """The kernels of one form of a learner, and the functions compiled from them on first use.
+
+    All states of one form have the same types. `name` is unique in its module: by it the cache on
+    disk is sorted and a learner that was pickled finds its kernels again.
+    """
+
+    def __init__(self, name: str, score: Any, policy: Any, learn: Any) -> None:
+        self._module, self._name = learn.py_func.__module__, name
+        self._kernels = {"score": score, "policy": policy, "learn": learn}
+        self._entries: tuple[Any, Any] | None = None
+        _ALL[self._module, name] = self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _kernels_named, (self._module, self._name)
+
+    @cached_property
+    def play(self) -> Any:
+        """``play(state, rows, truth, full, scores, p, flags)``: a round for each row."""
+        return self._compiled("play", _play, nogil=True)
+
+    @cached_property
+    def evaluate(self) -> Any:
+        """``evaluate(state, rows, scores, p)``: the scores and the policy of each row."""
+        return self._compiled("evaluate", _evaluate, nogil=True)
+
+    def entries(self, state: Any) -> tuple[Any, Any]:
+        """Return two functions for single rounds, that trust the types of their arguments.
+
+        ``decide(state, x, scores, p) -> label, probability, greedy`` and
+        ``learn(state, x, scores, label, probability, feedback) -> updated``. To look at the types
+        of a state's fields in every call takes several times as long as a round.
+        """
+        if self._entries is None:
+            known = (typeof(state), typeof(EXAMPLE), float64[::1])
+            self._entries = (
+                self._entry("decide", _decide, (*known, float64[::1])),
+                self._entry("learn", _learn, (*known, int64, float64, int64)),
+            )
+        return self._entries
+
+    def _entry(self, name: str, template: Any, signature: tuple[Any, ...]) -> Any:
+        function = self._compiled(name, template, nogil=False)
+        function.compile(signature)
+        return function.overloads[signature].entry_point
+
+    def _compiled(self, name: str, template: Any, *, nogil: bool) -> Any:
+        full_name = f"{self._module}.{self._name}.{name}"
+        return compiled(full_name, template, nogil=nogil, **self._kernels)
+
+
+_ALL: dict[tuple[str, str], Kernels] = {}
+
+
+def _kernels_named(module: str, name: str) -> Kernels:
+    import_module(module)
+    return _ALL[module, name]
+
+
+# In the functions below, `compiled` binds these names to the kernels of a learner.
+score: Any = None
+policy: Any = None
+learn: Any = None
+
+
+def _play(state, rows, truth, full, scores, p, flags):
+    for i in range(truth.size):
+        x = row(rows, i)
+        score(state, x, scores)
+        greedy = policy(state, x, scores, p)
+        label = draw(state.rng, p)
+        feedback = truth[i] if full else np.int64(label == truth[i])
+        updated = learn(state, x, scores, label, p[label], feedback)
+        flags[i] = (
+            MISTAKE * (label != truth[i]) | EXPLORED * (label != greedy) | UPDATED * bool(updated)
+        )
+
+
+def _decide(state, x, scores, p):
+    score(state, x, scores)
+    greedy = policy(state, x, scores, p)
+    label = draw(state.rng, p)
+    return label, p[label], greedy
+
+
+def _learn(state, x, scores, label, probability, feedback):
+    score(state, x, scores)
+    return learn(state, x, scores, label, probability, feedback)
+
+
+def _evaluate(state, rows, scores, p):
+    for i in range(scores.shape[0]):
+        x = row(rows, i)
+        score(state, x, scores[i])
+        policy(state, x, scores[i], p[i])

@@ -1,0 +1,99 @@
+"""One example, dense or sparse, as the list of its (feature, value) pairs.
+
+A kernel walks the pairs of an `Example`; it never knows whether they came from a NumPy array or a
+CSR matrix. A dense row is the same thing with all features listed: `indices` is then one
+``arange`` that all rows share, so no row is copied or converted.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+
+from onebit.core.compiling import kernel
+
+INDEX = np.int32
+"""Type of a feature's index: half the memory traffic of int64, room for 2**31 features."""
+
+
+class Example(NamedTuple):
+    """One x: the indices of its features, strictly increasing, and their values."""
+
+    indices: np.ndarray
+    values: np.ndarray
+    n_features: int
+
+
+EXAMPLE = Example(np.zeros(0, dtype=INDEX), np.zeros(0), 0)
+"""An example to tell the types of all others from."""
+
+
+class Rows(NamedTuple):
+    """Many examples. If not `sparse`, all rows share the whole of `indices`."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    n_features: int
+    sparse: bool
+
+
+@kernel
+def row(rows, i):
+    """Return example `i` of `rows`, as views."""
+    lo, hi = rows.indptr[i], rows.indptr[i + 1]
+    if rows.sparse:
+        return Example(rows.indices[lo:hi], rows.values[lo:hi], rows.n_features)
+    return Example(rows.indices[:], rows.values[lo:hi], rows.n_features)
+
+
+def rows_of(X: Any) -> Rows:
+    """Return the rows of a float64 matrix: a C-ordered array, or CSR in canonical format."""
+    n, d = X.shape
+    if sp.issparse(X):
+        indptr = np.asarray(X.indptr, dtype=np.int64)
+        return Rows(indptr, np.asarray(X.indices, dtype=INDEX), X.data, d, sparse=True)
+    indptr = np.arange(n + 1, dtype=np.int64) * d
+    return Rows(indptr, np.arange(d, dtype=INDEX), X.reshape(-1), d, sparse=False)
+
+
+def count_rows(rows: Rows) -> int:
+    """Return the number of examples."""
+    return rows.indptr.size - 1
+
+
+def slice_rows(rows: Rows, lo: int, hi: int) -> Rows:
+    """Return rows `lo` to `hi`, sharing memory."""
+    return rows._replace(indptr=rows.indptr[lo : hi + 1])
+
+
+SOUND, NOT_FINITE, NOT_SORTED, OUTSIDE = 0, 1, 2, 3
+
+
+@numba.njit(cache=True)
+def inspect(indices, values, n_features):
+    """Tell what is wrong with one row, and where; SOUND if it can be an example as it is."""
+    previous = -1
+    for i in range(values.size):
+        if not np.isfinite(values[i]):
+            return NOT_FINITE, i
+        if indices[i] < 0 or indices[i] >= n_features:
+            return OUTSIDE, i
+        if indices[i] <= previous:
+            return NOT_SORTED, i
+        previous = indices[i]
+    return SOUND, 0
+
+
+@numba.njit(cache=True)
+def inspect_rows(indptr, indices, values, n_features, sparse):
+    """Tell what is wrong with the first bad row, where, and which row it is."""
+    for r in range(indptr.size - 1):
+        lo, hi = indptr[r], indptr[r + 1]
+        fault, i = inspect(indices[lo:hi] if sparse else indices, values[lo:hi], n_features)
+        if fault != SOUND:
+            return fault, i, r
+    return SOUND, 0, 0

@@ -1,0 +1,44 @@
+"""Greedy labels and the ways to explore around them."""
+
+from __future__ import annotations
+
+from onebit.core.compiling import kernel
+
+
+@kernel
+def argmax(scores):
+    """Return the class with the largest score; of several, the lowest."""
+    best = 0
+    for k in range(1, scores.size):
+        if scores[k] > scores[best]:
+            best = k
+    return best
+
+
+@kernel
+def argmax_except(scores, excluded):
+    """Return the class other than `excluded` with the largest score; of several, the lowest."""
+    best = 1 if excluded == 0 else 0
+    for k in range(best + 1, scores.size):
+        if k != excluded and scores[k] > scores[best]:
+            best = k
+    return best
+
+
+@kernel
+def greedy(state, x, scores, p):
+    """Policy of a learner that does not explore."""
+    best = argmax(scores)
+    p[:] = 0.0
+    p[best] = 1.0
+    return best
+
+
+@kernel
+def gamma_greedy(state, x, scores, p):
+    """With probability ``state.gamma`` any label, all alike, else the greedy one."""
+    best = argmax(scores)
+    gamma = state.gamma[()]
+    p[:] = gamma / p.size
+    p[best] += 1.0 - gamma
+    return best

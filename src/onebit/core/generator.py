@@ -1,0 +1,52 @@
+"""The random generator that compiled code draws from: NumPy's SFC64, bit for bit.
+
+It is written out here because its state must live in the learner's state: four integers that
+kernels advance, files store and copies copy. Reference: C. Doty-Humphrey, PractRand (2010).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from onebit.core.compiling import kernel
+
+
+def new_generator(random_state: Any) -> np.ndarray:
+    """Return the state of a generator seeded from a scikit-learn `random_state`."""
+    seed = check_random_state(random_state).randint(2**32, size=4, dtype=np.uint32)
+    return np.random.SFC64(np.random.SeedSequence(seed.tolist())).state["state"]["state"].copy()
+
+
+@kernel
+def uniform(rng):
+    """Draw from [0, 1)."""
+    a, b, c, counter = rng[0], rng[1], rng[2], rng[3]
+    word = a + b + counter
+    rng[0] = b ^ (b >> np.uint64(11))
+    rng[1] = c + (c << np.uint64(3))
+    rng[2] = ((c << np.uint64(24)) | (c >> np.uint64(40))) + word
+    rng[3] = counter + np.uint64(1)
+    return (word >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@kernel
+def below(rng, n):
+    """Draw an integer from 0 .. n-1."""
+    return np.int64(uniform(rng) * n)
+
+
+@kernel
+def draw(rng, p):
+    """Draw a label with the probabilities `p`."""
+    left = uniform(rng)
+    last = 0
+    for k in range(p.size):
+        if p[k] > 0.0:
+            last = k
+            left -= p[k]
+            if left < 0.0:
+                break
+    return last

@@ -1,0 +1,109 @@
+"""What happened in a run, round by round."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onebit.core.engine import EXPLORED, MISTAKE, UPDATED
+
+_PER_DECADE = 40
+"""Points of a curve between n and 10 n rounds."""
+
+
+class History:
+    """Mistakes, explorations and updates of a run.
+
+    A recorded history keeps one byte a round. One that is not recorded keeps the totals and the
+    curve only, the same few kilobytes however long the run.
+
+    Attributes
+    ----------
+    rounds : int
+        Number of rounds played.
+    n_mistakes, n_explored, n_updated : int
+        Rounds whose label was wrong; whose label was not the greedy one; that changed the learner.
+    """
+
+    def __init__(self, *, record: bool = True) -> None:
+        self.record = record
+        self.rounds = self.n_mistakes = self.n_explored = self.n_updated = 0
+        self._flags: list[np.ndarray] = []
+        self._curve: list[tuple[int, int]] = []
+
+    def append(self, flags: np.ndarray) -> None:
+        """Add rounds, each a byte of the bits MISTAKE, EXPLORED and UPDATED."""
+        mistakes = np.cumsum(flags & MISTAKE != 0)
+        points = _curve_points(self.rounds, self.rounds + flags.size)
+        self._curve += [
+            (int(t), self.n_mistakes + int(mistakes[t - self.rounds - 1])) for t in points
+        ]
+        self.rounds += flags.size
+        self.n_mistakes += int(mistakes[-1]) if flags.size else 0
+        self.n_explored += int(np.count_nonzero(flags & EXPLORED))
+        self.n_updated += int(np.count_nonzero(flags & UPDATED))
+        if self.record:
+            self._flags.append(flags)
+
+    @property
+    def mistakes(self) -> np.ndarray:
+        """Per round, whether the label put out was wrong."""
+        return self._bit(MISTAKE)
+
+    @property
+    def explored(self) -> np.ndarray:
+        """Per round, whether the label put out was another than the greedy one."""
+        return self._bit(EXPLORED)
+
+    @property
+    def updated(self) -> np.ndarray:
+        """Per round, whether the learner changed."""
+        return self._bit(UPDATED)
+
+    @property
+    def error_rate(self) -> float:
+        """Share of the rounds that were mistakes; NaN before the first round."""
+        return self.n_mistakes / self.rounds if self.rounds else float("nan")
+
+    def curve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return rounds, evenly spaced in their logarithm, and the error rate up to each."""
+        points = list(self._curve)
+        if self.rounds and (not points or points[-1][0] != self.rounds):
+            points.append((self.rounds, self.n_mistakes))
+        rounds, mistakes = np.array(points, dtype=np.int64).reshape(-1, 2).T
+        return rounds, mistakes / rounds
+
+    def plot(self, ax: Any = None, **line: Any) -> Any:
+        """Draw the error rate against rounds with matplotlib, and return the axes."""
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.figure(layout="constrained").add_subplot()
+        rounds, errors = self.curve()
+        ax.plot(rounds, 100 * errors, **line)
+        ax.set(xscale="log", yscale="log", xlabel="rounds", ylabel="mistakes so far, % of rounds")
+        ax.grid(alpha=0.3)
+        return ax
+
+    def _bit(self, bit: int) -> np.ndarray:
+        if not self.record:
+            raise ValueError("this history was not recorded round by round: play with record=True")
+        flags = np.concatenate(self._flags) if self._flags else np.zeros(0, dtype=np.uint8)
+        return flags & bit != 0
+
+    def __repr__(self) -> str:
+        return (
+            f"History(rounds={self.rounds}, error_rate={self.error_rate:.4f}, "
+            f"explored={self.n_explored}, updated={self.n_updated})"
+        )
+
+
+def _curve_points(after: int, until: int) -> np.ndarray:
+    """Return the points of the curve in (after, until]."""
+    if until <= after:
+        return np.zeros(0, dtype=np.int64)
+    lo = np.floor(_PER_DECADE * np.log10(max(after, 1)))
+    hi = np.ceil(_PER_DECADE * np.log10(until))
+    points = np.unique(np.rint(10 ** (np.arange(lo, hi + 1) / _PER_DECADE)).astype(np.int64))
+    return points[(points > after) & (points <= until)]

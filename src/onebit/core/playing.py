@@ -1,0 +1,59 @@
+"""A whole run of a learner over a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from onebit.core.history import History
+from onebit.core.learner import Learner
+
+
+def play(
+    learner: Learner,
+    X: Any,
+    y: Any = None,
+    *,
+    record: bool = True,
+    progress: Callable[[History], Any] | None = None,
+) -> History:
+    """Play a round for each example of a stream, and return what happened.
+
+    Parameters
+    ----------
+    learner : Learner
+        It goes on from where it stands.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), or iterable of batches
+        Without `y`: an iterable of pairs (X, y), for streams larger than memory. The learner must
+        then know its classes.
+    y : array-like of shape (n_samples,), optional
+        The labels, which only the referee sees: a bandit learner is told right or wrong.
+    record : bool, default=True
+        Keep what happened in every round, one byte each. Without it the history has the totals
+        and the curve, and memory stays the same however long the stream.
+    progress : callable, optional
+        Called with the history every few thousand rounds.
+
+    Returns
+    -------
+    History
+
+    Examples
+    --------
+    >>> from onebit import Banditron, play, streams
+    >>> X, y = streams.synsep(10_000, seed=0)
+    >>> play(Banditron(random_state=0), X, y).n_mistakes < 1_000
+    True
+    """
+    history = History(record=record)
+    batches: Iterable[tuple[Any, Any]] = X if y is None else [(X, y)]
+    for batch in batches:
+        X_batch, y_batch = batch
+        classes = None
+        if y is not None and not learner._started and learner.classes is None:
+            classes = y
+        for flags in learner._rounds(*learner._prepare(X_batch, y_batch, classes)):
+            history.append(flags)
+            if progress is not None:
+                progress(history)
+    return history

@@ -1,0 +1,117 @@
+"""The inverse of a matrix that grows by rank-one updates: A += z z'.
+
+The Sherman-Morrison formula, A^{-1} -= v v' / (1 + q) with v = A^{-1} z and q = z' A^{-1} z,
+rewrites the whole of A^{-1} for one z. An `Inverse` only writes v down, and rewrites the matrix once
+for many of them, by a matrix-matrix product.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+from onebit.core.compiling import kernel
+from onebit.core.example import INDEX, Example
+
+PENDING = 64
+"""How many updates are gathered before the matrix is rewritten."""
+
+_STRIP = 256
+"""Rows rewritten at once: the product of one strip stays in the processor's cache."""
+
+
+class Inverse(NamedTuple):
+    """A^{-1} = base - sum over i < n_pending of weights[i] vectors[i] vectors[i]'."""
+
+    base: np.ndarray
+    vectors: np.ndarray
+    weights: np.ndarray
+    n_pending: np.ndarray
+
+
+def new_inverse(n: int, a: float) -> Inverse:
+    """Return the inverse of ``a I``, n x n."""
+    needed, available = 8 * n * n, _memory()
+    if needed > available:
+        raise ValueError(
+            f"a full covariance of {n:,} x {n:,} takes {needed / 2**30:.1f} GiB and this machine "
+            f"has {available / 2**30:.1f} GiB: take the diagonal form, or fewer features"
+        )
+    return Inverse(
+        base=np.eye(n) / a,
+        vectors=np.zeros((PENDING, n)),
+        weights=np.zeros(PENDING),
+        n_pending=np.zeros((), dtype=np.int64),
+    )
+
+
+def _memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+@kernel
+def difference(x, plus, minus, scale, n_classes):
+    """Return ``scale * (e_plus - e_minus) (x) x`` as an example of n_features * n_classes features.
+
+    Feature j of class k is number ``j * n_classes + k``, its place in the flattened weights.
+    """
+    n = x.indices.size
+    indices, values = np.empty(2 * n, dtype=INDEX), np.empty(2 * n)
+    for i in range(n):
+        indices[2 * i] = x.indices[i] * n_classes + plus
+        indices[2 * i + 1] = x.indices[i] * n_classes + minus
+        values[2 * i] = scale * x.values[i]
+        values[2 * i + 1] = -values[2 * i]
+    return Example(indices, values, x.n_features * n_classes)
+
+
+@kernel
+def inner(z, dense):
+    """Return z . dense."""
+    total = 0.0
+    for i in range(z.indices.size):
+        total += z.values[i] * dense[z.indices[i]]
+    return total
+
+
+@kernel
+def times(A_inv, z):
+    """Return A^{-1} z."""
+    product = np.zeros(A_inv.base.shape[0])
+    for i in range(z.indices.size):
+        column, z_i = A_inv.base[z.indices[i]], z.values[i]
+        for j in range(product.size):
+            product[j] += z_i * column[j]
+    for r in range(A_inv.n_pending[()]):
+        vector = A_inv.vectors[r]
+        share = A_inv.weights[r] * inner(z, vector)
+        for j in range(product.size):
+            product[j] -= share * vector[j]
+    return product
+
+
+@kernel
+def subtract(A_inv, v, weight):
+    """Do A^{-1} -= weight v v'."""
+    count = A_inv.n_pending[()]
+    A_inv.vectors[count] = v
+    A_inv.weights[count] = weight
+    A_inv.n_pending[()] = count + 1
+    if count + 1 == A_inv.weights.size:
+        rewrite(A_inv)
+
+
+@kernel
+def rewrite(A_inv):
+    """Apply what is pending to `base`."""
+    n, count = A_inv.base.shape[0], A_inv.n_pending[()]
+    vectors = A_inv.vectors[:count]
+    weighted = np.empty((count, n))
+    for r in range(count):
+        weighted[r] = A_inv.weights[r] * vectors[r]
+    for lo in range(0, n, _STRIP):
+        hi = min(lo + _STRIP, n)
+        A_inv.base[lo:hi] -= np.dot(np.ascontiguousarray(weighted[:, lo:hi].T), vectors)
+    A_inv.n_pending[()] = 0

@@ -1,0 +1,102 @@
+"""Learners in files: arrays in the safetensors format and a JSON header. Never pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+if TYPE_CHECKING:
+    from onebit.core.learner import Learner
+
+FORMAT = 1
+"""Version of the layout below; a file of a later version is refused."""
+
+
+def write(path: str | PathLike[str], learner: Learner) -> None:
+    """Write a started learner to `path`."""
+    state = learner._state
+    header = {
+        "format": FORMAT,
+        "learner": type(learner).__name__,
+        "parameters": _plain_parameters(learner),
+        "classes": learner.classes_.tolist(),
+        "classes_dtype": learner.classes_.dtype.str,
+        "n_features": learner.n_features_in_,
+        "feature_names": getattr(learner, "feature_names_in_", np.empty(0)).tolist(),
+    }
+    arrays = {name: np.ascontiguousarray(value) for name, value in _arrays(state)}
+    save_file(arrays, path, metadata={"onebit": json.dumps(header)})
+
+
+def read(path: str | PathLike[str]) -> Learner:
+    """Return the learner in `path`, ready to go on as if nothing had happened.
+
+    Only learners of onebit, and those whose class has been imported, can be read.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = json.loads((file.metadata() or {})["onebit"])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is not a learner saved by onebit: {error}") from None
+    if header["format"] > FORMAT:
+        raise ValueError(
+            f"{path} has format {header['format']}, and this onebit reads up to {FORMAT}: "
+            "read it with a newer one"
+        )
+    learner = _class_named(header["learner"])(**header["parameters"])
+    classes = np.array(header["classes"], dtype=header["classes_dtype"])
+    learner._start(classes, header["n_features"])
+    for name, value in _arrays(learner._state):
+        _restore(value, arrays[name])
+    if header["feature_names"]:
+        learner.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+    return learner
+
+
+def _restore(value: np.ndarray, stored: np.ndarray) -> None:
+    value[...] = stored.reshape(value.shape)
+
+
+def _arrays(state: Any, prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the arrays of a state and the states inside it; numbers follow from parameters."""
+    for name, value in state._asdict().items():
+        if isinstance(value, np.ndarray):
+            yield prefix + name, value
+        elif hasattr(value, "_asdict"):
+            yield from _arrays(value, f"{prefix}{name}.")
+
+
+def _plain_parameters(learner: Learner) -> dict[str, Any]:
+    parameters = learner.get_params(deep=False)
+    # The generator's own state is among the arrays; what seeded it matters to `fit` only.
+    if not isinstance(parameters["random_state"], int | None):
+        parameters["random_state"] = None
+    for name, value in parameters.items():
+        value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+        try:
+            json.dumps(value)
+        except TypeError:
+            raise ValueError(
+                f"{name}={value!r} of {type(learner).__name__} cannot be written to a file"
+            ) from None
+        parameters[name] = value
+    return parameters
+
+
+def _class_named(name: str) -> type[Learner]:
+    import onebit.learners  # noqa: F401  (so that its classes exist)
+    from onebit.core.learner import Learner
+
+    found = list(Learner.__subclasses__())
+    for cls in found:
+        if cls.__name__ == name:
+            return cls
+        found += cls.__subclasses__()
+    raise ValueError(f"no learner is named {name}: import the module that defines it first")

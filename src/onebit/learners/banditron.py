@@ -1,0 +1,84 @@
+"""Banditron."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from onebit.core import Kernels, Learner, kernel
+from onebit.core.exploration import argmax, gamma_greedy
+from onebit.core.linear import add_to_class, linear_scores
+
+
+class State(NamedTuple):
+    """W: weights; gamma: share of the rounds that explore."""
+
+    W: np.ndarray
+    gamma: np.ndarray
+    rng: np.ndarray
+
+
+@kernel
+def learn(state, x, scores, label, probability, correct):
+    """W += U~, row r: x (1[correct] 1[label = r] / p_r - 1[y_hat = r])."""
+    add_to_class(state.W, x, argmax(scores), -1.0)
+    if correct:
+        add_to_class(state.W, x, label, 1.0 / probability)
+    return True
+
+
+KERNELS = Kernels("banditron", linear_scores, gamma_greedy, learn)
+
+
+class Banditron(Learner):
+    """Banditron: the Perceptron, with the update that one bit allows to estimate.
+
+    It puts out the label with the highest score, or with probability `gamma` any label. The greedy
+    label is demoted in every round and a label found right is promoted by one over its
+    probability; in expectation that is the Perceptron's update.
+
+    Parameters
+    ----------
+    gamma : float in (0, 1], default=0.05
+        Share of the rounds that put out a random label.
+    classes : array-like, optional
+        The labels. Needed to `decide` before any `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the exploration.
+
+    References
+    ----------
+    S. M. Kakade, S. Shalev-Shwartz and A. Tewari. Efficient bandit algorithms for online multiclass
+    prediction. ICML 2008.
+
+    Examples
+    --------
+    >>> from onebit import Banditron, play, streams
+    >>> X, y = streams.synsep(10_000, seed=0)
+    >>> play(Banditron(gamma=0.014, random_state=0), X, y).n_mistakes
+    0
+    """
+
+    reference = "Kakade, Shalev-Shwartz, Tewari 2008"
+    cost = "nnz K"
+    bound = "O(T^(2/3)) over hinge loss"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "gamma": [Interval(Real, 0, 1, closed="right")],
+        "classes": ["array-like", None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self, gamma: float = 0.05, *, classes: Any = None, random_state: Any = None
+    ) -> None:
+        self.gamma = gamma
+        self.classes = classes
+        self.random_state = random_state
+
+    def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, State]:
+        W = np.zeros((n_features, n_classes))
+        return KERNELS, State(W=W, gamma=np.array(float(self.gamma)), rng=rng)

@@ -1,0 +1,77 @@
+"""The multiclass Perceptron."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from onebit.core import Kernels, Learner, kernel
+from onebit.core.exploration import argmax, greedy
+from onebit.core.linear import add_to_class, linear_scores
+
+
+class State(NamedTuple):
+    """W: weights."""
+
+    W: np.ndarray
+    rng: np.ndarray
+
+
+@kernel
+def learn(state, x, scores, label, probability, truth):
+    """On a mistake of the greedy label, promote the truth and demote the greedy label."""
+    y_hat = argmax(scores)
+    if y_hat == truth:
+        return False
+    add_to_class(state.W, x, truth, 1.0)
+    add_to_class(state.W, x, y_hat, -1.0)
+    return True
+
+
+KERNELS = Kernels("perceptron", linear_scores, greedy, learn)
+
+
+class Perceptron(Learner):
+    """Multiclass Perceptron: the full-information baseline of the bandit papers.
+
+    It puts out the label with the highest score. On a mistake it adds x to the weights of the true
+    label and takes x from those of the label put out.
+
+    Parameters
+    ----------
+    classes : array-like, optional
+        The labels. Needed to `decide` before any `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Seed. The Perceptron itself never explores.
+
+    References
+    ----------
+    R. O. Duda and P. E. Hart. Pattern Classification and Scene Analysis. Wiley, 1973.
+    Mistake bound: A. Beygelzimer, F. Orabona and C. Zhang. Efficient online bandit multiclass
+    learning with O~(sqrt(T)) regret. ICML 2017, Theorem 1.
+
+    Examples
+    --------
+    >>> from onebit import Perceptron, play, streams
+    >>> X, y = streams.synsep(10_000, seed=0)
+    >>> play(Perceptron(), X, y).n_mistakes
+    20
+    """
+
+    feedback = "full"
+    reference = "Duda and Hart 1973"
+    cost = "nnz K"
+    bound = "L + ||U|| X sqrt(2 M)"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "classes": ["array-like", None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(self, *, classes: Any = None, random_state: Any = None) -> None:
+        self.classes = classes
+        self.random_state = random_state
+
+    def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, State]:
+        return KERNELS, State(W=np.zeros((n_features, n_classes)), rng=rng)

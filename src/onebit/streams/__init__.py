@@ -1,0 +1,9 @@
+"""Where examples come from.
+
+In memory a stream is a pair (X, y); larger than memory it is an iterable of such pairs, its
+batches. `onebit.play` takes both.
+"""
+
+from onebit.streams.synthetic import synnonsep, synsep
+
+__all__ = ["synnonsep", "synsep"]
