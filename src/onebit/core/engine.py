@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ class Kernels:
     """
 
     def __init__(self, name: str, score: Any, policy: Any, learn: Any) -> None:
-        self._module, self._name = learn.py_func.__module__, name
+        self._module, self._name = getattr(learn, "py_func", learn).__module__, name
         self._kernels = {"score": score, "policy": policy, "learn": learn}
         self._entries: tuple[Any, Any] | None = None
         _ALL[self._module, name] = self
@@ -65,21 +66,34 @@ class Kernels:
         of a state's fields in every call takes several times as long as a round.
         """
         if self._entries is None:
-            known = (typeof(state), typeof(EXAMPLE), float64[::1])
             self._entries = (
-                self._entry("decide", _decide, (*known, float64[::1])),
-                self._entry("learn", _learn, (*known, int64, float64, int64)),
+                self._entry("decide", _decide, state, float64[::1]),
+                self._entry("learn", _learn, state, int64, float64, int64),
             )
         return self._entries
 
-    def _entry(self, name: str, template: Any, signature: tuple[Any, ...]) -> Any:
+    def _entry(self, name: str, template: Any, state: Any, *types: Any) -> Any:
         function = self._compiled(name, template, nogil=False)
+        signature = (typeof(state), typeof(EXAMPLE), float64[::1], *types)
         function.compile(signature)
         return function.overloads[signature].entry_point
 
     def _compiled(self, name: str, template: Any, *, nogil: bool) -> Any:
         full_name = f"{self._module}.{self._name}.{name}"
         return compiled(full_name, template, nogil=nogil, **self._kernels)
+
+
+class PythonKernels(Kernels):
+    """Kernels that stay Python, for what Numba cannot compile: any callable, any growing state.
+
+    The state is an object with a field `rng`, and with `_asdict` and `_replace` as a NamedTuple.
+    """
+
+    def _entry(self, name: str, template: Any, state: Any, *types: Any) -> Any:
+        return self._compiled(name, template, nogil=False)
+
+    def _compiled(self, name: str, template: Any, *, nogil: bool) -> Any:
+        return FunctionType(template.__code__, {**template.__globals__, **self._kernels})
 
 
 _ALL: dict[tuple[str, str], Kernels] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from onebit.core.compiling import kernel
 
 
@@ -23,6 +25,18 @@ def argmax_except(scores, excluded):
         if k != excluded and scores[k] > scores[best]:
             best = k
     return best
+
+
+@kernel
+def softmax(scores, temper, p):
+    """Fill p with the probabilities proportional to exp(temper * scores)."""
+    largest = scores[argmax(scores)]
+    total = 0.0
+    for k in range(scores.size):
+        p[k] = math.exp(temper * (scores[k] - largest))
+        total += p[k]
+    for k in range(scores.size):
+        p[k] /= total
 
 
 @kernel

@@ -17,6 +17,7 @@ from onebit.core.decision import Decision
 from onebit.core.engine import Kernels
 from onebit.core.example import INDEX, Example, Rows, count_rows, slice_rows
 from onebit.core.generator import new_generator
+from onebit.core.linear import weights
 from onebit.core.validation import (
     check_classes,
     check_example,
@@ -179,7 +180,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the greedy label of each row of `X`."""
-        return self.classes_[np.argmax(self._evaluate(X)[0], axis=1)]
+        scores, _ = self._evaluate(X)
+        return self.classes_[np.argmax(scores, axis=1)]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores of each row of `X`.
@@ -197,7 +199,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """Weights, of shape (n_classes, n_features)."""
         if not self._started:
             raise AttributeError(f"this {type(self).__name__} has not started: it has no weights")
-        return np.ascontiguousarray(self._state.W.T)
+        return np.ascontiguousarray(weights(self._state.W).T)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,8 +1,8 @@
 """The inverse of a matrix that grows by rank-one updates: A += z z'.
 
 The Sherman-Morrison formula, A^{-1} -= v v' / (1 + q) with v = A^{-1} z and q = z' A^{-1} z,
-rewrites the whole of A^{-1} for one z. An `Inverse` only writes v down, and rewrites the matrix once
-for many of them, by a matrix-matrix product.
+rewrites the whole of A^{-1} for one z. An `Inverse` only writes v down, and rewrites the matrix
+once for many of them, by a matrix-matrix product.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _STRIP = 256
 
 
 class Inverse(NamedTuple):
-    """A^{-1} = base - sum over i < n_pending of weights[i] vectors[i] vectors[i]'."""
+    """A^{-1} = base - sum over i < n_pending of weights[i] vectors[i] vectors[i]'.
+
+    With a leading axis in every field it is one inverse for each class; `of_class` takes one out.
+    """
 
     base: np.ndarray
     vectors: np.ndarray
@@ -33,22 +36,36 @@ class Inverse(NamedTuple):
 
 def new_inverse(n: int, a: float) -> Inverse:
     """Return the inverse of ``a I``, n x n."""
-    needed, available = 8 * n * n, _memory()
+    return of_class(new_inverses(1, n, a), 0)
+
+
+def new_inverses(n_classes: int, n: int, a: float) -> Inverse:
+    """Return the inverse of ``a I``, n x n, once for each class."""
+    needed, available = 8 * n_classes * n * n, _memory()
     if needed > available:
         raise ValueError(
             f"a full covariance of {n:,} x {n:,} takes {needed / 2**30:.1f} GiB and this machine "
             f"has {available / 2**30:.1f} GiB: take the diagonal form, or fewer features"
         )
     return Inverse(
-        base=np.eye(n) / a,
-        vectors=np.zeros((PENDING, n)),
-        weights=np.zeros(PENDING),
-        n_pending=np.zeros((), dtype=np.int64),
+        base=np.tile(np.eye(n) / a, (n_classes, 1, 1)),
+        vectors=np.zeros((n_classes, PENDING, n)),
+        weights=np.zeros((n_classes, PENDING)),
+        n_pending=np.zeros((n_classes, 1), dtype=np.int64),
     )
 
 
 def _memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def of_class(A_inv, k):
+    """Return the inverse of class `k`, as a view."""
+    return Inverse(A_inv.base[k], A_inv.vectors[k], A_inv.weights[k], A_inv.n_pending[k])
+
+
+class_inverse = kernel(of_class)
+"""`of_class`, for kernels."""
 
 
 @kernel
@@ -84,7 +101,7 @@ def times(A_inv, z):
         column, z_i = A_inv.base[z.indices[i]], z.values[i]
         for j in range(product.size):
             product[j] += z_i * column[j]
-    for r in range(A_inv.n_pending[()]):
+    for r in range(A_inv.n_pending[0]):
         vector = A_inv.vectors[r]
         share = A_inv.weights[r] * inner(z, vector)
         for j in range(product.size):
@@ -95,10 +112,10 @@ def times(A_inv, z):
 @kernel
 def subtract(A_inv, v, weight):
     """Do A^{-1} -= weight v v'."""
-    count = A_inv.n_pending[()]
+    count = A_inv.n_pending[0]
     A_inv.vectors[count] = v
     A_inv.weights[count] = weight
-    A_inv.n_pending[()] = count + 1
+    A_inv.n_pending[0] = count + 1
     if count + 1 == A_inv.weights.size:
         rewrite(A_inv)
 
@@ -106,7 +123,7 @@ def subtract(A_inv, v, weight):
 @kernel
 def rewrite(A_inv):
     """Apply what is pending to `base`."""
-    n, count = A_inv.base.shape[0], A_inv.n_pending[()]
+    n, count = A_inv.base.shape[0], A_inv.n_pending[0]
     vectors = A_inv.vectors[:count]
     weighted = np.empty((count, n))
     for r in range(count):
@@ -114,4 +131,4 @@ def rewrite(A_inv):
     for lo in range(0, n, _STRIP):
         hi = min(lo + _STRIP, n)
         A_inv.base[lo:hi] -= np.dot(np.ascontiguousarray(weighted[:, lo:hi].T), vectors)
-    A_inv.n_pending[()] = 0
+    A_inv.n_pending[0] = 0

@@ -30,7 +30,7 @@ def write(path: str | PathLike[str], learner: Learner) -> None:
         "n_features": learner.n_features_in_,
         "feature_names": getattr(learner, "feature_names_in_", np.empty(0)).tolist(),
     }
-    arrays = {name: np.ascontiguousarray(value) for name, value in _arrays(state)}
+    arrays = {name: np.ascontiguousarray(value) for name, value in arrays_of(state)}
     save_file(arrays, path, metadata={"onebit": json.dumps(header)})
 
 
@@ -53,24 +53,31 @@ def read(path: str | PathLike[str]) -> Learner:
     learner = _class_named(header["learner"])(**header["parameters"])
     classes = np.array(header["classes"], dtype=header["classes_dtype"])
     learner._start(classes, header["n_features"])
-    for name, value in _arrays(learner._state):
-        _restore(value, arrays[name])
+    learner._state = _restored(learner._state, arrays)
     if header["feature_names"]:
         learner.feature_names_in_ = np.array(header["feature_names"], dtype=object)
     return learner
 
 
-def _restore(value: np.ndarray, stored: np.ndarray) -> None:
-    value[...] = stored.reshape(value.shape)
-
-
-def _arrays(state: Any, prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the arrays of a state and the states inside it; numbers follow from parameters."""
+def arrays_of(state: Any, prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the arrays of a state and of the states inside it; numbers follow from parameters."""
     for name, value in state._asdict().items():
         if isinstance(value, np.ndarray):
             yield prefix + name, value
         elif hasattr(value, "_asdict"):
-            yield from _arrays(value, f"{prefix}{name}.")
+            yield from arrays_of(value, f"{prefix}{name}.")
+
+
+def _restored(state: Any, arrays: dict[str, np.ndarray], prefix: str = "") -> Any:
+    """Return `state` with the arrays that were stored; they may have grown since it was new."""
+    new = {}
+    for name, value in state._asdict().items():
+        if isinstance(value, np.ndarray):
+            stored = arrays[prefix + name]
+            new[name] = stored.reshape(()) if value.ndim == 0 else stored
+        elif hasattr(value, "_asdict"):
+            new[name] = _restored(value, arrays, f"{prefix}{name}.")
+    return state._replace(**new)
 
 
 def _plain_parameters(learner: Learner) -> dict[str, Any]:

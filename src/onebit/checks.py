@@ -1,0 +1,323 @@
+"""The behaviours that every learner must have, as functions that raise AssertionError.
+
+They need nothing but the learner, so a new one is checked by existing, also outside of onebit:
+
+>>> from onebit import Banditron
+>>> from onebit.checks import check_learner
+>>> check_learner(Banditron())
+
+scikit-learn's own `check_estimator` says what a classifier is and is not repeated here. A learner
+declares what cannot hold for it, with the reason, in `Learner.exempt`.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.stats import chisquare
+from sklearn.base import clone
+
+from onebit.core import Decision, Learner, load, play
+from onebit.core.storage import arrays_of
+
+Check = Callable[[Learner], None]
+
+LABELS = np.array(["blue", "green", "red"])
+
+
+def check_learner(learner: Learner) -> None:
+    """Run every check that applies to `learner`, which need not have started."""
+    for check in checks_for(learner):
+        check(learner)
+
+
+def checks_for(learner: Learner) -> Iterator[Check]:
+    """Yield the checks that `learner` does not declare itself exempt from."""
+    unknown = learner.exempt.keys() - {check.__name__ for check in ALL_CHECKS}
+    assert not unknown, (
+        f"{type(learner).__name__} is exempt from checks that do not exist: {unknown}"
+    )
+    yield from (check for check in ALL_CHECKS if check.__name__ not in learner.exempt)
+
+
+def check_describes_itself(learner: Learner) -> None:
+    """It says what feedback it needs, who published it, what it costs and what is proven."""
+    assert learner.feedback in ("bandit", "full")
+    assert learner.reference
+    assert learner.cost
+    assert learner.bound
+
+
+def check_policy_is_a_distribution(learner: Learner) -> None:
+    """Each row of `policy` is a probability distribution."""
+    learner, X, _ = _trained(learner)
+    p = learner.policy(X)
+    assert p.shape == (X.shape[0], LABELS.size)
+    assert (p >= 0).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+
+
+def check_policy_is_what_decide_samples(learner: Learner) -> None:
+    """The labels of `decide` have the frequencies that `policy` says."""
+    learner, X, _ = _trained(learner)
+    x = X[3]
+    p = learner.policy(X[[3]])[0]
+    drawn = [learner.decide(x) for _ in range(5_000)]
+    counts = np.array([sum(d.label == label for d in drawn) for label in LABELS])
+    assert (counts[p == 0] == 0).all()
+    if np.count_nonzero(p) > 1:
+        assert chisquare(counts[p > 0], len(drawn) * p[p > 0]).pvalue > 1e-6
+    for decision in drawn[:100]:
+        assert decision.probability == p[learner.classes_.tolist().index(decision.label)]
+
+
+def check_looking_changes_nothing(learner: Learner) -> None:
+    """Nothing but `learn` changes a learner; `decide` moves its random generator on, no more."""
+    learner, X, _ = _trained(learner)
+    before = _state(learner)
+    learner.predict(X)
+    learner.decision_function(X)
+    learner.policy(X)
+    _ = learner.coef_ if hasattr(learner, "coef_") else None
+    _assert_same(before, _state(learner))
+    learner.decide(X[0])
+    after = _state(learner)
+    before.pop("rng"), after.pop("rng")
+    _assert_same(before, after)
+
+
+def check_one_seed_one_history(learner: Learner) -> None:
+    """One by one, in batches of any size and played, rounds go the same way to the last bit."""
+    X, y = _stream()
+    played = _fresh(learner)
+    history = play(played, X, y)
+    one_by_one = _fresh(learner)
+    wrong = [_round(one_by_one, x, truth) for x, truth in zip(X, y, strict=True)]
+    np.testing.assert_array_equal(wrong, history.mistakes)
+    _assert_same(_state(one_by_one), _state(played))
+    for size in (1, 7, len(y)):
+        batched = _fresh(learner)
+        for lo in range(0, len(y), size):
+            batched.partial_fit(X[lo : lo + size], y[lo : lo + size])
+        _assert_same(_state(batched), _state(played))
+    _assert_same(_state(_fresh(learner).fit(X, y)), _state(played))
+
+
+def check_dense_and_sparse_agree(learner: Learner) -> None:
+    """A sparse copy of a stream is the same stream, however its rows are stored."""
+    X, y = _stream()
+    dense, sparse, single = _fresh(learner), _fresh(learner), _fresh(learner)
+    expected = play(dense, X, y).mistakes
+    X_csr = sp.csr_array(X)
+    np.testing.assert_array_equal(play(sparse, _not_canonical(X_csr), y).mistakes, expected)
+    for i, truth in enumerate(y):
+        assert _round(single, X_csr[[i]], truth) == expected[i]
+    for other in (sparse, single):
+        for name, value in _state(dense).items():
+            np.testing.assert_allclose(_state(other)[name], value, rtol=1e-9, atol=1e-12)
+
+
+def check_seed_decides(learner: Learner) -> None:
+    """The same seed gives the same run; a learner without a seed still runs."""
+    X, y = _stream()
+    first, second = _fresh(learner), _fresh(learner)
+    np.testing.assert_array_equal(play(first, X, y).mistakes, play(second, X, y).mistakes)
+    _assert_same(_state(first), _state(second))
+    play(clone(learner).set_params(random_state=None), X, y)
+
+
+def check_copies_are_independent(learner: Learner) -> None:
+    """A copy goes on as the original would, and leaves the original alone."""
+    learner, X, y = _trained(learner)
+    before = _state(learner)
+    for other in (copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
+        play(other, X, y)
+        _assert_same(before, _state(learner))
+        expected = copy.deepcopy(learner)
+        play(expected, X, y)
+        _assert_same(_state(expected), _state(other))
+
+
+def check_saved_learner_goes_on(learner: Learner) -> None:
+    """A saved and reloaded learner goes on as if nothing had happened."""
+    learner, X, y = _trained(learner)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "learner.safetensors"
+        learner.save(path)
+        loaded = load(path)
+    assert type(loaded) is type(learner)
+    np.testing.assert_array_equal(loaded.classes_, learner.classes_)
+    _assert_same(_state(loaded), _state(learner))
+    np.testing.assert_array_equal(play(loaded, X, y).mistakes, play(learner, X, y).mistakes)
+    _assert_same(_state(loaded), _state(learner))
+
+
+def check_input_is_not_aliased(learner: Learner) -> None:
+    """What is done to x between a decision and its feedback does not matter."""
+    X, y = _stream()
+    expected, actual = _fresh(learner), _fresh(learner)
+    for x, truth in zip(X[:50], y[:50], strict=True):
+        _round(expected, x, truth)
+        given = x.copy()
+        decision = actual.decide(given)
+        given[:] = np.nan
+        _feed(actual, decision, truth)
+    _assert_same(_state(expected), _state(actual))
+
+
+def check_decision_teaches_once(learner: Learner) -> None:
+    """Feedback for a decision already learned from is refused; another learner may have it."""
+    learner, X, y = _trained(learner)
+    other = copy.deepcopy(learner)
+    decision = learner.decide(X[0])
+    _feed(learner, decision, y[0])
+    before = _state(learner)
+    _assert_refused(lambda: _feed(learner, decision, y[0]), "already learned")
+    _assert_same(before, _state(learner))
+    _feed(other, decision, y[0])
+
+
+def check_late_feedback(learner: Learner) -> None:
+    """Feedback that is late and out of order is learned from, and so is a decision from a log."""
+    X, y = _stream()
+    learner = _fresh(learner)
+    pending = [(learner.decide(x), truth) for x, truth in zip(X, y, strict=True)]
+    before = _state(learner)
+    for decision, truth in reversed(pending):
+        _feed(learner, decision, truth)
+    after = _state(learner)
+    assert any((before[name] != after[name]).any() for name in before)
+    logged = Decision(X[0], pending[0][0].label, 0.5)
+    _feed(learner, logged, y[0])
+    assert all(np.isfinite(value).all() for value in _state(learner).values())
+
+
+def check_bad_input_is_refused(learner: Learner) -> None:
+    """Bad input gets an error that names the offender, and leaves the learner unchanged."""
+    learner, X, y = _trained(learner)
+    before = _state(learner)
+    d = X.shape[1]
+    not_a_number, infinite = X.copy(), X.copy()
+    not_a_number[4, 2], infinite[5, 1] = np.nan, np.inf
+    strange = y.astype(object)
+    strange[6] = "mauve"
+    decision = learner.decide(X[0])
+    before["rng"] = _state(learner)["rng"]
+    full = learner.feedback == "full"
+    for refused, words in [
+        (lambda: learner.partial_fit(not_a_number, y), "row 4 of X contains NaN"),
+        (lambda: play(learner, sp.csr_array(infinite), y), "row 5 of X contains inf"),
+        (lambda: learner.policy(not_a_number), "row 4 of X contains NaN"),
+        (lambda: learner.decide(not_a_number[4]), "NaN, in feature 2"),
+        (lambda: learner.decide(sp.csr_array(infinite)[[5]]), "inf), in feature 1"),
+        (lambda: learner.partial_fit(X[:, 1:], y), f"{d - 1} features"),
+        (lambda: learner.predict(X[:, 1:]), f"{d - 1} features"),
+        (lambda: learner.decide(X[0, 1:]), f"{d - 1} features"),
+        (lambda: learner.decide(X[:2]), "one example"),
+        (lambda: learner.partial_fit(X, strange), "unknown label 'mauve'"),
+        (lambda: learner.partial_fit(X, y[1:]), "inconsistent"),
+        (lambda: learner.learn(decision, truth="mauve"), "unknown label 'mauve'"),
+        (lambda: learner.learn(Decision(X[0], "mauve", 0.5), truth="red"), "unknown label 'mauve'"),
+        (lambda: learner.learn(Decision(X[0], "red", 0.0), truth="red"), "probability"),
+        (lambda: learner.learn(Decision(X[0], "red", 1.5), truth="red"), "probability"),
+        (lambda: learner.learn(Decision(not_a_number[4], "red", 1.0), truth="red"), "NaN"),
+        (lambda: learner.learn(decision), "correct=... or truth=..."),
+        (lambda: learner.learn(decision, correct=True, truth="red"), "correct=... or truth=..."),
+        *([(lambda: learner.learn(decision, correct=True), "truth=...")] if full else []),
+        (lambda: learner.partial_fit(X, y, classes=["blue", "red"]), "differ"),
+        (lambda: _fresh(learner, classes=[]).fit(X, y), "at least two classes"),
+        (lambda: _fresh(learner, classes=["red"]).decide(X[0]), "at least two classes"),
+        (lambda: _fresh(learner, classes=None).decide(X[0]), "does not know its labels"),
+        (lambda: _fresh(learner, classes=None).partial_fit(X, y), "does not know its labels"),
+    ]:
+        _assert_refused(refused, words)
+        _assert_same(before, _state(learner))
+
+
+def check_state_stays_the_same_size(learner: Learner) -> None:
+    """A learner takes no more memory after many rounds than after one."""
+    learner, X, y = _trained(learner)
+    before = {name: value.shape for name, value in _state(learner).items()}
+    play(learner, np.tile(X, (5, 1)), np.tile(y, 5))
+    assert before == {name: value.shape for name, value in _state(learner).items()}
+
+
+def check_ties_go_to_the_first_class(learner: Learner) -> None:
+    """Where all scores are equal, the greedy label is the first class."""
+    learner, X, _ = _trained(learner)
+    scores = learner.decision_function(np.zeros((1, X.shape[1])))
+    if np.ptp(scores) == 0:
+        assert learner.predict(np.zeros((1, X.shape[1])))[0] == LABELS[0]
+
+
+ALL_CHECKS: list[Check] = [
+    check
+    for name, check in list(globals().items())
+    if name.startswith("check_") and name != "check_learner"
+]
+
+
+def _stream() -> tuple[np.ndarray, np.ndarray]:
+    """Return 120 rounds of six features and three labels, with zeros and an empty row."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 6)) * (rng.random((120, 6)) < 0.7)
+    X[10] = 0.0
+    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
+    return X, LABELS[np.argmax(X @ rng.normal(size=(6, 3)), axis=1)]
+
+
+def _fresh(learner: Learner, **parameters: Any) -> Learner:
+    return clone(learner).set_params(
+        **{"classes": LABELS.tolist(), "random_state": 7, **parameters}
+    )
+
+
+def _trained(learner: Learner) -> tuple[Learner, np.ndarray, np.ndarray]:
+    X, y = _stream()
+    return _fresh(learner).fit(X, y), X, y
+
+
+def _round(learner: Learner, x: Any, truth: Any) -> bool:
+    decision = learner.decide(x)
+    _feed(learner, decision, truth)
+    return decision.label != truth
+
+
+def _feed(learner: Learner, decision: Decision, truth: Any) -> None:
+    if learner.feedback == "full":
+        learner.learn(decision, truth=truth)
+    else:
+        learner.learn(decision, correct=decision.label == truth)
+
+
+def _not_canonical(X: sp.csr_array) -> sp.csr_array:
+    """Return the same matrix with each value stored as two halves, features in reverse order."""
+    coo = X.tocoo()
+    order = np.lexsort((-coo.col, coo.row)).repeat(2)
+    indptr = 2 * X.indptr
+    return sp.csr_array((coo.data[order] / 2, coo.col[order], indptr), shape=X.shape)
+
+
+def _state(learner: Learner) -> dict[str, np.ndarray]:
+    return {name: value.copy() for name, value in arrays_of(learner._state)}
+
+
+def _assert_same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> None:
+    for name in a:
+        np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+
+
+def _assert_refused(call: Callable[[], Any], words: str) -> None:
+    said = ""
+    try:
+        call()
+    except ValueError as error:
+        said = str(error)
+    assert words in said, f"expected an error that says {words!r}; got {said!r}"

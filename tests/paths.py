@@ -1,0 +1,92 @@
+"""Walking a learner and its reference over the same rounds."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+N_ROUNDS = 2_000
+TOLERANCE = 1e-9
+
+
+def continuous(K, seed=0, d=5):
+    """Gaussian examples with zeros and empty rows; labels of a linear rule, one in ten random."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N_ROUNDS, d)) * (rng.random((N_ROUNDS, d)) < 0.6)
+    X[rng.random(N_ROUNDS) < 0.02] = 0.0
+    y = np.argmax(X @ rng.normal(size=(d, K)), axis=1)
+    noisy = rng.random(N_ROUNDS) < 0.1
+    return X, np.where(noisy, rng.integers(K, size=N_ROUNDS), y)
+
+
+def one_hot(K, seed=0, d=5):
+    """One feature a row, or none: scores are single products, so ties are exact ties."""
+    rng = np.random.default_rng(seed)
+    feature = rng.integers(d + 1, size=N_ROUNDS)
+    X = np.eye(d + 1)[feature][:, :d]
+    return X, np.where(rng.random(N_ROUNDS) < 0.7, feature % K, rng.integers(K, size=N_ROUNDS))
+
+
+def unit(stream):
+    """The same stream with rows of length one, for learners that ask for it."""
+
+    def scaled(K, seed=0, d=5):
+        X, y = stream(K, seed, d)
+        return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300), y
+
+    scaled.__name__ = f"unit_{stream.__name__}"
+    return scaled
+
+
+def repeated(X):
+    """A CSR copy with every value stored as two halves and the features out of order."""
+    coo = sp.coo_array(X)
+    order = np.lexsort((-coo.col, coo.row)).repeat(2)
+    indptr = 2 * sp.csr_array(X).indptr
+    return sp.csr_array((coo.data[order] / 2, coo.col[order], indptr), shape=X.shape)
+
+
+def every_stream(*streams):
+    """Parametrise a test over K, kinds of examples and their storage."""
+
+    def parametrised(test):
+        for name, values in [
+            ("K", [2, 3, 9]),
+            ("stream", streams),
+            ("storage", [np.asarray, sp.csr_array, repeated]),
+        ]:
+            ids = [getattr(value, "__name__", str(value)) for value in values]
+            test = pytest.mark.parametrize(name, values, ids=ids)(test)
+        return test
+
+    return parametrised
+
+
+def assert_same_path(learner, reference, X, y, storage=np.asarray, every_round=None):
+    """Play the rows with both; the distributions of every round and the last weights agree.
+
+    The learner draws the labels; the reference is told which. `every_round(reference, label,
+    truth)` may look at the reference after each round.
+    """
+    K = int(y.max()) + 1
+    learner.set_params(classes=range(K))
+    stored = storage(X)
+    for t, truth in enumerate(y):
+        row = stored[[t]]
+        p = reference.policy(X[t])
+        if t:  # before the first decision the learner has not started
+            np.testing.assert_allclose(
+                learner.policy(row)[0], p, rtol=TOLERANCE, atol=TOLERANCE, err_msg=f"round {t}"
+            )
+        decision = learner.decide(row if sp.issparse(row) else row[0])
+        label = int(decision.label)
+        assert decision.probability == pytest.approx(p[label], rel=TOLERANCE, abs=TOLERANCE)
+        if learner.feedback == "full":
+            learner.learn(decision, truth=truth)
+            reference.learn(X[t], label, p, truth)
+        else:
+            learner.learn(decision, correct=label == truth)
+            reference.learn(X[t], label, p, label == truth)
+        if every_round is not None:
+            every_round(reference, label, truth)
+    if hasattr(learner, "coef_"):
+        np.testing.assert_allclose(learner.coef_, reference.W, rtol=TOLERANCE, atol=TOLERANCE)
