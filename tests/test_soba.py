@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onebit import SOBA, play, streams
+from onebit import SOBA, Perceptron, play, streams
 from paths import assert_same_path, continuous, every_stream
 from references import soba
 
@@ -103,9 +103,7 @@ def test_refuses_a_matrix_larger_than_memory():
 
 
 def test_beats_the_perceptron_under_noise():
-    """As in Figure 2 of the paper: a second-order learner with one bit, against full information."""
-    from onebit import Perceptron
-
+    """As in Figure 2 of the paper, where the Perceptron is told every label."""
     X, y = streams.synnonsep(300_000, seed=1)
     soba, perceptron = SOBA(0.01, random_state=1), Perceptron()
     late = slice(200_000, None)

@@ -121,6 +121,15 @@ def subtract(A_inv, v, weight):
 
 
 @kernel
+def descend(W, A_inv, v, weight, step):
+    """Do A^{-1} -= weight v v' and W -= step v, where W is flattened as in `difference`."""
+    subtract(A_inv, v, weight)
+    flat = W.reshape(-1)
+    for i in range(v.size):
+        flat[i] -= step * v[i]
+
+
+@kernel
 def rewrite(A_inv):
     """Apply what is pending to `base`."""
     n, count = A_inv.base.shape[0], A_inv.n_pending[0]

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 
 from onebit.core.example import (
     INDEX,
@@ -99,9 +98,12 @@ def check_labels(y: Any, n_rows: int, estimator: Any) -> np.ndarray:
         )
     y = column_or_1d(y, warn=True)
     check_consistent_length(np.empty((n_rows, 0)), y)
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError(f"y contains NaN or infinity in row {int(np.argmin(np.isfinite(y)))}")
-    check_classification_targets(y)
+    if y.dtype.kind == "f":
+        if not np.isfinite(y).all():
+            raise ValueError(f"y contains NaN or infinity in row {int(np.argmin(np.isfinite(y)))}")
+        if (y % 1 != 0).any():
+            i = int(np.argmax(y % 1 != 0))
+            raise ValueError(f"Unknown label type: continuous, such as {y[i]} in row {i} of y")
     return y
 
 
