@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench lint clean
+.PHONY: demo test bench errors clean
 
 demo: .venv/.installed-cli
 	$(BIN)/onebit demo
@@ -15,6 +15,9 @@ test: .venv/.installed-dev
 
 bench: .venv/.installed-bench
 	$(BIN)/python bench/bench.py
+
+errors: .venv/.installed-bench
+	$(BIN)/python bench/errors.py
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache

@@ -6,6 +6,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from os import PathLike
+from time import perf_counter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,8 +28,8 @@ from onebit.core.validation import (
     unknown,
 )
 
-_BLOCK = 16_384
-"""Rounds between two returns from compiled code, to report progress and to heed interrupts."""
+_PAUSE = 0.05
+"""Seconds of compiled code, about, between two reports of progress; it cannot be interrupted."""
 
 
 class Learner(ClassifierMixin, BaseEstimator, ABC):
@@ -282,11 +283,16 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     def _rounds(self, rows: Rows, truth: np.ndarray) -> Iterator[np.ndarray]:
         """Play the rows, yielding the flags of a block of rounds at a time."""
         full = self.feedback == "full"
-        for lo in range(0, truth.size, _BLOCK):
-            block = truth[lo : lo + _BLOCK]
+        lo, size = 0, 64
+        while lo < truth.size:
+            block = truth[lo : lo + size]
             flags = np.empty(block.size, dtype=np.uint8)
             some = slice_rows(rows, lo, lo + block.size)
+            start = perf_counter()
             self._kernels.play(self._state, some, block, full, self._scores, self._p, flags)
+            if perf_counter() - start < _PAUSE:
+                size *= 2
+            lo += block.size
             yield flags
 
     def _evaluate(self, X: Any) -> tuple[np.ndarray, np.ndarray]:

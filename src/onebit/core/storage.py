@@ -31,7 +31,10 @@ def write(path: str | PathLike[str], learner: Learner) -> None:
         "feature_names": getattr(learner, "feature_names_in_", np.empty(0)).tolist(),
     }
     arrays = {name: np.ascontiguousarray(value) for name, value in arrays_of(state)}
-    save_file(arrays, path, metadata={"onebit": json.dumps(header)})
+    try:
+        save_file(arrays, path, metadata={"onebit": json.dumps(header)})
+    except SafetensorError as error:
+        raise OSError(f"cannot write {path}: {error}") from None
 
 
 def read(path: str | PathLike[str]) -> Learner:

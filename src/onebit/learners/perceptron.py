@@ -56,7 +56,7 @@ class Perceptron(Learner):
     >>> from onebit import Perceptron, play, streams
     >>> X, y = streams.synsep(10_000, seed=0)
     >>> play(Perceptron(), X, y).n_mistakes
-    20
+    21
     """
 
     feedback = "full"

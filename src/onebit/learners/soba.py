@@ -12,14 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from onebit.core import Kernels, Learner, kernel
 from onebit.core.exploration import argmax_except, gamma_greedy
 from onebit.core.linear import linear_scores
-from onebit.core.second_order import (
-    Inverse,
-    difference,
-    inner,
-    new_inverse,
-    subtract,
-    times,
-)
+from onebit.core.second_order import Inverse, descend, difference, inner, new_inverse, times
 
 
 class Progress(NamedTuple):
@@ -96,11 +89,8 @@ def learn_full(state, x, scores, label, probability, correct):
         wz = alpha * (scores[y_bar] - scores[y])
         updated = update_indicator(state.progress, wz, alpha, q)  # lines 13-16
         if updated:
-            subtract(state.A_inv, v, 1.0 / (1.0 + q))  # line 18
-            step = (wz + alpha) / (1.0 + q)
-            W = state.W.reshape(-1)
-            for i in range(v.size):  # lines 19-20
-                W[i] -= step * v[i]
+            # lines 18-20
+            descend(state.W, state.A_inv, v, 1.0 / (1.0 + q), (wz + alpha) / (1.0 + q))
     end_round(state, n_classes)
     return updated
 
@@ -167,7 +157,8 @@ class SOBA(Learner):
     -----
     In Theorem 5, gamma_t depends on the sum of z_s' A_s^{-1} z_s over all earlier rounds, but z_s
     exists only where the label was right, and the proof needs terms of at most one. The sum here
-    goes over the rounds that updated, as in Theorem 3; t counts the rounds with feedback.
+    goes over the rounds that updated, as in Theorem 3; t counts the rounds with feedback. The
+    diagonal form, for which no theorem holds, uses the same q / (1 + q) with its own q.
 
     The text of Lemma 1 in the paper has the sign of the expected update reversed: the expectation
     of n g is h (e_ybar - e_y) (x) x.
@@ -182,7 +173,7 @@ class SOBA(Learner):
     >>> from onebit import SOBA, play, streams
     >>> X, y = streams.synsep(100_000, seed=0)
     >>> play(SOBA(gamma=0.01, random_state=0), X, y).n_mistakes
-    0
+    10692
     """
 
     reference = "Beygelzimer, Orabona, Zhang 2017"

@@ -4,6 +4,8 @@ In memory a stream is a pair (X, y); larger than memory it is an iterable of suc
 batches. `onebit.play` takes both.
 """
 
+from onebit.streams.batches import batched, batches
+from onebit.streams.files import svmlight
 from onebit.streams.synthetic import synnonsep, synsep
 
-__all__ = ["synnonsep", "synsep"]
+__all__ = ["batched", "batches", "svmlight", "synnonsep", "synsep"]

@@ -96,7 +96,9 @@ def _synthesise(n_rounds: int, seed: int) -> tuple[sp.csr_array, np.ndarray, np.
     indices = np.empty(indptr[-1], dtype=INDEX)
     others = np.arange(N_KEYWORDS, N_FEATURES, dtype=INDEX)
     _filler()(y, n_keywords, keywords, others, new_generator(int(rng.integers(2**31))), indices)
-    X = sp.csr_array((np.ones(indices.size), indices, indptr), shape=(n_rounds, N_FEATURES))
+    # SciPy widens the indices to the type of indptr.
+    starts = indptr.astype(INDEX if indices.size < 2**31 else np.int64)
+    X = sp.csr_array((np.ones(indices.size), indices, starts), shape=(n_rounds, N_FEATURES))
     X.has_canonical_format = True
     return X, y, rng
 

@@ -1,0 +1,228 @@
+"""Streams in files, read a batch at a time."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import math
+import zlib
+from collections.abc import Iterator
+from functools import cached_property
+from io import BytesIO
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.datasets import load_svmlight_file
+
+from onebit.streams.batches import SIZE, check_size
+
+_OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+_LARGEST = 2**31 - 1
+"""Largest number of features; `onebit.core.example` has int32 indices."""
+
+
+def svmlight(
+    path: str | PathLike[str],
+    n_features: int | None = None,
+    size: int = SIZE,
+    zero_based: bool = False,
+) -> SvmlightFile:
+    r"""Return the stream in an svmlight (libsvm) text file, of which one batch is in memory.
+
+    Each line is ``label index:value index:value ...``, with increasing indices; what follows a #
+    is a comment. A file whose name ends in .gz, .bz2 or .xz is decompressed on the way.
+
+    Parameters
+    ----------
+    path : path of the file
+    n_features : int, optional
+        Without it the file is read once before the first batch, for its largest index.
+    size : int, default=10_000
+        Lines in a batch. Blank lines and comments count, but give no example.
+    zero_based : bool, default=False
+        Whether the first feature of the file has the index 0, not 1.
+
+    Returns
+    -------
+    SvmlightFile
+        An iterable of pairs (csr_array, labels) that can be gone through any number of times.
+        Its `n_features`, `n_examples` and `classes` describe the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        Here already, not at the first batch.
+    ValueError
+        While reading, if a line is malformed, with the name of the file and the line number.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from onebit import SOBA, play, streams
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "tickets.svm")
+    ...     _ = path.write_text("1 1:0.5 3:1\n2 2:1 # a comment\n1 1:2\n")
+    ...     stream = streams.svmlight(path, size=2)
+    ...     print(stream.n_features, stream.classes.tolist())
+    ...     print([X.toarray().tolist() for X, y in stream])
+    ...     play(SOBA(classes=stream.classes), stream).rounds
+    3 [1, 2]
+    [[[0.5, 0.0, 1.0], [0.0, 1.0, 0.0]], [[2.0, 0.0, 0.0]]]
+    3
+    """
+    return SvmlightFile(path, n_features, size, zero_based)
+
+
+class SvmlightFile:
+    """The stream in an svmlight file, opened anew for each `iter`; made by `svmlight`."""
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        n_features: int | None = None,
+        size: int = SIZE,
+        zero_based: bool = False,
+    ) -> None:
+        check_size(size)
+        self.path, self.size, self.zero_based = Path(path), size, zero_based
+        self._n_features = n_features
+        self.path.open("rb").close()
+
+    def __repr__(self) -> str:
+        return f"svmlight({str(self.path)!r}, size={self.size}, zero_based={self.zero_based})"
+
+    @property
+    def n_features(self) -> int:
+        """Number of features: as given, or else by the largest index in the file."""
+        return self._scan.n_features if self._n_features is None else self._n_features
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples in the file."""
+        return self._scan.n_examples
+
+    @property
+    def classes(self) -> np.ndarray:
+        """The labels in the file, sorted."""
+        return self._scan.classes
+
+    def __iter__(self) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
+        n_features = self.n_features
+        line_number = 1
+        with self._open() as file:
+            while lines := self._read(file):
+                X, y = self._parsed(lines, line_number, n_features)
+                line_number += len(lines)
+                if y.size:
+                    yield X, y
+
+    @cached_property
+    def _scan(self) -> _Scan:
+        """Go through the file once. Values are left to the parser, which looks at all of them."""
+        n_examples, largest, line_number = 0, -1, 0
+        labels: dict[bytes, float] = {}
+        with self._open() as file:
+            while lines := self._read(file):
+                for line in lines:
+                    line_number += 1
+                    fields = line.partition(b"#")[0].split()
+                    if not fields:
+                        continue
+                    n_examples += 1
+                    try:
+                        if fields[0] not in labels:
+                            labels[fields[0]] = float(fields[0])
+                            _check_finite(labels[fields[0]])
+                        # Indices increase, so the last one is the largest of its line.
+                        if len(fields) > 1 and not fields[-1].startswith(b"qid:"):
+                            largest = max(largest, int(fields[-1].partition(b":")[0]))
+                    except ValueError as error:
+                        raise self._error(line_number, line, error) from None
+        if not n_examples:
+            raise ValueError(f"{self.path}: the file has no examples")
+        n_features = min(largest + self.zero_based, _LARGEST)
+        return _Scan(n_examples, max(n_features, 1), _as_labels(np.unique([*labels.values()])))
+
+    def _open(self) -> IO[bytes]:
+        return _OPENERS.get(self.path.suffix, open)(self.path, "rb")
+
+    def _read(self, file: IO[bytes]) -> list[bytes]:
+        try:
+            return list(islice(file, self.size))
+        except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+            raise ValueError(f"{self.path}: cannot be decompressed: {error}") from error
+
+    def _parsed(
+        self, lines: list[bytes], line_number: int, n_features: int
+    ) -> tuple[sp.csr_array, np.ndarray]:
+        """Return the examples in `lines`, the first of which is line `line_number`."""
+        try:
+            X, y = load_svmlight_file(
+                BytesIO(b"".join(lines)), n_features=n_features, zero_based=self.zero_based
+            )
+            _check_finite(X.data, y)
+        except (ValueError, OverflowError) as error:
+            if len(lines) == 1:
+                raise self._error(line_number, lines[0], error) from None
+            # Halves, so that the one bad line of a large batch is found in a moment.
+            middle = len(lines) // 2
+            self._parsed(lines[:middle], line_number, n_features)
+            self._parsed(lines[middle:], line_number + middle, n_features)
+            raise
+        return sp.csr_array(X), _as_labels(y)
+
+    def _error(self, line_number: int, line: bytes, error: Exception) -> ValueError:
+        fault = _fault(line, self.zero_based, self._n_features) or str(error)
+        return ValueError(f"{self.path}:{line_number}: {fault}")
+
+
+class _Scan(NamedTuple):
+    n_examples: int
+    n_features: int
+    classes: np.ndarray
+
+
+def _check_finite(*numbers: Any) -> None:
+    if not all(np.isfinite(some).all() for some in numbers):
+        raise ValueError("NaN or infinity")
+
+
+def _as_labels(y: np.ndarray) -> np.ndarray:
+    """Return labels as integers if all of them are."""
+    return y.astype(np.int64) if np.all(y == np.rint(y)) else y
+
+
+def _fault(line: bytes, zero_based: bool, n_features: int | None) -> str | None:
+    """Say what is wrong with a line, in the words of its author and not of a parser."""
+    label, *pairs = line.decode(errors="replace").partition("#")[0].split()
+    if not math.isfinite(_number(label)):
+        return f"the label must be a number; got {label!r}"
+    previous = -1 if zero_based else 0
+    largest = _LARGEST if n_features is None else n_features - zero_based
+    for pair in pairs:
+        name, _, value = pair.partition(":")
+        if name == "qid":
+            continue
+        if not name.isdecimal() or not math.isfinite(_number(value)):
+            return f"a feature is written index:value, two numbers; got {pair!r}"
+        index = int(name)
+        if not 1 - zero_based <= index <= largest:
+            return f"feature indices are {1 - zero_based} to {largest}; got {pair!r}"
+        if index <= previous:
+            return f"feature indices must increase; got {pair!r} after {previous}"
+        previous = index
+    return None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
