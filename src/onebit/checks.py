@@ -193,7 +193,7 @@ def check_late_feedback(learner: Learner) -> None:
     for decision, truth in reversed(pending):
         _feed(learner, decision, truth)
     after = _state(learner)
-    assert any((before[name] != after[name]).any() for name in before)
+    assert any(not np.array_equal(before[name], after[name]) for name in before)
     logged = Decision(X[0], pending[0][0].label, 0.5)
     _feed(learner, logged, y[0])
     assert all(np.isfinite(value).all() for value in _state(learner).values())

@@ -1,12 +1,23 @@
 """What every learner stands on. It knows no learner."""
 
-from onebit.core.compiling import kernel
+from onebit.core.compiling import kernel, lean_kernel
 from onebit.core.decision import Decision
 from onebit.core.engine import Kernels
 from onebit.core.example import Example
 from onebit.core.history import History
-from onebit.core.learner import Learner
+from onebit.core.learner import Learner, ProbabilityLearner
 from onebit.core.playing import play
 from onebit.core.storage import read as load
 
-__all__ = ["Decision", "Example", "History", "Kernels", "Learner", "kernel", "load", "play"]
+__all__ = [
+    "Decision",
+    "Example",
+    "History",
+    "Kernels",
+    "Learner",
+    "ProbabilityLearner",
+    "kernel",
+    "lean_kernel",
+    "load",
+    "play",
+]

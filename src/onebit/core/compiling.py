@@ -18,12 +18,21 @@ from typing import Any
 import numba
 from numba.core.dispatcher import Dispatcher
 
-kernel: Callable[[Callable[..., Any]], Any] = numba.njit(error_model="numpy")
-"""Decorator of every function that compiled code calls."""
+kernel: Callable[[Callable[..., Any]], Any] = numba.njit(error_model="numpy", _nrt=True)
+"""Decorator of a function that compiled code calls."""
+
+lean_kernel: Callable[[Callable[..., Any]], Any] = numba.njit(error_model="numpy", _nrt=False)
+"""Decorator of a kernel that makes no arrays and calls none that returns a new one.
+
+Numba counts the references to each array of a state in every call of a kernel, which can take
+longer than the kernel itself; in these it does not. Views are no new arrays.
+"""
 
 
 def compiled(name: str, template: Callable[..., Any], *, nogil: bool, **kernels: Any) -> Any:
     """Compile `template` with the names of `kernels` bound to them, cached on disk as `name`.
+
+    As a `lean_kernel`, it makes no arrays.
 
     Where the sources or a place to store the result are missing, as for kernels typed into a
     notebook, the function is compiled anew in each process.
@@ -33,7 +42,7 @@ def compiled(name: str, template: Callable[..., Any], *, nogil: bool, **kernels:
     if home is not None:
         # Numba stores compiled code beside the file that a function says it comes from.
         bound = FunctionType(bound.__code__.replace(co_filename=str(home)), bound.__globals__)
-    return numba.njit(bound, error_model="numpy", nogil=nogil, cache=home is not None)
+    return numba.njit(bound, error_model="numpy", nogil=nogil, cache=home is not None, _nrt=False)
 
 
 def _cache_home(name: str, function: FunctionType) -> Path | None:

@@ -13,7 +13,7 @@ import numba
 import numpy as np
 import scipy.sparse as sp
 
-from onebit.core.compiling import kernel
+from onebit.core.compiling import lean_kernel
 
 INDEX = np.int32
 """Type of a feature's index: half the memory traffic of int64, room for 2**31 features."""
@@ -41,7 +41,7 @@ class Rows(NamedTuple):
     sparse: bool
 
 
-@kernel
+@lean_kernel
 def row(rows, i):
     """Return example `i` of `rows`, as views."""
     lo, hi = rows.indptr[i], rows.indptr[i + 1]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from onebit.core.compiling import kernel
+from onebit.core.compiling import lean_kernel
 
 
-@kernel
+@lean_kernel
 def argmax(scores):
     """Return the class with the largest score; of several, the lowest."""
     best = 0
@@ -17,7 +17,7 @@ def argmax(scores):
     return best
 
 
-@kernel
+@lean_kernel
 def argmax_except(scores, excluded):
     """Return the class other than `excluded` with the largest score; of several, the lowest."""
     best = 1 if excluded == 0 else 0
@@ -27,7 +27,7 @@ def argmax_except(scores, excluded):
     return best
 
 
-@kernel
+@lean_kernel
 def softmax(scores, temper, p):
     """Fill p with the probabilities proportional to exp(temper * scores)."""
     largest = scores[argmax(scores)]
@@ -39,20 +39,22 @@ def softmax(scores, temper, p):
         p[k] /= total
 
 
-@kernel
+@lean_kernel
 def greedy(state, x, scores, p):
     """Policy of a learner that does not explore."""
     best = argmax(scores)
-    p[:] = 0.0
+    for k in range(p.size):
+        p[k] = 0.0
     p[best] = 1.0
     return best
 
 
-@kernel
+@lean_kernel
 def gamma_greedy(state, x, scores, p):
     """With probability ``state.gamma`` any label, all alike, else the greedy one."""
     best = argmax(scores)
     gamma = state.gamma[()]
-    p[:] = gamma / p.size
+    for k in range(p.size):
+        p[k] = gamma / p.size
     p[best] += 1.0 - gamma
     return best

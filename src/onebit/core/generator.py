@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from onebit.core.compiling import kernel
+from onebit.core.compiling import lean_kernel
 
 
 def new_generator(random_state: Any) -> np.ndarray:
@@ -20,7 +20,7 @@ def new_generator(random_state: Any) -> np.ndarray:
     return np.random.SFC64(np.random.SeedSequence(seed.tolist())).state["state"]["state"].copy()
 
 
-@kernel
+@lean_kernel
 def uniform(rng):
     """Draw from [0, 1)."""
     a, b, c, counter = rng[0], rng[1], rng[2], rng[3]
@@ -32,13 +32,13 @@ def uniform(rng):
     return (word >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@kernel
+@lean_kernel
 def below(rng, n):
     """Draw an integer from 0 .. n-1."""
     return np.int64(uniform(rng) * n)
 
 
-@kernel
+@lean_kernel
 def draw(rng, p):
     """Draw a label with the probabilities `p`."""
     left = uniform(rng)

@@ -10,12 +10,13 @@ from time import perf_counter
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onebit.core import storage
 from onebit.core.decision import Decision
-from onebit.core.engine import Kernels
+from onebit.core.engine import Kernels, with_own_scratch
 from onebit.core.example import INDEX, Example, Rows, count_rows, slice_rows
 from onebit.core.generator import new_generator
 from onebit.core.linear import weights
@@ -101,7 +102,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """
         if (correct is None) == (truth is None):
             raise ValueError("learn takes either correct=... or truth=...")
-        if truth is None and self.feedback == "full":
+        example = self._example(decision.x)
+        if truth is None and self._feedback == "full":
             raise ValueError(
                 f"{type(self).__name__} learns from the label itself: learn(decision, truth=...)"
             )
@@ -110,16 +112,14 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(f"this {type(self).__name__} has already learned from {decision!r}")
         if not 0.0 < decision.probability <= 1.0:
             raise ValueError(f"a decision's probability is in (0, 1]; got {decision.probability}")
-        example = self._example(decision.x)
         label = self._position_of(decision.label)
         if truth is None:
             feedback = int(bool(correct))
         else:
-            feedback = self._position_of(truth)
-            if self.feedback == "bandit":
+            feedback = self._told(truth)
+            if self._feedback == "bandit":
                 feedback = int(feedback == label)
-        _, learn = self._kernels.entries(self._state)
-        learn(self._state, example, self._scores, label, float(decision.probability), feedback)
+        self._update(example, label, float(decision.probability), feedback)
         decision._learned_by += (me,)
 
     def policy(self, X: Any) -> np.ndarray:
@@ -200,6 +200,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """Weights, of shape (n_classes, n_features)."""
         if not self._started:
             raise AttributeError(f"this {type(self).__name__} has not started: it has no weights")
+        if not hasattr(self._state, "W"):
+            raise AttributeError(f"the scores of this {type(self).__name__} are not linear in x")
         return np.ascontiguousarray(weights(self._state.W).T)
 
     def __sklearn_tags__(self) -> Any:
@@ -239,7 +241,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     def _resume(self, classes: np.ndarray, n_features: int, kernels: Kernels, state: Any) -> None:
         self.classes_, self.n_features_in_ = classes, n_features
-        self._kernels, self._state = kernels, state
+        self._kernels, self._state, self._feedback = kernels, state, self.feedback
         self._labels = classes.tolist()
         self._positions = {label: k for k, label in enumerate(self._labels)}
         self._all_features = np.arange(n_features, dtype=INDEX)
@@ -258,6 +260,14 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             return self._positions[label]
         except (KeyError, TypeError):
             raise ValueError(f"unknown label {unknown(label, self.classes_)}") from None
+
+    def _told(self, truth: Any) -> Any:
+        """Return `truth` as the kernels are told it."""
+        return self._position_of(truth)
+
+    def _update(self, example: Example, label: int, probability: float, feedback: Any) -> None:
+        _, learn = self._kernels.entries(self._state)
+        learn(self._state, example, self._scores, label, probability, feedback)
 
     def _prepare(self, X: Any, y: Any, classes: Any = None) -> tuple[Rows, np.ndarray]:
         """Look at all rows and labels before the first round, and start if need be."""
@@ -282,14 +292,15 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     def _rounds(self, rows: Rows, truth: np.ndarray) -> Iterator[np.ndarray]:
         """Play the rows, yielding the flags of a block of rounds at a time."""
-        full = self.feedback == "full"
+        full = self._feedback == "full"
+        state = with_own_scratch(self._state)
         lo, size = 0, 64
         while lo < truth.size:
             block = truth[lo : lo + size]
             flags = np.empty(block.size, dtype=np.uint8)
             some = slice_rows(rows, lo, lo + block.size)
             start = perf_counter()
-            self._kernels.play(self._state, some, block, full, self._scores, self._p, flags)
+            self._kernels.play(state, some, block, full, self._scores, self._p, flags)
             if perf_counter() - start < _PAUSE:
                 size *= 2
             lo += block.size
@@ -302,5 +313,18 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         validate_data(self, X, skip_check_array=True, reset=False)
         scores = np.empty((count_rows(rows), self.classes_.size))
         p = np.empty_like(scores)
-        self._kernels.evaluate(self._state, rows, scores, p)
+        self._kernels.evaluate(with_own_scratch(self._state), rows, scores, p)
         return scores, p
+
+
+class ProbabilityLearner(Learner):
+    """A learner whose scores are the logarithms of probabilities, up to a constant."""
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each label for each row of `X`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return softmax(self._evaluate(X)[0], axis=1)

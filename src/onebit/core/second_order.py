@@ -85,6 +85,18 @@ def difference(x, plus, minus, scale, n_classes):
 
 
 @kernel
+def outer(c, x):
+    """Return ``c (x) x``, one c for each class, as an example in the order of `difference`."""
+    n, n_classes = x.indices.size, c.size
+    indices, values = np.empty(n * n_classes, dtype=INDEX), np.empty(n * n_classes)
+    for i in range(n):
+        for k in range(n_classes):
+            indices[i * n_classes + k] = x.indices[i] * n_classes + k
+            values[i * n_classes + k] = c[k] * x.values[i]
+    return Example(indices, values, x.n_features * n_classes)
+
+
+@kernel
 def inner(z, dense):
     """Return z . dense."""
     total = 0.0
@@ -107,6 +119,45 @@ def times(A_inv, z):
         for j in range(product.size):
             product[j] -= share * vector[j]
     return product
+
+
+@kernel
+def times_each(A_inv, x, P):
+    """Fill ``P[k] = A^{-1} (e_k (x) x)`` for each class k, in the order of `difference`.
+
+    The rows of A^{-1} that belong to one feature lie in one run, so all classes are one product.
+    """
+    n_classes = P.shape[0]
+    flat, runs = P.reshape(-1), A_inv.base.reshape(-1, P.size)
+    flat[:] = 0.0
+    for i in range(x.indices.size):
+        run, x_i = runs[x.indices[i]], x.values[i]
+        if x_i != 0.0:
+            for c in range(flat.size):
+                flat[c] += x_i * run[c]
+    count = A_inv.n_pending[0]
+    if count == 0:
+        return
+    shares = np.zeros((n_classes, count))
+    for r in range(count):
+        vector = A_inv.vectors[r]
+        for i in range(x.indices.size):
+            first, x_i = x.indices[i] * n_classes, A_inv.weights[r] * x.values[i]
+            for k in range(n_classes):
+                shares[k, r] += x_i * vector[first + k]
+    P -= np.dot(shares, A_inv.vectors[:count])
+
+
+@kernel
+def quadratic(A_inv, z):
+    """Return z' A^{-1} z."""
+    total = 0.0
+    for i in range(z.indices.size):
+        total += z.values[i] * inner(z, A_inv.base[z.indices[i]])
+    for r in range(A_inv.n_pending[0]):
+        share = inner(z, A_inv.vectors[r])
+        total -= A_inv.weights[r] * share * share
+    return total
 
 
 @kernel

@@ -120,8 +120,12 @@ def check_classes(classes: Any) -> np.ndarray:
 def positions_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the position of each label of `y` in the sorted `classes`."""
     try:
-        positions = np.searchsorted(classes, y)
-        known = classes[np.minimum(positions, classes.size - 1)] == y
+        if classes.dtype.kind == y.dtype.kind == "i" and np.ptp(classes) == classes.size - 1:
+            positions = y - classes[0]
+            known = (positions >= 0) & (positions < classes.size)
+        else:
+            positions = np.searchsorted(classes, y)
+            known = classes[np.minimum(positions, classes.size - 1)] == y
     except TypeError:  # labels that do not compare with the classes, such as numbers with strings
         positions, known = np.zeros(len(y), dtype=np.int64), np.zeros(len(y), dtype=bool)
     if not np.all(known):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from onebit.core import Kernels, Learner, kernel
+from onebit.core import Kernels, Learner, lean_kernel
 from onebit.core.exploration import argmax, gamma_greedy
 from onebit.core.linear import add_to_class, linear_scores
 
@@ -21,12 +21,16 @@ class State(NamedTuple):
     rng: np.ndarray
 
 
-@kernel
+@lean_kernel
 def learn(state, x, scores, label, probability, correct):
     """W += U~, row r: x (1[correct] 1[label = r] / p_r - 1[y_hat = r])."""
-    add_to_class(state.W, x, argmax(scores), -1.0)
-    if correct:
-        add_to_class(state.W, x, label, 1.0 / probability)
+    y_hat = argmax(scores)
+    if correct and label == y_hat:
+        add_to_class(state.W, x, label, 1.0 / probability - 1.0)
+    else:
+        add_to_class(state.W, x, y_hat, -1.0)
+        if correct:
+            add_to_class(state.W, x, label, 1.0 / probability)
     return True
 
 

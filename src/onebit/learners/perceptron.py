@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.core import Kernels, Learner, kernel
+from onebit.core import Kernels, Learner, lean_kernel
 from onebit.core.exploration import argmax, greedy
 from onebit.core.linear import add_to_class, linear_scores
 
@@ -18,7 +18,7 @@ class State(NamedTuple):
     rng: np.ndarray
 
 
-@kernel
+@lean_kernel
 def learn(state, x, scores, label, probability, truth):
     """On a mistake of the greedy label, promote the truth and demote the greedy label."""
     y_hat = argmax(scores)

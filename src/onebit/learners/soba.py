@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import Kernels, Learner, kernel
+from onebit.core import Kernels, Learner, kernel, lean_kernel
 from onebit.core.exploration import argmax_except, gamma_greedy
 from onebit.core.linear import linear_scores
 from onebit.core.second_order import Inverse, descend, difference, inner, new_inverse, times
@@ -38,17 +38,16 @@ class FullState(NamedTuple):
 
 
 class DiagonalState(NamedTuple):
-    """W = theta / A elementwise, each of the shape of the weights."""
+    """W: weights; A_inv: 1 / A, one number for each weight. theta = W / A_inv is not stored."""
 
     W: np.ndarray
-    A: np.ndarray
-    theta: np.ndarray
+    A_inv: np.ndarray
     gamma: np.ndarray
     progress: Progress
     rng: np.ndarray
 
 
-@kernel
+@lean_kernel
 def update_indicator(progress, wz, alpha, q):
     """Tell whether the round updates (lines 13-16), and count its margin and its term if so.
 
@@ -64,7 +63,7 @@ def update_indicator(progress, wz, alpha, q):
     return True
 
 
-@kernel
+@lean_kernel
 def end_round(state, n_classes):
     """Theorem 5: the gamma of the next round, if it adapts."""
     progress = state.progress
@@ -95,31 +94,32 @@ def learn_full(state, x, scores, label, probability, correct):
     return updated
 
 
-@kernel
+@lean_kernel
 def learn_diagonal(state, x, scores, label, probability, correct):
     """Algorithm 1, lines 8-20, with only the diagonal of A."""
     updated = False
     if correct:
-        W, A, theta = state.W, state.A, state.theta
+        W, A_inv = state.W, state.A_inv
         y = label
         y_bar = argmax_except(scores, y)  # line 10
         alpha = 1.0 / math.sqrt(probability)
         q = 0.0
         for i in range(x.indices.size):
             j, x_j = x.indices[i], x.values[i]
-            q += x_j * x_j * (1.0 / A[j, y_bar] + 1.0 / A[j, y])
+            q += x_j * x_j * (A_inv[j, y_bar] + A_inv[j, y])
         q /= probability
         wz = alpha * (scores[y_bar] - scores[y])
         updated = update_indicator(state.progress, wz, alpha, q)  # lines 13-16
         if updated:
             for i in range(x.indices.size):
                 j, g_j = x.indices[i], x.values[i] / probability
-                A[j, y] += g_j * x.values[i]  # line 18
-                A[j, y_bar] += g_j * x.values[i]
-                theta[j, y] += g_j  # line 19
-                theta[j, y_bar] -= g_j
-                W[j, y] = theta[j, y] / A[j, y]  # line 20
-                W[j, y_bar] = theta[j, y_bar] / A[j, y_bar]
+                z_j2 = g_j * x.values[i]
+                # A + z^2 makes 1 / A shrink by r, and (theta + g) / A is then r (W + g / A).
+                r, r_bar = 1.0 / (1.0 + z_j2 * A_inv[j, y]), 1.0 / (1.0 + z_j2 * A_inv[j, y_bar])
+                W[j, y] = r * (W[j, y] + g_j * A_inv[j, y])  # lines 19-20
+                W[j, y_bar] = r_bar * (W[j, y_bar] - g_j * A_inv[j, y_bar])
+                A_inv[j, y] *= r  # line 18
+                A_inv[j, y_bar] *= r_bar
     end_round(state, scores.size)
     return updated
 
@@ -218,5 +218,4 @@ class SOBA(Learner):
         if self.covariance == "full":
             A_inv = new_inverse(W.size, self.a)
             return FULL, FullState(W, A_inv, gamma, progress, rng)
-        A = np.full_like(W, self.a)
-        return DIAGONAL, DiagonalState(W, A, np.zeros_like(W), gamma, progress, rng)
+        return DIAGONAL, DiagonalState(W, np.full_like(W, 1.0 / self.a), gamma, progress, rng)

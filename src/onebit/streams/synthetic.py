@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from onebit.core.compiling import compiled, kernel
+from onebit.core.compiling import compiled, lean_kernel
 from onebit.core.example import INDEX
 from onebit.core.generator import below, new_generator
 
@@ -95,7 +95,9 @@ def _synthesise(n_rounds: int, seed: int) -> tuple[sp.csr_array, np.ndarray, np.
     np.cumsum(n_keywords[y] - _DROPPED + _ADDED, out=indptr[1:])
     indices = np.empty(indptr[-1], dtype=INDEX)
     others = np.arange(N_KEYWORDS, N_FEATURES, dtype=INDEX)
-    _filler()(y, n_keywords, keywords, others, new_generator(int(rng.integers(2**31))), indices)
+    on = np.zeros(N_FEATURES, dtype=np.bool_)
+    generator = new_generator(int(rng.integers(2**31)))
+    _filler()(y, n_keywords, keywords, others, generator, on, indices)
     # SciPy widens the indices to the type of indptr.
     starts = indptr.astype(INDEX if indices.size < 2**31 else np.int64)
     X = sp.csr_array((np.ones(indices.size), indices, starts), shape=(n_rounds, N_FEATURES))
@@ -108,9 +110,8 @@ def _filler() -> Any:
     return compiled("onebit.streams.synthetic", _fill, nogil=True)
 
 
-def _fill(y, n_keywords, keywords, others, rng, indices):
+def _fill(y, n_keywords, keywords, others, rng, on, indices):
     """Write the features of each row, in increasing order."""
-    on = np.zeros(N_FEATURES, dtype=np.bool_)
     at = 0
     for i in range(y.size):
         n_on = n_keywords[y[i]]
@@ -123,7 +124,7 @@ def _fill(y, n_keywords, keywords, others, rng, indices):
         on[:] = False
 
 
-@kernel
+@lean_kernel
 def _choose(pool, n, rng, on):
     """Switch on `n` of the pool's features: the first steps of a Fisher-Yates shuffle."""
     for i in range(n):

@@ -1,0 +1,195 @@
+"""The same rounds through other tools: Vowpal Wabbit, River, and NumPy written by hand."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from river import linear_model
+from scipy.linalg.blas import dger
+from vowpalwabbit import Workspace
+
+from measuring import EARLY, Measured, error_rates, repeated
+
+VOWPAL_WABBIT = ("--epsilon 0.02", "--squarecb", "--bag 5")
+"""Its ways to explore. The first is the one that others are compared with."""
+
+
+def write_vw_cache(folder: Path, X: sp.csr_array, y: np.ndarray, n_classes: int) -> Path:
+    """Write a stream as Vowpal Wabbit's binary cache, the fastest that it can read.
+
+    Features get names that are no numbers: it takes numbers for places in its table of weights,
+    and under its bandit reductions those of different classes then collide.
+    """
+    text, cache = folder / "rounds.txt", folder / "rounds.cache"
+    words = [f"f{j}:1" for j in range(X.shape[1])]
+    with text.open("w") as file:
+        for i, label in enumerate((y + 1).tolist()):
+            row = X.indices[X.indptr[i] : X.indptr[i + 1]]
+            file.write(f"{label} | {' '.join([words[j] for j in row])}\n")
+    arguments = ["--cbify", str(n_classes), "--data", str(text), "--cache_file", str(cache)]
+    Workspace(arg_list=[*arguments, "--quiet"]).finish()
+    text.unlink()  # so that a timed run can only read the cache
+    return cache
+
+
+def vowpal_wabbit(exploration: str, cache: Path, n_classes: int, n: int, repeats: int) -> Measured:
+    """Time a whole run over `n` cached rounds, from the making of the workspace to its end.
+
+    Its parser runs in a thread of its own. It adds no constant feature, as the stream has none.
+    """
+    command = ["--cbify", str(n_classes), *exploration.split(), "--noconstant", "--quiet"]
+    command += ["--cache_file", str(cache), "--passes", "1"]
+
+    def run(*more: str) -> tuple[int, float]:
+        workspace = Workspace(arg_list=[*command, *more])
+        rounds, loss = int(workspace.get_weighted_examples()), workspace.get_sum_loss()
+        workspace.finish()
+        return rounds, loss / rounds
+
+    runs, (rounds, error) = repeated(repeats, run)
+    if rounds != n:
+        raise RuntimeError(f"Vowpal Wabbit read {rounds} rounds of {n}")
+    early = run("--examples", str(EARLY))[1] if n >= EARLY else None
+    return Measured(f"VW {exploration}", n, runs, error, early)
+
+
+def river(X: sp.csr_array, y: np.ndarray, n_classes: int, repeats: int) -> Measured:
+    """Time epsilon-greedy over one logistic regression a label; the rows are dicts beforehand."""
+    rows = [
+        dict.fromkeys(X.indices[lo:hi].tolist(), 1.0)
+        for lo, hi in zip(X.indptr[:-1], X.indptr[1:], strict=True)
+    ]
+
+    def run() -> np.ndarray:
+        models = [linear_model.LogisticRegression() for _ in range(n_classes)]
+        rng = random.Random(0)
+        mistakes = np.zeros(y.size, dtype=bool)
+        for i, (x, truth) in enumerate(zip(rows, y.tolist(), strict=True)):
+            if rng.random() < 0.02:
+                label = rng.randrange(n_classes)
+            else:
+                chances = [model.predict_proba_one(x)[True] for model in models]
+                label = chances.index(max(chances))
+            mistakes[i] = label != truth
+            models[label].learn_one(x, label == truth)
+        return mistakes
+
+    runs, mistakes = repeated(repeats, run)
+    return Measured("River, epsilon 0.02", y.size, runs, *error_rates(mistakes))
+
+
+def numpy_banditron(
+    X: np.ndarray, y: np.ndarray, n_classes: int, gamma: float, repeats: int
+) -> Measured:
+    """Time Banditron, transcribed from its paper, on dense rows."""
+
+    def run() -> np.ndarray:
+        rng = np.random.default_rng(0)
+        W = np.zeros((n_classes, X.shape[1]))
+        mistakes = np.zeros(y.size, dtype=bool)
+        for t, (x, truth) in enumerate(zip(X, y, strict=True)):
+            y_hat = np.argmax(W @ x)
+            p = np.full(n_classes, gamma / n_classes)
+            p[y_hat] += 1.0 - gamma
+            y_tilde = rng.choice(n_classes, p=p)
+            W[y_hat] -= x
+            if y_tilde == truth:
+                W[y_tilde] += x / p[y_tilde]
+            mistakes[t] = y_tilde != truth
+        return mistakes
+
+    runs, mistakes = repeated(repeats, run)
+    return Measured("NumPy Banditron, dense", y.size, runs, *error_rates(mistakes))
+
+
+def _subtract_outer(A_inv: np.ndarray, v: np.ndarray, weight: float) -> None:
+    A_inv -= np.outer(weight * v, v)
+
+
+def _subtract_in_place(A_inv: np.ndarray, v: np.ndarray, weight: float) -> None:
+    # BLAS wants columns, and the transpose of a symmetric matrix is the matrix.
+    dger(-weight, v, v, a=A_inv.T, overwrite_a=1)
+
+
+RANK_ONE: dict[str, Callable[[np.ndarray, np.ndarray, float], Any]] = {
+    "NumPy, np.outer": _subtract_outer,
+    "NumPy, BLAS dger": _subtract_in_place,
+}
+"""Ways to do A^{-1} -= weight v v'. The first is the one that onebit is compared with."""
+
+
+def numpy_soba(
+    tool: str,
+    X: np.ndarray,
+    y: np.ndarray,
+    n_classes: int,
+    gamma: float,
+    a: float,
+    repeats: int,
+) -> Measured:
+    """Time SOBA, transcribed from Algorithm 1 with the Sherman-Morrison formula, on dense rows."""
+    subtract = RANK_ONE[tool]
+    n_features = X.shape[1]
+
+    def run() -> tuple[np.ndarray, int]:
+        rng = np.random.default_rng(0)
+        mistakes = np.zeros(y.size, dtype=bool)
+        A_inv = np.eye(n_classes * n_features) / a
+        theta = np.zeros(n_classes * n_features)
+        W = np.zeros_like(theta)
+        margins, updates = 0.0, 0
+        for t, (x, truth) in enumerate(zip(X, y, strict=True)):
+            scores = W.reshape(n_classes, n_features) @ x
+            p = np.full(n_classes, gamma / n_classes)
+            p[np.argmax(scores)] += 1.0 - gamma
+            label = rng.choice(n_classes, p=p)
+            mistakes[t] = label != truth
+            if label != truth:
+                continue
+            scores[label] = -np.inf
+            y_bar = np.argmax(scores)
+            z = np.zeros((n_classes, n_features))
+            z[y_bar], z[label] = x, -x
+            g = z.reshape(-1) / p[label]
+            z = z.reshape(-1) / np.sqrt(p[label])
+            v = A_inv @ z
+            q = z @ v
+            m = ((W @ z) ** 2 + 2.0 * W @ g) / (1.0 + q)
+            if margins + m < 0.0:
+                continue
+            margins += m
+            updates += 1
+            subtract(A_inv, v, 1.0 / (1.0 + q))
+            theta -= g
+            W = A_inv @ theta
+        return mistakes, updates
+
+    runs, (mistakes, updates) = repeated(repeats, run)
+    return Measured(tool, y.size, runs, *error_rates(mistakes), updates=updates)
+
+
+def numpy_inverse_updates(
+    tool: str, X: np.ndarray, n_classes: int, repeats: int
+) -> tuple[Measured, float]:
+    """Time A += z z' for one z a row, each a rank-one rewrite of the inverse."""
+    subtract = RANK_ONE[tool]
+    n_features = X.shape[1]
+
+    def run(A_inv: np.ndarray) -> float:
+        total = 0.0
+        for i, x in enumerate(X):
+            z = np.zeros((n_features, n_classes))
+            z[:, i % n_classes], z[:, (i + 1) % n_classes] = x, -x
+            v = A_inv @ z.reshape(-1)
+            q = float(z.reshape(-1) @ v)
+            subtract(A_inv, v, 1.0 / (1.0 + q))
+            total += q
+        return total
+
+    runs, total = repeated(repeats, run, lambda: (np.eye(n_features * n_classes),))
+    return Measured(tool, X.shape[0], runs), total
