@@ -3,6 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import onebit
 from onebit import learners
 from onebit.checks import checks_for
 
@@ -37,3 +38,9 @@ def test_out_of_range_parameters_are_refused_by_name(cls):
             learner.decide([0.0])
         assert constraint
         assert not hasattr(learner, "classes_")
+
+
+def test_every_learner_is_a_public_name():
+    assert set(learners.__all__) <= set(onebit.__all__)
+    for cls in LEARNERS:
+        assert getattr(onebit, cls.__name__) is cls

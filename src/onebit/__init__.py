@@ -13,29 +13,39 @@ if TYPE_CHECKING:
     from onebit.core import Learner as Learner
     from onebit.core import load as load
     from onebit.core import play as play
-    from onebit.learners import SOBA as SOBA
-    from onebit.learners import Banditron as Banditron
-    from onebit.learners import Perceptron as Perceptron
+    from onebit.learners import *  # noqa: F403
 
 # Names are imported on first use: scikit-learn and Numba together take a second to import.
-_HOME = {
-    "learners": "onebit.learners",
-    "streams": "onebit.streams",
-    **dict.fromkeys(["Decision", "History", "Learner", "load", "play"], "onebit.core"),
-    **dict.fromkeys(["Banditron", "Perceptron", "SOBA"], "onebit.learners"),
-}
-
-__all__ = sorted(_HOME)
+_CORE = ["Decision", "History", "Learner", "load", "play"]
+_ROOMS = ["learners", "streams"]
+_LEARNERS = [
+    "AROW",
+    "SOBA",
+    "BanditEG",
+    "Banditron",
+    "Confidit",
+    "Gaptron",
+    "KernelConfidit",
+    "KernelSeparableBandit",
+    "Newtron",
+    "PassiveAggressive",
+    "Perceptron",
+    "SecondOrderPerceptron",
+    "SeparableBandit",
+]
+__all__ = [*_LEARNERS, *_CORE, *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name in _ROOMS:
+        value = import_module(f"onebit.{name}")
+    elif name in __all__:
+        value = getattr(import_module("onebit.core" if name in _CORE else "onebit.learners"), name)
+    else:
         raise AttributeError(f"module 'onebit' has no attribute {name!r}")
-    module = import_module(_HOME[name])
-    value = module if module.__name__ == f"onebit.{name}" else getattr(module, name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted({*globals(), *__all__})

@@ -18,10 +18,13 @@ from typing import Any
 import numba
 from numba.core.dispatcher import Dispatcher
 
-kernel: Callable[[Callable[..., Any]], Any] = numba.njit(error_model="numpy", _nrt=True)
+# Numba's types do not tell of _nrt, its switch for counting references.
+_njit: Any = numba.njit
+
+kernel: Callable[[Callable[..., Any]], Any] = _njit(error_model="numpy", _nrt=True)
 """Decorator of a function that compiled code calls."""
 
-lean_kernel: Callable[[Callable[..., Any]], Any] = numba.njit(error_model="numpy", _nrt=False)
+lean_kernel: Callable[[Callable[..., Any]], Any] = _njit(error_model="numpy", _nrt=False)
 """Decorator of a kernel that makes no arrays and calls none that returns a new one.
 
 Numba counts the references to each array of a state in every call of a kernel, which can take
@@ -42,7 +45,7 @@ def compiled(name: str, template: Callable[..., Any], *, nogil: bool, **kernels:
     if home is not None:
         # Numba stores compiled code beside the file that a function says it comes from.
         bound = FunctionType(bound.__code__.replace(co_filename=str(home)), bound.__globals__)
-    return numba.njit(bound, error_model="numpy", nogil=nogil, cache=home is not None, _nrt=False)
+    return _njit(bound, error_model="numpy", nogil=nogil, cache=home is not None, _nrt=False)
 
 
 def _cache_home(name: str, function: FunctionType) -> Path | None:

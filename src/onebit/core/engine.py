@@ -12,6 +12,10 @@ A learner is a state (a NamedTuple of arrays and numbers, with a field `rng`) an
 
 The label is drawn here, from the `p` that `policy` filled, for every learner alike: what a learner
 reports as its policy is what it samples from. Only `learn` changes the state, `rng` apart.
+
+A state may have a field `scratch`, a NamedTuple of arrays for what `score` computes and `learn`
+needs again: `score` always comes right before `learn`. It is no part of what was learned: it is
+neither saved nor compared, and `score` alone may fill it.
 """
 
 from __future__ import annotations
@@ -36,10 +40,14 @@ class Kernels:
     """The kernels of one form of a learner, and the functions compiled from them on first use.
 
     All states of one form have the same types. `name` is unique in its module: by it the cache on
-    disk is sorted and a learner that was pickled finds its kernels again.
+    disk is sorted and a learner that was pickled finds its kernels again. `feedback` is the type,
+    for Numba, of what single rounds are told.
     """
 
-    def __init__(self, name: str, score: Any, policy: Any, learn: Any) -> None:
+    def __init__(
+        self, name: str, score: Any, policy: Any, learn: Any, *, feedback: Any = int64
+    ) -> None:
+        self._feedback = feedback
         self._module, self._name = getattr(learn, "py_func", learn).__module__, name
         self._kernels = {"score": score, "policy": policy, "learn": learn}
         self._entries: tuple[Any, Any] | None = None
@@ -68,7 +76,7 @@ class Kernels:
         if self._entries is None:
             self._entries = (
                 self._entry("decide", _decide, state, float64[::1]),
-                self._entry("learn", _learn, state, int64, float64, int64),
+                self._entry("learn", _learn, state, int64, float64, self._feedback),
             )
         return self._entries
 
@@ -93,7 +101,16 @@ class PythonKernels(Kernels):
         return self._compiled(name, template, nogil=False)
 
     def _compiled(self, name: str, template: Any, *, nogil: bool) -> Any:
-        return FunctionType(template.__code__, {**template.__globals__, **self._kernels})
+        # From a lean kernel, Python would get the arrays that a row is a view of.
+        names = {**template.__globals__, **self._kernels, "row": row.py_func}
+        return FunctionType(template.__code__, names)
+
+
+def with_own_scratch(state: Any) -> Any:
+    """Return `state` with scratch that no other thread fills, while the interpreter is released."""
+    if not hasattr(state, "scratch"):
+        return state
+    return state._replace(scratch=type(state.scratch)(*map(np.empty_like, state.scratch)))
 
 
 _ALL: dict[tuple[str, str], Kernels] = {}

@@ -57,19 +57,28 @@ def squared_norm(x):
     return total
 
 
-@kernel
-def unit(x):
-    """Return x / ||x||; zeros stay as they are."""
+@lean_kernel
+def norm(x):
+    """Return ||x||, also where its square is too large or too small for a float."""
+    square = squared_norm(x)
+    if 1e-200 < square < 1e200:
+        return math.sqrt(square)
     largest = 0.0
     for i in range(x.values.size):
         largest = max(largest, abs(x.values[i]))
     if largest == 0.0:
-        return Example(x.indices, x.values.copy(), x.n_features)
-    values = x.values / largest  # so that no square overflows or vanishes
-    total = 0.0
-    for i in range(values.size):
-        total += values[i] * values[i]
-    values /= math.sqrt(total)
+        return 0.0
+    square = 0.0
+    for i in range(x.values.size):
+        square += (x.values[i] / largest) ** 2
+    return largest * math.sqrt(square)
+
+
+@kernel
+def unit(x):
+    """Return x / ||x||; zeros stay as they are."""
+    size = norm(x)
+    values = x.values / size if size > 0.0 else x.values.copy()
     return Example(x.indices, values, x.n_features)
 
 

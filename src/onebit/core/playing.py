@@ -43,7 +43,7 @@ def play(
     >>> from onebit import Banditron, play, streams
     >>> X, y = streams.synsep(10_000, seed=0)
     >>> play(Banditron(gamma=0.014, random_state=0), X, y)
-    History(rounds=10000, error_rate=0.0515, explored=119, updated=10000)
+    History(rounds=10000, error_rate=0.0488, explored=117, updated=10000)
     """
     history = History(record=record)
     batches: Iterable[tuple[Any, Any]] = X if y is None else [(X, y)]

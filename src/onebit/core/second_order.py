@@ -18,8 +18,12 @@ from onebit.core.example import INDEX, Example
 PENDING = 64
 """How many updates are gathered before the matrix is rewritten."""
 
-_STRIP = 256
-"""Rows rewritten at once: the product of one strip stays in the processor's cache."""
+_TILE = 64
+"""Rows and columns rewritten at once.
+
+Products of 64 x 64 x 64 are the largest that OpenBLAS leaves to one thread: on a machine with
+other work, two threads that wait for each other take a hundred times as long.
+"""
 
 
 class Inverse(NamedTuple):
@@ -128,24 +132,36 @@ def times_each(A_inv, x, P):
     The rows of A^{-1} that belong to one feature lie in one run, so all classes are one product.
     """
     n_classes = P.shape[0]
-    flat, runs = P.reshape(-1), A_inv.base.reshape(-1, P.size)
-    flat[:] = 0.0
-    for i in range(x.indices.size):
-        run, x_i = runs[x.indices[i]], x.values[i]
-        if x_i != 0.0:
-            for c in range(flat.size):
-                flat[c] += x_i * run[c]
+    P[:] = 0.0
+    add_products(x.indices, x.values, A_inv.base.reshape(-1, P.size), P.reshape(-1))
     count = A_inv.n_pending[0]
-    if count == 0:
-        return
-    shares = np.zeros((n_classes, count))
-    for r in range(count):
-        vector = A_inv.vectors[r]
-        for i in range(x.indices.size):
-            first, x_i = x.indices[i] * n_classes, A_inv.weights[r] * x.values[i]
-            for k in range(n_classes):
-                shares[k, r] += x_i * vector[first + k]
-    P -= np.dot(shares, A_inv.vectors[:count])
+    pending, shares = np.arange(count), np.empty(count)
+    for k in range(n_classes):
+        for r in range(count):
+            vector, total = A_inv.vectors[r], 0.0
+            for i in range(x.indices.size):
+                total += x.values[i] * vector[x.indices[i] * n_classes + k]
+            shares[r] = -A_inv.weights[r] * total
+        add_products(pending, shares, A_inv.vectors, P[k])
+
+
+@kernel
+def add_products(indices, values, rows, total):
+    """Add to `total` the sum of ``values[i] * rows[indices[i]]``.
+
+    Four rows at once, as `total` is then read and written once, not four times.
+    """
+    alone = indices.size % 4
+    for i in range(alone):
+        row, value = rows[indices[i]], values[i]
+        for j in range(total.size):
+            total[j] += value * row[j]
+    for i in range(alone, indices.size, 4):
+        row_0, row_1 = rows[indices[i]], rows[indices[i + 1]]
+        row_2, row_3 = rows[indices[i + 2]], rows[indices[i + 3]]
+        a, b, c, d = values[i], values[i + 1], values[i + 2], values[i + 3]
+        for j in range(total.size):
+            total[j] += a * row_0[j] + b * row_1[j] + c * row_2[j] + d * row_3[j]
 
 
 @kernel
@@ -182,13 +198,24 @@ def descend(W, A_inv, v, weight, step):
 
 @kernel
 def rewrite(A_inv):
-    """Apply what is pending to `base`."""
-    n, count = A_inv.base.shape[0], A_inv.n_pending[0]
-    vectors = A_inv.vectors[:count]
-    weighted = np.empty((count, n))
+    """Apply what is pending to `base`: its lower triangle, tile by tile, and then the upper."""
+    base, n, count = A_inv.base, A_inv.base.shape[0], A_inv.n_pending[0]
+    if count == 0:
+        return
+    columns, weighted = np.empty((n, count)), np.empty((n, count))
     for r in range(count):
-        weighted[r] = A_inv.weights[r] * vectors[r]
-    for lo in range(0, n, _STRIP):
-        hi = min(lo + _STRIP, n)
-        A_inv.base[lo:hi] -= np.dot(np.ascontiguousarray(weighted[:, lo:hi].T), vectors)
+        for i in range(n):
+            columns[i, r] = A_inv.vectors[r, i]
+            weighted[i, r] = A_inv.weights[r] * columns[i, r]
+    for top in range(0, n, _TILE):
+        bottom = min(top + _TILE, n)
+        for left in range(0, bottom, _TILE):
+            right = min(left + _TILE, n)
+            product = np.dot(weighted[top:bottom], columns[left:right].T)
+            for i in range(top, bottom):
+                for j in range(left, min(right, i + 1)):
+                    base[i, j] -= product[i - top, j - left]
+            for j in range(left, right):
+                for i in range(max(top, j), bottom):
+                    base[j, i] = base[i, j]
     A_inv.n_pending[0] = 0

@@ -63,8 +63,13 @@ def read(path: str | PathLike[str]) -> Learner:
 
 
 def arrays_of(state: Any, prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the arrays of a state and of the states inside it; numbers follow from parameters."""
+    """Yield the arrays of a state and of the states inside it; numbers follow from parameters.
+
+    A field named `scratch` holds nothing that lasts, and is passed over.
+    """
     for name, value in state._asdict().items():
+        if name == "scratch":
+            continue
         if isinstance(value, np.ndarray):
             yield prefix + name, value
         elif hasattr(value, "_asdict"):
@@ -75,6 +80,8 @@ def _restored(state: Any, arrays: dict[str, np.ndarray], prefix: str = "") -> An
     """Return `state` with the arrays that were stored; they may have grown since it was new."""
     new = {}
     for name, value in state._asdict().items():
+        if name == "scratch":
+            continue
         if isinstance(value, np.ndarray):
             stored = arrays[prefix + name]
             new[name] = stored.reshape(()) if value.ndim == 0 else stored
@@ -88,6 +95,8 @@ def _plain_parameters(learner: Learner) -> dict[str, Any]:
     # The generator's own state is among the arrays; what seeded it matters to `fit` only.
     if not isinstance(parameters["random_state"], int | None):
         parameters["random_state"] = None
+    if parameters["classes"] is not None:
+        parameters["classes"] = np.asarray(parameters["classes"])
     for name, value in parameters.items():
         value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
         try:

@@ -1,7 +1,31 @@
 """The learners: one algorithm, one file."""
 
+from onebit.learners.arow import AROW
+from onebit.learners.bandit_eg import BanditEG
 from onebit.learners.banditron import Banditron
+from onebit.learners.confidit import Confidit
+from onebit.learners.gaptron import Gaptron
+from onebit.learners.kernel_confidit import KernelConfidit
+from onebit.learners.kernel_separable_bandit import KernelSeparableBandit
+from onebit.learners.newtron import Newtron
+from onebit.learners.passive_aggressive import PassiveAggressive
 from onebit.learners.perceptron import Perceptron
+from onebit.learners.second_order_perceptron import SecondOrderPerceptron
+from onebit.learners.separable_bandit import SeparableBandit
 from onebit.learners.soba import SOBA
 
-__all__ = ["SOBA", "Banditron", "Perceptron"]
+__all__ = [
+    "AROW",
+    "SOBA",
+    "BanditEG",
+    "Banditron",
+    "Confidit",
+    "Gaptron",
+    "KernelConfidit",
+    "KernelSeparableBandit",
+    "Newtron",
+    "PassiveAggressive",
+    "Perceptron",
+    "SecondOrderPerceptron",
+    "SeparableBandit",
+]

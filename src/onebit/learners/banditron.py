@@ -63,7 +63,7 @@ class Banditron(Learner):
     >>> from onebit import Banditron, play, streams
     >>> X, y = streams.synsep(10_000, seed=0)
     >>> play(Banditron(gamma=0.014, random_state=0), X, y).n_mistakes
-    515
+    488
     """
 
     reference = "Kakade, Shalev-Shwartz, Tewari 2008"

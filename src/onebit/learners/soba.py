@@ -111,15 +111,16 @@ def learn_diagonal(state, x, scores, label, probability, correct):
         wz = alpha * (scores[y_bar] - scores[y])
         updated = update_indicator(state.progress, wz, alpha, q)  # lines 13-16
         if updated:
+            weight = 1.0 / probability
             for i in range(x.indices.size):
-                j, g_j = x.indices[i], x.values[i] / probability
-                z_j2 = g_j * x.values[i]
-                # A + z^2 makes 1 / A shrink by r, and (theta + g) / A is then r (W + g / A).
-                r, r_bar = 1.0 / (1.0 + z_j2 * A_inv[j, y]), 1.0 / (1.0 + z_j2 * A_inv[j, y_bar])
-                W[j, y] = r * (W[j, y] + g_j * A_inv[j, y])  # lines 19-20
-                W[j, y_bar] = r_bar * (W[j, y_bar] - g_j * A_inv[j, y_bar])
-                A_inv[j, y] *= r  # line 18
-                A_inv[j, y_bar] *= r_bar
+                j, g_j = x.indices[i], weight * x.values[i]
+                z_j2, D, D_bar = g_j * x.values[i], A_inv[j, y], A_inv[j, y_bar]
+                # A + z^2 makes D = 1 / A shrink by r, and (theta + g) / A is then r (W + g D).
+                r, r_bar = 1.0 / (1.0 + z_j2 * D), 1.0 / (1.0 + z_j2 * D_bar)
+                W[j, y] = r * (W[j, y] + g_j * D)  # lines 19-20
+                W[j, y_bar] = r_bar * (W[j, y_bar] - g_j * D_bar)
+                A_inv[j, y] = r * D  # line 18
+                A_inv[j, y_bar] = r_bar * D_bar
     end_round(state, scores.size)
     return updated
 

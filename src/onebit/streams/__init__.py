@@ -6,6 +6,7 @@ batches. `onebit.play` takes both.
 
 from onebit.streams.batches import batched, batches
 from onebit.streams.files import svmlight
+from onebit.streams.separable import strongly_separable
 from onebit.streams.synthetic import synnonsep, synsep
 
-__all__ = ["batched", "batches", "svmlight", "synnonsep", "synsep"]
+__all__ = ["batched", "batches", "strongly_separable", "svmlight", "synnonsep", "synsep"]

@@ -1,0 +1,138 @@
+"""Kernel functions, between one example and the rows that a learner remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numba
+import numpy as np
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+
+from onebit.core.example import Example
+
+KERNEL_NAMES = {"cosine", "laplacian", "linear", "poly", "polynomial", "rational", "rbf"}
+"""Kernels that are inner products, whatever the signs of the features. All but "rational" are
+scikit-learn's; its others can be given as functions."""
+
+
+class Growing:
+    """Rows that more can be appended to. Memory doubles when it is full."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self._memory, self._n = rows, len(rows)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The rows so far, as a view."""
+        return self._memory[: self._n]
+
+    def append(self, row: Any) -> None:
+        """Add a row."""
+        if self._n == len(self._memory):
+            shape = (max(16, 2 * self._n), *self._memory.shape[1:])
+            grown = np.zeros(shape, dtype=self._memory.dtype)
+            grown[: self._n] = self._memory
+            self._memory = grown
+        self._memory[self._n] = row
+        self._n += 1
+
+    def _asdict(self) -> dict[str, np.ndarray]:
+        return {"rows": self.rows}
+
+    def _replace(self, rows: np.ndarray) -> Self:
+        return type(self)(rows)
+
+
+class Between:
+    """``between(x, rows)``: the values k(x, x_s) of one example and each row x_s.
+
+    Parameters
+    ----------
+    kernel : str or callable
+        One of `KERNEL_NAMES`, or a function of two matrices that returns the kernel of each row of
+        the first with each row of the second, as those of `sklearn.metrics.pairwise` do.
+    parameters : dict, optional
+        Keyword arguments of the kernel.
+    """
+
+    def __init__(
+        self, kernel: str | Callable[..., Any], parameters: dict[str, Any] | None = None
+    ) -> None:
+        self._kernel = kernel
+        self._parameters = dict(parameters or {})
+
+    def __call__(self, x: Example, rows: np.ndarray) -> np.ndarray:
+        """Return the kernel of x with each row."""
+        if len(rows) == 0:
+            return np.zeros(0)
+        if self._kernel in ("linear", "rational"):
+            # Not by a matrix product, whose blocks round the same row differently in two places.
+            products = _products(x.indices, x.values, rows)
+            function = linear if self._kernel == "linear" else rational
+            return function(products, **self._parameters)
+        if self._kernel == "rbf":  # scikit-learn's takes several times as long for a single x
+            return rbf(_squared_distances(dense(x), rows), rows.shape[1], **self._parameters)
+        if callable(self._kernel):
+            function = self._kernel
+        else:
+            function = PAIRWISE_KERNEL_FUNCTIONS[self._kernel]
+        values = np.asarray(function(dense(x)[np.newaxis], rows, **self._parameters))
+        if values.shape != (1, len(rows)):
+            raise ValueError(
+                f"a kernel of 1 row with {len(rows)} rows returns shape (1, {len(rows)}); "
+                f"{function!r} returned {values.shape}"
+            )
+        if not np.isfinite(values).all():
+            raise ValueError(f"the kernel {self._kernel!r} returned NaN or infinity")
+        return values[0]
+
+
+def linear(products: np.ndarray) -> np.ndarray:
+    """Return ``<x, x'>``."""
+    return products
+
+
+def rbf(squares: np.ndarray, n_features: int, gamma: float | None = None) -> np.ndarray:
+    """Return ``exp(-gamma ||x - x'||^2)``; gamma is 1 / n_features unless given."""
+    return np.exp(-(1.0 / n_features if gamma is None else gamma) * squares)
+
+
+def rational(products: np.ndarray, nu: float = 0.5) -> np.ndarray:
+    """Return ``1 / (1 - nu <x, x'>)``, for x and x' no longer than one."""
+    if not 0.0 < nu < 1.0:
+        raise ValueError(f"nu of the rational kernel is in (0, 1); got {nu}")
+    return 1.0 / (1.0 - nu * products)
+
+
+def shortened(x: Example) -> Example:
+    """Return the point of the unit ball next to x: x itself, or x at length one."""
+    length = np.linalg.norm(x.values)
+    return x if length <= 1.0 else x._replace(values=x.values / length)
+
+
+def dense(x: Example) -> np.ndarray:
+    """Return x as a 1-D array."""
+    row = np.zeros(x.n_features)
+    row[x.indices] = x.values
+    return row
+
+
+@numba.njit(cache=True)
+def _products(indices, values, rows):
+    """Return ``<x, x_s>`` for each row x_s."""
+    products = np.zeros(rows.shape[0])
+    for s in range(rows.shape[0]):
+        for i in range(indices.size):
+            products[s] += values[i] * rows[s, indices[i]]
+    return products
+
+
+@numba.njit(cache=True)
+def _squared_distances(x, rows):
+    """Return ``||x - x_s||^2`` for each row x_s."""
+    squares = np.zeros(rows.shape[0])
+    for s in range(rows.shape[0]):
+        for j in range(x.size):
+            squares[s] += (x[j] - rows[s, j]) ** 2
+    return squares

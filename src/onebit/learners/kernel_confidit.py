@@ -1,0 +1,332 @@
+"""Confidit in dual variables, for scores that are linear in the space of a kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy.linalg.blas import dtpsv
+from sklearn.metrics.pairwise import KERNEL_PARAMS
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from onebit.core import Example, Kernels, Learner
+from onebit.core.engine import PythonKernels
+from onebit.core.rkhs import KERNEL_NAMES, Between, Growing, dense
+from onebit.learners.confidit import (
+    Confidence,
+    Confidit,
+    choose,
+    end_round,
+    multipliers,
+    new_confidence,
+    sign,
+)
+
+
+class Factor:
+    """L with L L' = rho I + K_i, the rows of its lower triangle one after the other."""
+
+    def __init__(self, packed: np.ndarray) -> None:
+        self._memory, self._n = packed, packed.size
+
+    def solve(self, b: np.ndarray, *, transposed: bool = False) -> np.ndarray:
+        """Return L^{-1} b, or L'^{-1} b."""
+        if b.size == 0:
+            return b
+        # To BLAS, which goes by columns, the rows of L are the columns of an upper triangle.
+        return dtpsv(b.size, self._memory, b, trans=not transposed)
+
+    def append(self, row: np.ndarray) -> None:
+        """Add the next row of the triangle."""
+        end = self._n + row.size
+        if end > self._memory.size:
+            grown = np.zeros(max(128, 2 * end))
+            grown[: self._n] = self._memory[: self._n]
+            self._memory = grown
+        self._memory[self._n : end] = row
+        self._n = end
+
+    def _asdict(self) -> dict[str, np.ndarray]:
+        return {"packed": self._memory[: self._n]}
+
+    def _replace(self, packed: np.ndarray) -> Self:
+        return type(self)(packed)
+
+
+class Factors(tuple[Factor, ...]):
+    """A factor for each class."""
+
+    __slots__ = ()
+
+    def _asdict(self) -> dict[str, Factor]:
+        return {str(i): factor for i, factor in enumerate(self)}
+
+    def _replace(self, **factors: Factor) -> Self:
+        return type(self)(factors[str(i)] for i in range(len(self)))
+
+
+class State(NamedTuple):
+    """Weights w_i = sum over rounds s of C[s, i] phi_s, with phi_s = phi(x_s) / ||phi(x_s)||.
+
+    examples: x_s; scales: 1 / ||phi(x_s)||, or 0; outputs: the labels put out; L: for each class i,
+    the factor of rho I + K_i, with K_i the kernel between the rounds S_i with output i.
+    """
+
+    examples: Growing
+    scales: Growing
+    outputs: Growing
+    C: Growing
+    L: Factors
+    between: Between
+    alpha: float
+    confidence: Confidence
+    rng: np.ndarray
+
+
+class Look(NamedTuple):
+    """What x is to the learner: k: the products phi_s . phi; square: phi . phi, which is 1 or 0."""
+
+    k: np.ndarray
+    square: float
+    scale: float
+
+
+def look(state: State, x: Example) -> Look:
+    """Take the kernel between x and all rounds."""
+    k_xx = float(state.between(x, dense(x)[np.newaxis])[0])
+    if not (math.isfinite(k_xx) and k_xx >= 0.0):
+        raise ValueError(f"the kernel of an x with itself must be finite and >= 0; got {k_xx}")
+    scale = 1.0 / math.sqrt(k_xx) if k_xx > 0.0 else 0.0
+    k = state.between(x, state.examples.rows) * state.scales.rows * scale
+    return Look(k, float(scale > 0.0), scale)
+
+
+def reduced(state: State, seen: Look, i: int) -> tuple[np.ndarray, float]:
+    """Return l = L_i^{-1} k_i and n_i = phi' A_i^{-1} phi = (phi . phi - l . l) / rho."""
+    rho, t = state.confidence.rho, int(state.confidence.rounds) + 1
+    reduced_k = state.L[i].solve(seen.k[state.outputs.rows == i])
+    n = (seen.square - reduced_k @ reduced_k) / rho
+    # No eigenvalue of A_i exceeds rho + t - 1, whatever rounding says.
+    return reduced_k, max(float(n), seen.square / (rho + t - 1))
+
+
+def move(state: State, i: int, reduced_k: np.ndarray, amount: float) -> None:
+    """Do w_i += amount A_i^{-1} phi, where A_i^{-1} phi = (phi - sum_{S_i} h_s phi_s) / rho.
+
+    h = (rho I + K_i)^{-1} k_i; the coefficients of phi are in the last row of C.
+    """
+    C, n = state.C.rows, len(state.outputs.rows)
+    amount /= state.confidence.rho
+    C[n, i] += amount
+    C[:n, i][state.outputs.rows == i] -= amount * state.L[i].solve(reduced_k, transposed=True)
+
+
+def linear_scores(state: State, seen: Look) -> np.ndarray:
+    """Return w_i . phi."""
+    # Not by a matrix product, whose blocks may round equal columns differently.
+    return (seen.k[:, np.newaxis] * state.C.rows).sum(axis=0)
+
+
+def uncertainty(state: State, seen: Look) -> np.ndarray:
+    """Return n_i."""
+    return np.array([reduced(state, seen, i)[1] for i in range(len(state.L))])
+
+
+def score(state: State, x: Example, scores: np.ndarray) -> None:
+    """Figure 1, step 3: the scores w_i . phi."""
+    scores[:] = linear_scores(state, look(state, x))
+
+
+def score_projected(state: State, x: Example, scores: np.ndarray) -> None:
+    """Figure 1, steps 2-3; it is `learn` that stores the projection."""
+    seen = look(state, x)
+    D, n = linear_scores(state, seen), uncertainty(state, seen)
+    scores[:] = D + multipliers.py_func(D, n, state.alpha) * n
+
+
+def policy(state: State, x: Example, scores: np.ndarray, p: np.ndarray) -> int:
+    """Figure 1, step 4."""
+    n = uncertainty(state, look(state, x))
+    return choose.py_func(scores, n, float(state.confidence.width), p)
+
+
+def learn(state, x, scores, label, probability, correct):
+    """Figure 1, steps 6-8."""
+    seen = look(state, x)
+    state.C.append(0.0)
+    return update(state, x, seen, scores, label, correct)
+
+
+def learn_projected(state, x, scores, label, probability, correct):
+    """Figure 1, steps 2 and 6-8: the projection moves the weights of all classes."""
+    seen = look(state, x)
+    D = linear_scores(state, seen)
+    reductions, n = zip(*(reduced(state, seen, i) for i in range(D.size)), strict=True)
+    tau = multipliers.py_func(D, np.array(n), state.alpha)
+    state.C.append(0.0)
+    for i in range(D.size):
+        move(state, i, reductions[i], tau[i])
+    return update(state, x, seen, scores, label, correct)
+
+
+def update(state, x, seen, scores, label, correct):
+    """Do A_label += phi phi', which adds a row and a column to rho I + K_label, and step 8."""
+    beta = sign.py_func(state.alpha, state.rng, correct)
+    reduced_k, n = reduced(state, seen, label)
+    move(state, label, reduced_k, (beta - scores[label]) / (1.0 + n))
+    state.L[label].append(np.append(reduced_k, math.sqrt(state.confidence.rho * (1.0 + n))))
+    state.examples.append(dense(x))
+    state.scales.append(seen.scale)
+    state.outputs.append(label)
+    end_round.py_func(state.confidence, n / (1.0 + n))
+    return True
+
+
+KERNELS = PythonKernels("kernel", score, policy, learn)
+PROJECTED = PythonKernels("projected_kernel", score_projected, policy, learn_projected)
+
+
+class KernelConfidit(Learner):
+    """Confidit with a kernel: full-matrix `Confidit`, linear in the kernel's space.
+
+    The weights of each class are a sum over the rounds so far, and how sure it is of a score
+    follows from the kernel between x and the rounds where that class was put out. With the linear
+    kernel it does what `Confidit` with covariance="full" does, in time that grows with the rounds
+    and not with the square of the number of features: for few examples of many features.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "linear", "poly", "laplacian", "cosine"} or callable, default="rbf"
+        One of the kernels of `sklearn.metrics.pairwise` that are positive definite, or a function
+        of two matrices that returns the kernel of each row of the first with each row of the
+        second. "polynomial" is "poly".
+    eta, alpha, confidence, projection, norm, delta, approximation_error
+        As in `Confidit`.
+    gamma : float > 0, optional
+        Of "rbf", "laplacian" and "poly"; None is one over the number of features.
+    degree : int >= 1, default=3
+        Of "poly".
+    coef0 : float >= 0, default=1.0
+        Of "poly".
+    classes : array-like, optional
+        The labels. Needed to `decide` before any `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the updates after mistakes, if alpha < 1.
+
+    Notes
+    -----
+    What must have length one is phi(x), the image of x in the kernel's space, so the learner works
+    with k(x, z) / sqrt(k(x, x) k(z, z)). Then "linear" and "cosine" are the same, and "rbf" and
+    "laplacian" are as they were.
+
+    The paper only says that the algorithm can be run in dual variables. With rho = (1 + alpha)^2,
+    K_i the kernel between the rounds with output i and k_i that between them and x, the matrix
+    identity A_i^{-1} phi = (phi - Phi_i' h) / rho with h = (rho I + K_i)^{-1} k_i turns every step
+    of the algorithm into one on the coefficients of the weights. A Cholesky factor of rho I + K_i
+    grows by a row when class i is put out.
+
+    Every round is remembered, with all its features: after n rounds the learner holds n d numbers
+    for the examples, n K for the weights and about n^2 / (2 K) for the factors. A learner with a
+    callable kernel cannot be saved to a file.
+
+    References
+    ----------
+    K. Crammer and C. Gentile. Multiclass classification with bandit feedback using adaptive
+    regularization. Machine Learning 90 (2013), 347-383; Section 3.
+
+    Examples
+    --------
+    Rings around the origin, which no linear rule tells apart:
+
+    >>> import numpy as np
+    >>> from onebit import Confidit, KernelConfidit, play
+    >>> X = np.random.default_rng(0).normal(size=(1_000, 2))
+    >>> y = np.digitize(np.linalg.norm(X, axis=1), [0.8, 1.5])
+    >>> play(KernelConfidit(), X, y).n_mistakes
+    108
+    >>> play(Confidit(covariance="full"), X, y).n_mistakes
+    663
+    """
+
+    reference = "Crammer, Gentile 2013"
+    cost = "n d + n^2 in round n"
+    bound = Confidit.bound
+    forms: ClassVar[list[dict[str, Any]]] = [
+        {},
+        {"kernel": "linear", "projection": True, "confidence": "theory", "alpha": 0.5},
+    ]
+    exempt: ClassVar[dict[str, str]] = {
+        "check_state_stays_the_same_size": "its weights are a sum over all rounds"
+    }
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [StrOptions(KERNEL_NAMES - {"rational"}), callable],
+        **{
+            name: constraint
+            for name, constraint in Confidit._parameter_constraints.items()
+            if name != "covariance"
+        },
+        "gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "coef0": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        kernel: str | Callable[..., Any] = "rbf",
+        eta: float = 1.0,
+        alpha: float = 1.0,
+        confidence: str = "constant",
+        projection: bool = False,
+        norm: float = 1.0,
+        delta: float = 0.05,
+        approximation_error: Any = None,
+        gamma: float | None = None,
+        degree: int = 3,
+        coef0: float = 1.0,
+        *,
+        classes: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.eta = eta
+        self.alpha = alpha
+        self.confidence = confidence
+        self.projection = projection
+        self.norm = norm
+        self.delta = delta
+        self.approximation_error = approximation_error
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.classes = classes
+        self.random_state = random_state
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights, of shape (n_classes, n_features), if the kernel is linear."""
+        if self.kernel != "linear" or not self._started:
+            raise AttributeError(
+                f"only a {type(self).__name__} with kernel='linear' that has started has weights "
+                "for features"
+            )
+        state = self._state
+        return (state.C.rows * state.scales.rows[:, np.newaxis]).T @ state.examples.rows
+
+    def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, State]:
+        names = () if callable(self.kernel) else KERNEL_PARAMS[self.kernel]
+        state = State(
+            examples=Growing(np.zeros((0, n_features))),
+            scales=Growing(np.zeros(0)),
+            outputs=Growing(np.zeros(0, dtype=np.int64)),
+            C=Growing(np.zeros((0, n_classes))),
+            L=Factors(Factor(np.zeros(0)) for _ in range(n_classes)),
+            between=Between(self.kernel, {name: getattr(self, name) for name in names}),
+            alpha=float(self.alpha),
+            confidence=new_confidence(self),
+            rng=rng,
+        )
+        return PROJECTED if self.projection else KERNELS, state

@@ -1,0 +1,125 @@
+"""The passive-aggressive algorithms PA, PA-I and PA-II."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from onebit.core import Kernels, Learner, lean_kernel
+from onebit.core.exploration import argmax_except, greedy
+from onebit.core.linear import add_to_class, linear_scores, squared_norm
+
+_SMALLEST = np.finfo(np.float64).tiny
+"""The smallest squared length of an x that one can divide by."""
+
+
+class State(NamedTuple):
+    """W: weights; largest: the largest step there may be; slack: a term that makes steps smaller.
+
+    PA: infinity and 0. PA-I: C and 0. PA-II: infinity and 1 / (2 C).
+    """
+
+    W: np.ndarray
+    largest: float
+    slack: float
+    rng: np.ndarray
+
+
+@lean_kernel
+def learn(state, x, scores, label, probability, truth):
+    """If l = 1 - m > 0: w_y += tau x, w_j -= tau x."""
+    y = truth
+    j = argmax_except(scores, y)
+    loss = 1.0 - (scores[y] - scores[j])
+    squares = squared_norm(x)
+    if loss <= 0.0 or squares < _SMALLEST:
+        return False
+    tau = min(state.largest, loss / (2.0 * squares + state.slack))
+    add_to_class(state.W, x, y, tau)
+    add_to_class(state.W, x, j, -tau)
+    return True
+
+
+KERNELS = Kernels("passive_aggressive", linear_scores, greedy, learn)
+
+
+class PassiveAggressive(Learner):
+    """Passive-aggressive learning: the smallest step that gives the true label a margin of one.
+
+    It puts out the label with the highest score. When the true label leads the best other label by
+    one or more it is passive; else it changes the weights of these two labels just so far that the
+    lead is one, or less far where `C` says so.
+
+    Parameters
+    ----------
+    C : float > 0, default=1.0
+        Aggressiveness: the largest step of "PA-I", and the weight of the squared loss against the
+        length of the step in "PA-II". "PA" does not use it.
+    variant : {"PA", "PA-I", "PA-II"}, default="PA-I"
+        "PA" always takes the whole step, and follows noise.
+    classes : array-like, optional
+        The labels. Needed to `decide` before any `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Seed. The passive-aggressive algorithms themselves never explore.
+
+    Notes
+    -----
+    The step is for the pair of the true label and the best other one. With three or more labels, PA
+    therefore leaves no loss with respect to that pair, but a third label can be within the margin
+    after the step: the loss on x falls to half or less, not to zero.
+
+    From an x of length zero there is nothing to learn: no step changes its scores.
+
+    References
+    ----------
+    K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz and Y. Singer. Online passive-aggressive
+    algorithms. JMLR 7, 2006.
+
+    Examples
+    --------
+    >>> from onebit import PassiveAggressive, play, streams
+    >>> X, y = streams.synsep(10_000, seed=0)
+    >>> play(PassiveAggressive(), X, y).n_mistakes
+    8
+    """
+
+    feedback = "full"
+    reference = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer 2006"
+    cost = "nnz K"
+    bound = "max(2 X^2, 1 / C) (||U||^2 + 2 C L) (PA-I)"
+    forms: ClassVar[list[dict[str, Any]]] = [{}, {"variant": "PA"}, {"variant": "PA-II"}]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "variant": [StrOptions({"PA", "PA-I", "PA-II"})],
+        "classes": ["array-like", None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        variant: str = "PA-I",
+        *,
+        classes: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.variant = variant
+        self.classes = classes
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # A whole step for each noisy row: one pass ends where the last few of them lead.
+        tags.classifier_tags.poor_score = self.variant == "PA"
+        return tags
+
+    def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, State]:
+        largest = float(self.C) if self.variant == "PA-I" else math.inf
+        slack = 0.5 / float(self.C) if self.variant == "PA-II" else 0.0
+        return KERNELS, State(np.zeros((n_features, n_classes)), largest, slack, rng)

@@ -1,0 +1,146 @@
+"""The bandit Perceptrons of Beygelzimer et al. (2019), for strongly separable examples."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+
+from onebit.core import Kernels, Learner, lean_kernel
+from onebit.core.exploration import argmax
+from onebit.core.linear import add_to_class, linear_scores
+
+
+class State(NamedTuple):
+    """W: weights, one binary Perceptron for each class."""
+
+    W: np.ndarray
+    rng: np.ndarray
+
+
+@lean_kernel
+def policy(state, x, scores, p):
+    """Any label, all alike, if S = {i: w_i . x >= 0} is empty; else the arg max, which is in S."""
+    y_hat = argmax(scores)
+    if scores[y_hat] < 0.0:
+        p[:] = 1.0 / p.size
+    else:
+        p[:] = 0.0
+        p[y_hat] = 1.0
+    return y_hat
+
+
+@lean_kernel
+def theory(scores, label, correct, i):
+    """How much of x the round adds to w_i: the label put out is corrected where it was mistaken."""
+    if i != label:
+        return 0.0
+    if correct:
+        return 1.0 if scores[i] < 0.0 else 0.0
+    return -1.0 if scores[i] >= 0.0 else 0.0
+
+
+@lean_kernel
+def repository(scores, label, correct, i):
+    """How much of x the round adds to w_i: a right label also tells what the others are not."""
+    if correct and i == label:
+        return 1.0 if scores[i] <= 0.0 else 0.0
+    if correct or i == label:
+        return -1.0 if scores[i] >= 0.0 else 0.0
+    return 0.0
+
+
+@lean_kernel
+def learn_theory(state, x, scores, label, probability, correct):
+    """W += x for the label put out, if it was right and S empty; -= x, if wrong and in S."""
+    amount = theory(scores, label, correct, label)
+    if amount != 0.0:
+        add_to_class(state.W, x, label, amount)
+    return amount != 0.0
+
+
+@lean_kernel
+def learn_repository(state, x, scores, label, probability, correct):
+    """W += x or -= x for each class whose Perceptron is known to have been mistaken."""
+    updated = False
+    for i in range(scores.size):
+        amount = repository(scores, label, correct, i)
+        if amount != 0.0:
+            add_to_class(state.W, x, i, amount)
+            updated = True
+    return updated
+
+
+THEORY = Kernels("theory", linear_scores, policy, learn_theory)
+REPOSITORY = Kernels("repository", linear_scores, policy, learn_repository)
+
+
+class SeparableBandit(Learner):
+    """One binary Perceptron for each class: finitely many mistakes on strongly separable streams.
+
+    The Perceptron of each class says whether x is of that class. If any says yes, the label of the
+    one with the highest score is put out, and if that is wrong this Perceptron is corrected. If
+    none says yes, one of them is mistaken: any label is put out, all alike, and if it is right its
+    Perceptron is corrected. There is nothing to tune.
+
+    Parameters
+    ----------
+    form : {"theory", "repository"}, default="theory"
+        "theory" is the algorithm that the paper analyses. "repository" is the one that its authors
+        released: from a right label it also corrects the Perceptrons of other classes that said
+        yes, and it corrects scores of zero in both directions.
+    classes : array-like, optional
+        The labels. Needed to `decide` before any `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the exploration.
+
+    Notes
+    -----
+    Let ||x|| <= R, and let vectors u_i with a sum of squared lengths of at most one have
+    <u_y, x> >= gamma / 2 and <u_i, x> <= -gamma / 2 for the other classes i. Then the expected
+    number of mistakes is at most (K - 1) floor(4 (R / gamma)^2): the Perceptrons are corrected at
+    most 4 (R / gamma)^2 times in all, each mistake in a round where one says yes is a correction,
+    and each correction in a round where none does comes after K - 1 mistakes in expectation. The
+    same holds for the repository's form, where every correction is still one of a mistaken
+    Perceptron or of a score of zero, and those two kinds of rounds correct as before.
+
+    The paper lets any label with w_i . x >= 0 be put out. The arg max, taken here, is one of them,
+    it is what `predict` returns, and it is what the authors' code does.
+
+    For streams that are not strongly separable nothing is proven.
+
+    References
+    ----------
+    A. Beygelzimer, D. Pal, B. Szorenyi, D. Thiruvenkatachari, C.-Y. Wei and C. Zhang. Bandit
+    multiclass linear classification: efficient algorithms for the separable case. ICML 2019.
+
+    Examples
+    --------
+    >>> from onebit import SeparableBandit, play, streams
+    >>> X, y = streams.strongly_separable(20_000, seed=0)
+    >>> play(SeparableBandit(random_state=0), X, y).n_mistakes
+    2022
+    """
+
+    reference = "Beygelzimer et al. 2019"
+    cost = "nnz K"
+    bound = "(K - 1) floor(4 (R / gamma)^2) if strongly separable with margin gamma"
+    forms: ClassVar[list[dict[str, Any]]] = [{}, {"form": "repository"}]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "form": [StrOptions({"theory", "repository"})],
+        "classes": ["array-like", None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self, form: str = "theory", *, classes: Any = None, random_state: Any = None
+    ) -> None:
+        self.form = form
+        self.classes = classes
+        self.random_state = random_state
+
+    def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, State]:
+        kernels = THEORY if self.form == "theory" else REPOSITORY
+        return kernels, State(W=np.zeros((n_features, n_classes)), rng=rng)
