@@ -35,6 +35,10 @@ def errors(learner: Learner, stream: str, rounds: int, seed: int) -> list[float]
     return [100 * mistakes[t - 1] / t for t in CHECKPOINTS if t <= rounds]
 
 
+def _short(t: int) -> str:
+    return f"{t // 1_000_000}M" if t >= 1_000_000 else f"{t // 1000}k"
+
+
 def main() -> None:
     """Print a table for each stream."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -52,7 +56,7 @@ def main() -> None:
         )
         table.add_column("learner", no_wrap=True)
         for t in shown:
-            table.add_column(f"{t:,}", justify="right", no_wrap=True)
+            table.add_column(_short(t), justify="right", no_wrap=True)
         results[stream] = {}
         for name, learner in LEARNERS.items():
             with console.status(f"{stream}: {name}"):
@@ -61,7 +65,7 @@ def main() -> None:
                 ]
             results[stream][name] = runs
             mean, spread = np.mean(runs, axis=0), np.std(runs, axis=0, ddof=1)
-            table.add_row(name, *(f"{m:.3g} ±{s:.1g}" for m, s in zip(mean, spread, strict=True)))
+            table.add_row(name, *(f"{m:.2g} ±{s:.1g}" for m, s in zip(mean, spread, strict=True)))
         console.print(table)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))

@@ -52,9 +52,9 @@ def edit(file, old, new):
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("learners/banditron.py", "1.0 / probability", "3.0 / probability"),
+        ("learners/banditron.py", "x, y_hat, -1.0)", "x, y_hat, -2.0)"),
         ("core/exploration.py", "p[best] += 1.0 - gamma", "p[0] += 1.0 - gamma"),
-        ("core/linear.py", "scores[k] += W[j, k] * x_j", "scores[k] -= W[j, k] * x_j"),
+        ("core/linear.py", "scores[k] += W[a, k] * v_a", "scores[k] -= W[a, k] * v_a"),
     ],
 )
 def test_edited_kernel_takes_effect(package, file, old, new):
@@ -73,7 +73,7 @@ def test_old_versions_are_dropped(package):
     cache = package / "onebit" / "core" / "__pycache__"
     run(RUN, package)
     first = set(cache.glob("onebit.learners.banditron.*.play-*"))
-    edit(package / "onebit/learners/banditron.py", "1.0 / probability", "3.0 / probability")
+    edit(package / "onebit/learners/banditron.py", "x, y_hat, -1.0)", "x, y_hat, -2.0)")
     run(RUN, package)
     second = set(cache.glob("onebit.learners.banditron.*.play-*"))
     assert len(first) == len(second) == 1

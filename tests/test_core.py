@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from onebit import SOBA, Banditron, Decision, History, Perceptron, load, play
-from onebit.core.example import Example
+from onebit.core.example import INDEX, Example
 from onebit.core.exploration import argmax, argmax_except, gamma_greedy, softmax
 from onebit.core.generator import below, draw, new_generator, uniform
 from onebit.core.linear import length, new_scaled, put, weights
@@ -101,7 +101,7 @@ def test_inverses_equal_those_of_numpy(n):
     A = [0.5 * np.eye(n), 0.5 * np.eye(n)]
     for _ in range(3 * PENDING + 5):
         k = rng.integers(2)
-        indices = np.sort(rng.choice(n, size=min(n, 5), replace=False)).astype(np.int32)
+        indices = np.sort(rng.choice(n, size=min(n, 5), replace=False)).astype(INDEX)
         z = Example(indices, rng.normal(size=indices.size), n)
         A_inv = class_inverse(inverses, k)
         v = times(A_inv, z)
@@ -262,8 +262,8 @@ def test_corrupt_sparse_rows_are_refused():
     with pytest.raises(ValueError, match="row 1 of X has a feature 7"):
         learner.partial_fit(X, [0, 1, 2])
     with pytest.raises(ValueError, match="feature 7"):
-        learner.decide(Example(np.array([7], dtype=np.int32), np.ones(1), 3))
-    with pytest.raises(ValueError, match="int32 indices and float64 values"):
+        learner.decide(Example(np.array([7], dtype=INDEX), np.ones(1), 3))
+    with pytest.raises(ValueError, match="uint32 indices and float64 values"):
         learner.decide(Example(np.array([1]), np.ones(1), 3))
 
 

@@ -1,14 +1,26 @@
 """Every behaviour, of every learner and form found by introspection."""
 
+import numpy as np
 import pytest
+from scipy.stats import chisquare
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import onebit
-from onebit import learners
+from onebit import learners, play
 from onebit.checks import checks_for
+from onebit.core.engine import PythonKernels
+from onebit.core.storage import arrays_of
 
 LEARNERS = [getattr(learners, name) for name in learners.__all__]
 FORMS = [cls(**form) for cls in LEARNERS for form in cls.forms]
+
+
+def n_classes(learner):
+    return 5 if learner.__sklearn_tags__().classifier_tags.multi_class else 2
+
+
+every_form = pytest.mark.parametrize("learner", FORMS, ids=str)
 
 
 @pytest.mark.parametrize(
@@ -28,15 +40,59 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
+@every_form
+def test_policy_is_what_is_drawn(learner):
+    """A hundred thousand draws; Python kernels, a hundred times slower, make three thousand."""
+    rng = np.random.default_rng(0)
+    K = n_classes(learner)
+    X, y = rng.normal(size=(40, 4)), rng.integers(K, size=40)
+    learner = clone(learner).set_params(random_state=1, classes=range(K)).fit(X, y)
+    p = learner.policy(X[:1])[0]
+    x = learner.decide(X[0]).x
+    n = 3_000 if isinstance(learner._kernels, PythonKernels) else 100_000
+    decide, _ = learner._kernels.entries(learner._state)
+    drawn = [decide(learner._state, x, learner._scores, learner._p)[0] for _ in range(n)]
+    counts = np.bincount(drawn, minlength=K)
+    assert (counts[p == 0] == 0).all()
+    if np.count_nonzero(p) > 1:
+        assert chisquare(counts[p > 0], n * p[p > 0]).pvalue > 1e-6
+
+
+@every_form
+def test_extreme_but_legal_values_stay_finite(learner):
+    """Features of 1e-8 and 1e4, hardly any exploration, a large ball: a million rounds."""
+    learner = clone(learner)
+    extremes = {"gamma": 1e-6, "radius": 1e3, "D": 1e3}
+    numbers = {
+        name: value
+        for name, value in extremes.items()
+        if name in learner.get_params() and isinstance(learner.get_params()[name], int | float)
+    }
+    K = n_classes(learner)
+    learner.set_params(**numbers, random_state=0, classes=range(K))
+    linear = learner.is_linear_time() and learner.get_params().get("covariance") != "full"
+    n = 1_000_000 if linear else 30_000
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3)) * rng.choice([1e-8, 1.0, 1e4], size=(n, 3))
+    y = np.argmax(X @ rng.normal(size=(3, K)), axis=1)
+    learner.partial_fit(X[:1], y[:1])
+    if isinstance(learner._kernels, PythonKernels):
+        n = 300
+    play(learner, X[:n], y[:n], record=False)
+    for name, value in arrays_of(learner._state):
+        assert np.isfinite(value).all(), name
+    p = learner.policy(X[:100])
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-9)
+
+
 @pytest.mark.parametrize("cls", LEARNERS)
 def test_out_of_range_parameters_are_refused_by_name(cls):
-    for name, constraint in cls._parameter_constraints.items():
+    for name in cls._parameter_constraints:
         if name in ("classes", "random_state"):
             continue
         learner = cls(classes=[0, 1]).set_params(**{name: object()})
         with pytest.raises(ValueError, match=f"'{name}' parameter of {cls.__name__}"):
             learner.decide([0.0])
-        assert constraint
         assert not hasattr(learner, "classes_")
 
 
@@ -44,3 +100,10 @@ def test_every_learner_is_a_public_name():
     assert set(learners.__all__) <= set(onebit.__all__)
     for cls in LEARNERS:
         assert getattr(onebit, cls.__name__) is cls
+
+
+def test_feedback_is_fixed_when_a_learner_starts():
+    learner = onebit.Gaptron(feedback="full", classes=[0, 1]).fit(np.eye(2), [0, 1])
+    learner.set_params(feedback="bandit")
+    with pytest.raises(ValueError, match="learns from the label itself"):
+        learner.learn(learner.decide([1.0, 0.0]), correct=True)

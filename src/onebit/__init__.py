@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from onebit import learners as learners
     from onebit import streams as streams
+    from onebit import theory as theory
     from onebit.core import Decision as Decision
     from onebit.core import History as History
     from onebit.core import Learner as Learner
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
 
 # Names are imported on first use: scikit-learn and Numba together take a second to import.
 _CORE = ["Decision", "History", "Learner", "load", "play"]
-_ROOMS = ["learners", "streams"]
+_ROOMS = ["learners", "streams", "theory"]
 _LEARNERS = [
     "AROW",
     "SOBA",
+    "Aioli",
     "BanditEG",
     "Banditron",
     "Confidit",
+    "Folklore",
     "Gaptron",
     "KernelConfidit",
     "KernelSeparableBandit",

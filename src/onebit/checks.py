@@ -59,7 +59,7 @@ def check_policy_is_a_distribution(learner: Learner) -> None:
     """Each row of `policy` is a probability distribution."""
     learner, X, _ = _trained(learner)
     p = learner.policy(X)
-    assert p.shape == (X.shape[0], LABELS.size)
+    assert p.shape == (X.shape[0], learner.classes_.size)
     assert (p >= 0).all()
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-12)
 
@@ -70,7 +70,7 @@ def check_policy_is_what_decide_samples(learner: Learner) -> None:
     x = X[3]
     p = learner.policy(X[[3]])[0]
     drawn = [learner.decide(x) for _ in range(5_000)]
-    counts = np.array([sum(d.label == label for d in drawn) for label in LABELS])
+    counts = np.array([sum(d.label == label for d in drawn) for label in learner.classes_])
     assert (counts[p == 0] == 0).all()
     if np.count_nonzero(p) > 1:
         assert chisquare(counts[p > 0], len(drawn) * p[p > 0]).pvalue > 1e-6
@@ -95,7 +95,7 @@ def check_looking_changes_nothing(learner: Learner) -> None:
 
 def check_one_seed_one_history(learner: Learner) -> None:
     """One by one, in batches of any size and played, rounds go the same way to the last bit."""
-    X, y = _stream()
+    X, y = _stream(learner)
     played = _fresh(learner)
     history = play(played, X, y)
     one_by_one = _fresh(learner)
@@ -112,7 +112,7 @@ def check_one_seed_one_history(learner: Learner) -> None:
 
 def check_dense_and_sparse_agree(learner: Learner) -> None:
     """A sparse copy of a stream is the same stream, however its rows are stored."""
-    X, y = _stream()
+    X, y = _stream(learner)
     dense, sparse, single = _fresh(learner), _fresh(learner), _fresh(learner)
     expected = play(dense, X, y).mistakes
     X_csr = sp.csr_array(X)
@@ -126,7 +126,7 @@ def check_dense_and_sparse_agree(learner: Learner) -> None:
 
 def check_seed_decides(learner: Learner) -> None:
     """The same seed gives the same run; a learner without a seed still runs."""
-    X, y = _stream()
+    X, y = _stream(learner)
     first, second = _fresh(learner), _fresh(learner)
     np.testing.assert_array_equal(play(first, X, y).mistakes, play(second, X, y).mistakes)
     _assert_same(_state(first), _state(second))
@@ -161,7 +161,7 @@ def check_saved_learner_goes_on(learner: Learner) -> None:
 
 def check_input_is_not_aliased(learner: Learner) -> None:
     """What is done to x between a decision and its feedback does not matter."""
-    X, y = _stream()
+    X, y = _stream(learner)
     expected, actual = _fresh(learner), _fresh(learner)
     for x, truth in zip(X[:50], y[:50], strict=True):
         _round(expected, x, truth)
@@ -186,7 +186,7 @@ def check_decision_teaches_once(learner: Learner) -> None:
 
 def check_late_feedback(learner: Learner) -> None:
     """Feedback that is late and out of order is learned from, and so is a decision from a log."""
-    X, y = _stream()
+    X, y = _stream(learner)
     learner = _fresh(learner)
     pending = [(learner.decide(x), truth) for x, truth in zip(X, y, strict=True)]
     before = _state(learner)
@@ -264,23 +264,29 @@ ALL_CHECKS: list[Check] = [
 ]
 
 
-def _stream() -> tuple[np.ndarray, np.ndarray]:
-    """Return 120 rounds of six features and three labels, with zeros and an empty row."""
+def _stream(learner: Learner) -> tuple[np.ndarray, np.ndarray]:
+    """Return 120 rounds of six features, with zeros and an empty row."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 6)) * (rng.random((120, 6)) < 0.7)
     X[10] = 0.0
     X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
-    return X, LABELS[np.argmax(X @ rng.normal(size=(6, 3)), axis=1)]
+    labels = _labels(learner)
+    return X, labels[np.argmax(X @ rng.normal(size=(6, labels.size)), axis=1)]
+
+
+def _labels(learner: Learner) -> np.ndarray:
+    """Return three labels, or two for a learner that takes no more."""
+    return LABELS if learner.__sklearn_tags__().classifier_tags.multi_class else LABELS[:2]
 
 
 def _fresh(learner: Learner, **parameters: Any) -> Learner:
     return clone(learner).set_params(
-        **{"classes": LABELS.tolist(), "random_state": 7, **parameters}
+        **{"classes": _labels(learner).tolist(), "random_state": 7, **parameters}
     )
 
 
 def _trained(learner: Learner) -> tuple[Learner, np.ndarray, np.ndarray]:
-    X, y = _stream()
+    X, y = _stream(learner)
     return _fresh(learner).fit(X, y), X, y
 
 

@@ -386,13 +386,15 @@ def demo(
     seed: Seed = 0,
     out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("demo.png"),
 ) -> None:
-    """Play every learner over SynNonSep, and draw how they learn."""
+    """Play every learner of linear time over SynNonSep, and draw how they learn."""
     check_writable(out)
     check_picture(out)
     stream = open_stream("synnonsep", rounds, seed)
     results: dict[str, tuple[Learner, Result]] = {}
     with progress_bar(hidden=False) as bar:
         for name, cls in learner_classes().items():
+            if not cls.is_linear_time():
+                continue
             learner = cls(classes=stream.classes, random_state=seed)
             results[name] = learner, play_timed(learner, stream, bar)
     ranked = dict(sorted(results.items(), key=lambda item: item[1][1].history.error_rate))

@@ -15,8 +15,8 @@ import scipy.sparse as sp
 
 from onebit.core.compiling import lean_kernel
 
-INDEX = np.int32
-"""Type of a feature's index: half the memory traffic of int64, room for 2**31 features."""
+INDEX = np.uint32
+"""Type of a feature's index: half the memory traffic of int64, and never counted from the end."""
 
 
 class Example(NamedTuple):
@@ -55,7 +55,8 @@ def rows_of(X: Any) -> Rows:
     n, d = X.shape
     if sp.issparse(X):
         indptr = np.asarray(X.indptr, dtype=np.int64)
-        return Rows(indptr, np.asarray(X.indices, dtype=INDEX), X.data, d, sparse=True)
+        indices = np.asarray(X.indices, dtype=np.int32).view(INDEX)
+        return Rows(indptr, indices, X.data, d, sparse=True)
     indptr = np.arange(n + 1, dtype=np.int64) * d
     return Rows(indptr, np.arange(d, dtype=INDEX), X.reshape(-1), d, sparse=False)
 
@@ -80,11 +81,11 @@ def inspect(indices, values, n_features):
     for i in range(values.size):
         if not np.isfinite(values[i]):
             return NOT_FINITE, i
-        if indices[i] < 0 or indices[i] >= n_features:
-            return OUTSIDE, i
         if indices[i] <= previous:
             return NOT_SORTED, i
         previous = indices[i]
+    if previous >= n_features:
+        return OUTSIDE, values.size - 1
     return SOUND, 0
 
 

@@ -54,7 +54,8 @@ def gamma_greedy(state, x, scores, p):
     """With probability ``state.gamma`` any label, all alike, else the greedy one."""
     best = argmax(scores)
     gamma = state.gamma[()]
+    share = gamma / p.size
     for k in range(p.size):
-        p[k] = gamma / p.size
-    p[best] += 1.0 - gamma
+        p[k] = share
+    p[best] = share + 1.0 - gamma
     return best

@@ -42,11 +42,12 @@ def below(rng, n):
 def draw(rng, p):
     """Draw a label with the probabilities `p`."""
     left = uniform(rng)
-    last = 0
     for k in range(p.size):
-        if p[k] > 0.0:
-            last = k
-            left -= p[k]
-            if left < 0.0:
-                break
+        left -= p[k]
+        if left < 0.0:
+            return k
+    # Rounding left the sum of p below one, and the draw above it: the last possible label.
+    last = p.size - 1
+    while p[last] == 0.0:
+        last -= 1
     return last

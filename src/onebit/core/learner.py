@@ -62,6 +62,11 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     exempt: ClassVar[dict[str, str]] = {}
     """Names of checks that do not hold for this learner, each with the reason."""
 
+    @classmethod
+    def is_linear_time(cls) -> bool:
+        """Tell whether a round costs O(nnz K), but for forms with a full covariance."""
+        return cls.cost.startswith("nnz K")
+
     @abstractmethod
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         """Return the kernels for the learner's parameters, and its state before the first round."""

@@ -51,8 +51,10 @@ def new_inverses(n_classes: int, n: int, a: float) -> Inverse:
             f"a full covariance of {n:,} x {n:,} takes {needed / 2**30:.1f} GiB and this machine "
             f"has {available / 2**30:.1f} GiB: take the diagonal form, or fewer features"
         )
+    base = np.zeros((n_classes, n, n))
+    base[:, np.arange(n), np.arange(n)] = 1.0 / a
     return Inverse(
-        base=np.tile(np.eye(n) / a, (n_classes, 1, 1)),
+        base=base,
         vectors=np.zeros((n_classes, PENDING, n)),
         weights=np.zeros((n_classes, PENDING)),
         n_pending=np.zeros((n_classes, 1), dtype=np.int64),

@@ -54,7 +54,7 @@ def check_example(x: Any, all_features: np.ndarray | None) -> Example:
         example = x
         if x.indices.dtype != INDEX or x.values.dtype != np.float64:
             raise ValueError(
-                f"an Example has int32 indices and float64 values; got {x.indices.dtype} and "
+                f"an Example has uint32 indices and float64 values; got {x.indices.dtype} and "
                 f"{x.values.dtype}"
             )
     elif sp.issparse(x):
@@ -62,7 +62,7 @@ def check_example(x: Any, all_features: np.ndarray | None) -> Example:
             x = sp.csr_array(x.reshape(1, -1) if x.ndim == 1 else x)
         if x.shape[:-1] not in ((1,), ()):
             raise ValueError(_not_one_example(x.shape))
-        indices, values = np.array(x.indices, dtype=INDEX), np.array(x.data, dtype=np.float64)
+        indices, values = x.indices.astype(INDEX), np.array(x.data, dtype=np.float64)
         example = Example(indices, values, x.shape[-1])
     else:
         values = np.array(x, dtype=np.float64)

@@ -1,9 +1,11 @@
 """The learners: one algorithm, one file."""
 
+from onebit.learners.aioli import Aioli
 from onebit.learners.arow import AROW
 from onebit.learners.bandit_eg import BanditEG
 from onebit.learners.banditron import Banditron
 from onebit.learners.confidit import Confidit
+from onebit.learners.folklore import Folklore
 from onebit.learners.gaptron import Gaptron
 from onebit.learners.kernel_confidit import KernelConfidit
 from onebit.learners.kernel_separable_bandit import KernelSeparableBandit
@@ -17,9 +19,11 @@ from onebit.learners.soba import SOBA
 __all__ = [
     "AROW",
     "SOBA",
+    "Aioli",
     "BanditEG",
     "Banditron",
     "Confidit",
+    "Folklore",
     "Gaptron",
     "KernelConfidit",
     "KernelSeparableBandit",

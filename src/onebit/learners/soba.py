@@ -48,19 +48,16 @@ class DiagonalState(NamedTuple):
 
 
 @lean_kernel
-def update_indicator(progress, wz, alpha, q):
-    """Tell whether the round updates (lines 13-16), and count its margin and its term if so.
+def updates(progress, m):
+    """Tell whether a round with this m updates (lines 13-16): the sum of n_s m_s stays >= 0."""
+    return progress.margins[()] + m >= 0.0
 
-    With g = alpha z: m = (<W, z>^2 + 2 <W, g>) / (1 + q), where q = z' A^{-1} z, and the round
-    updates unless that would make the sum of n_s m_s negative. After the update
-    z' A_t^{-1} z = q / (1 + q).
-    """
-    m = (wz * wz + 2.0 * alpha * wz) / (1.0 + q)
-    if progress.margins[()] + m < 0.0:
-        return False
+
+@lean_kernel
+def count_update(progress, m, term):
+    """Count the margin and the term z' A_t^{-1} z = q / (1 + q) of an update."""
     progress.margins[()] += m
-    progress.terms[()] += q / (1.0 + q)
-    return True
+    progress.terms[()] += term
 
 
 @lean_kernel
@@ -86,8 +83,10 @@ def learn_full(state, x, scores, label, probability, correct):
         v = times(state.A_inv, z)
         q = inner(z, v)
         wz = alpha * (scores[y_bar] - scores[y])
-        updated = update_indicator(state.progress, wz, alpha, q)  # lines 13-16
+        m = (wz * wz + 2.0 * alpha * wz) / (1.0 + q)  # line 13
+        updated = updates(state.progress, m)
         if updated:
+            count_update(state.progress, m, q / (1.0 + q))
             # lines 18-20
             descend(state.W, state.A_inv, v, 1.0 / (1.0 + q), (wz + alpha) / (1.0 + q))
     end_round(state, n_classes)
@@ -95,32 +94,54 @@ def learn_full(state, x, scores, label, probability, correct):
 
 
 @lean_kernel
+def quadratic_form(A_inv, x, y, y_bar, weight):
+    """Return q = z' A^{-1} z for a diagonal A, where z^2 is `weight` x^2."""
+    q = 0.0
+    for i in range(x.indices.size):
+        j, x_j = x.indices[i], x.values[i]
+        q += weight * x_j * x_j * (A_inv[j, y] + A_inv[j, y_bar])
+    return q
+
+
+@lean_kernel
+def step(W, A_inv, x, y, y_bar, weight):
+    """Do lines 18-20 with only the diagonal of A, and return the q of before."""
+    q = 0.0
+    for i in range(x.indices.size):
+        j, x_j = x.indices[i], x.values[i]
+        g_j = weight * x_j
+        z_j2 = g_j * x_j
+        D, D_bar = A_inv[j, y], A_inv[j, y_bar]
+        q += z_j2 * (D + D_bar)
+        # A + z^2 makes D = 1 / A shrink by r, and (theta + g) / A is then r (W + g D).
+        r, r_bar = 1.0 / (1.0 + z_j2 * D), 1.0 / (1.0 + z_j2 * D_bar)
+        W[j, y] = r * (W[j, y] + g_j * D)
+        W[j, y_bar] = r_bar * (W[j, y_bar] - g_j * D_bar)
+        A_inv[j, y] = r * D
+        A_inv[j, y_bar] = r_bar * D_bar
+    return q
+
+
+@lean_kernel
 def learn_diagonal(state, x, scores, label, probability, correct):
     """Algorithm 1, lines 8-20, with only the diagonal of A."""
     updated = False
     if correct:
-        W, A_inv = state.W, state.A_inv
+        W, A_inv, weight = state.W, state.A_inv, 1.0 / probability
         y = label
         y_bar = argmax_except(scores, y)  # line 10
-        alpha = 1.0 / math.sqrt(probability)
-        q = 0.0
-        for i in range(x.indices.size):
-            j, x_j = x.indices[i], x.values[i]
-            q += x_j * x_j * (A_inv[j, y_bar] + A_inv[j, y])
-        q /= probability
+        alpha = math.sqrt(weight)
         wz = alpha * (scores[y_bar] - scores[y])
-        updated = update_indicator(state.progress, wz, alpha, q)  # lines 13-16
+        largest_m = wz * wz + 2.0 * alpha * wz  # line 13, before the division by 1 + q
+        # As 1 + q >= 1, a round that updates with the whole of it updates anyway: most do, and
+        # need no q before the step.
+        updated = updates(state.progress, largest_m) or updates(
+            state.progress, largest_m / (1.0 + quadratic_form(A_inv, x, y, y_bar, weight))
+        )
         if updated:
-            weight = 1.0 / probability
-            for i in range(x.indices.size):
-                j, g_j = x.indices[i], weight * x.values[i]
-                z_j2, D, D_bar = g_j * x.values[i], A_inv[j, y], A_inv[j, y_bar]
-                # A + z^2 makes D = 1 / A shrink by r, and (theta + g) / A is then r (W + g D).
-                r, r_bar = 1.0 / (1.0 + z_j2 * D), 1.0 / (1.0 + z_j2 * D_bar)
-                W[j, y] = r * (W[j, y] + g_j * D)  # lines 19-20
-                W[j, y_bar] = r_bar * (W[j, y_bar] - g_j * D_bar)
-                A_inv[j, y] = r * D  # line 18
-                A_inv[j, y_bar] = r_bar * D_bar
+            q = step(W, A_inv, x, y, y_bar, weight)
+            share = 1.0 / (1.0 + q)
+            count_update(state.progress, share * largest_m, share * q)
     end_round(state, scores.size)
     return updated
 

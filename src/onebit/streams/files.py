@@ -24,7 +24,7 @@ from onebit.streams.batches import SIZE, check_size
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 _LARGEST = 2**31 - 1
-"""Largest number of features; `onebit.core.example` has int32 indices."""
+"""Largest number of features; SciPy's indices are int32."""
 
 
 def svmlight(

@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from onebit.core.compiling import compiled, lean_kernel
-from onebit.core.example import INDEX
 from onebit.core.generator import below, new_generator
 
 N_CLASSES = 9
@@ -87,19 +86,19 @@ def synnonsep(
 def _synthesise(n_rounds: int, seed: int) -> tuple[sp.csr_array, np.ndarray, np.random.Generator]:
     rng = np.random.default_rng(seed)
     n_keywords = rng.integers(20, 41, size=N_CLASSES)
-    keywords = np.zeros((N_CLASSES, 40), dtype=INDEX)
+    keywords = np.zeros((N_CLASSES, 40), dtype=np.int32)
     for k, n in enumerate(n_keywords):
         keywords[k, :n] = rng.choice(N_KEYWORDS, size=n, replace=False)
     y = rng.integers(N_CLASSES, size=n_rounds)
     indptr = np.zeros(n_rounds + 1, dtype=np.int64)
     np.cumsum(n_keywords[y] - _DROPPED + _ADDED, out=indptr[1:])
-    indices = np.empty(indptr[-1], dtype=INDEX)
-    others = np.arange(N_KEYWORDS, N_FEATURES, dtype=INDEX)
+    indices = np.empty(indptr[-1], dtype=np.int32)
+    others = np.arange(N_KEYWORDS, N_FEATURES, dtype=np.int32)
     on = np.zeros(N_FEATURES, dtype=np.bool_)
     generator = new_generator(int(rng.integers(2**31)))
     _filler()(y, n_keywords, keywords, others, generator, on, indices)
     # SciPy widens the indices to the type of indptr.
-    starts = indptr.astype(INDEX if indices.size < 2**31 else np.int64)
+    starts = indptr.astype(np.int32 if indices.size < 2**31 else np.int64)
     X = sp.csr_array((np.ones(indices.size), indices, starts), shape=(n_rounds, N_FEATURES))
     X.has_canonical_format = True
     return X, y, rng

@@ -1,0 +1,191 @@
+"""The fixed points z = g - A sigma(z) of logistic predictors that look ahead, sigma = softmax.
+
+A is symmetric and positive semidefinite. With p = sigma(z), p is the one distribution that
+minimises 1/2 p'Ap - g . p + sum of p_k ln p_k, so z always exists and is unique. To iterate
+z <- g - A sigma(z) need not converge: it swings between two points where A is large. Instead
+z = g - A v is sought, where v minimises the convex
+
+    Psi(v) = 1/2 v'Av + ln sum of exp(g - A v)_k,
+
+whose gradient is A (v - sigma(g - A v)): this needs no inverse and no root of A, which may be
+singular. Newton's step from v is -(I + S A)^{-1} r with r = v - p and S = diag(p) - pp'.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from onebit.core.compiling import kernel
+from onebit.core.exploration import argmax, softmax
+
+_PRECISION = 1e-12
+"""Of z, relative to its size."""
+
+_SHARE = 0.4
+"""Of the fall of Psi that its slope promises, what a step must bring (Armijo).
+
+A Newton step brings a half where Psi is quadratic. With a small share, steps that leap over the
+valley and land at the same height would do, and there can be many of them.
+"""
+
+_SMALL_MOVE = 1e-7
+"""Of z in the last step."""
+
+_MOST_STEPS = 100
+"""Where A is of size 100 or less, a dozen is enough."""
+
+
+@kernel
+def covariance_root(p, L):
+    """Fill L, K x (K-1) and lower triangular, such that L L' = diag(p) - pp'.
+
+    The Cholesky factor of the covariance of a draw from p has a closed form (Tanabe and Sagae
+    1992): column j is sqrt(p_j rest / (p_j + rest)) (e_j - the others' shares of rest), where rest
+    is the sum of p_i over i > j. Nothing is subtracted, so no digits are lost.
+    """
+    L[:] = 0.0
+    rest = p[p.size - 1]
+    for j in range(p.size - 2, -1, -1):
+        if p[j] > 0.0 and rest > 0.0:
+            L[j, j] = math.sqrt(p[j] * (rest / (p[j] + rest)))
+            for i in range(j + 1, p.size):
+                L[i, j] = -L[j, j] * (p[i] / rest)
+        rest += p[j]
+
+
+@kernel
+def factor(M):
+    """Replace M, the identity plus a positive semidefinite matrix, by its Cholesky factor F.
+
+    Only the lower triangle is looked at. No pivot is below one: rounding might put it there.
+    """
+    for j in range(M.shape[0]):
+        for k in range(j):
+            for i in range(j, M.shape[0]):
+                M[i, j] -= M[i, k] * M[j, k]
+        M[j, j] = math.sqrt(max(M[j, j], 1.0))
+        for i in range(j + 1, M.shape[0]):
+            M[i, j] /= M[j, j]
+
+
+@kernel
+def forward(F, b):
+    """Put F^{-1} b in the place of the vector b."""
+    for i in range(F.shape[0]):
+        for k in range(i):
+            b[i] -= F[i, k] * b[k]
+        b[i] /= F[i, i]
+
+
+@kernel
+def forward_rows(F, B):
+    """Put F^{-1} B in the place of the matrix B."""
+    for i in range(F.shape[0]):
+        for k in range(i):
+            for c in range(B.shape[1]):
+                B[i, c] -= F[i, k] * B[k, c]
+        for c in range(B.shape[1]):
+            B[i, c] /= F[i, i]
+
+
+@kernel
+def backward(F, b):
+    """Put F'^{-1} b in the place of the vector b."""
+    for i in range(F.shape[0] - 1, -1, -1):
+        for k in range(i + 1, F.shape[0]):
+            b[i] -= F[k, i] * b[k]
+        b[i] /= F[i, i]
+
+
+@kernel
+def fixed_point(A, g, z, p):
+    """Fill z with the solution of z = g - A p, and p with sigma(z); return the number of steps."""
+    K = g.size
+    v, u, Ar = np.empty(K), np.empty(K), np.empty(K)
+    L, M, w = np.empty((K, K - 1)), np.empty((K - 1, K - 1)), np.empty(K - 1)
+    softmax(g, 1.0, v)
+    value = _look(A, g, v, z, p, Ar)
+    for step in range(_MOST_STEPS):
+        if _largest(Ar) <= _PRECISION * (1.0 + _largest(z)):
+            return step
+        # With S = L L', (I + S A)^{-1} r = r - L (I + L'AL)^{-1} L'A r.
+        covariance_root(p, L)
+        M[:] = np.dot(L.T, np.dot(A, L))
+        for k in range(K - 1):
+            M[k, k] += 1.0
+        factor(M)
+        w[:] = np.dot(Ar, L)
+        forward(M, w)
+        backward(M, w)
+        delta = np.dot(L, w) - v + p
+        move = _largest(np.dot(A, delta))  # of z, if the whole step is made
+        slope, size = np.dot(Ar, delta), 1.0
+        while True:
+            u[:] = v + size * delta
+            better = _look(A, g, u, z, p, Ar)
+            # After so short a move all is quadratic, and Psi may have no digits left to fall by.
+            if move <= 0.5 or better <= value + _SHARE * size * slope or size < 1e-8:
+                break
+            size *= 0.5
+        # The error left is of the order of the square of the move.
+        if move <= _SMALL_MOVE:
+            return step + 1
+        v[:] = u
+        value = better
+    return _MOST_STEPS
+
+
+@kernel
+def _look(A, g, v, z, p, Ar):
+    """Fill z = g - A v, p = sigma(z) and A r, the gradient of Psi; return Psi(v)."""
+    half = 0.0
+    for k in range(g.size):
+        Av = 0.0
+        for i in range(g.size):
+            Av += A[k, i] * v[i]
+        z[k] = g[k] - Av
+        half += 0.5 * v[k] * Av
+    softmax(z, 1.0, p)
+    for k in range(g.size):
+        Ar[k] = 0.0
+        for i in range(g.size):
+            Ar[k] += A[k, i] * (v[i] - p[i])
+    best = argmax(z)
+    return half + z[best] - math.log(p[best])
+
+
+@kernel
+def _largest(v):
+    """Return max over k of |v_k|."""
+    largest = 0.0
+    for k in range(v.size):
+        largest = max(largest, abs(v[k]))
+    return largest
+
+
+@kernel
+def binary_fixed_point(m, a):
+    """Return the solution of u = m - a tanh(u / 2), for a >= 0.
+
+    It is in [m - a, m + a], where the difference of the two sides is increasing. Newton's method,
+    which halves that interval wherever it would leave it.
+    """
+    low, high = m - a, m + a
+    u = m
+    for _ in range(_MOST_STEPS):
+        bend = math.tanh(0.5 * u)
+        excess = u - m + a * bend
+        if excess > 0.0:
+            high = u
+        else:
+            low = u
+        slope = 1.0 + 0.5 * a * (1.0 - bend * bend)
+        step = excess / slope
+        if abs(step) <= 1e-15 * (1.0 + abs(u)):
+            break
+        u -= step
+        if not low <= u <= high:
+            u = 0.5 * (low + high)
+    return u

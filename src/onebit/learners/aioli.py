@@ -1,0 +1,176 @@
+"""AIOLI: online logistic regression for two classes, with a regret of order ln T."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from onebit.core import Kernels, ProbabilityLearner, kernel
+from onebit.core.exploration import greedy
+from onebit.core.fixed_point import binary_fixed_point
+from onebit.core.second_order import Inverse, inner, new_inverse, subtract, times
+
+
+class Scratch(NamedTuple):
+    """v = A^{-1} x; q = x' v; hx = h . x."""
+
+    v: np.ndarray
+    q: np.ndarray
+    hx: np.ndarray
+
+
+class State(NamedTuple):
+    """A_inv: A^{-1}, of size d; h: A^{-1} b; c: curvature of the surrogate losses."""
+
+    A_inv: Inverse
+    h: np.ndarray
+    c: float
+    scratch: Scratch
+    rng: np.ndarray
+
+
+@kernel
+def score(state, x, scores):
+    """Fill (-u, u) / 2, where u = theta_t . x solves u = -h . x / 2 - q / 2 tanh(u / 2)."""
+    scratch = state.scratch
+    scratch.v[:] = times(state.A_inv, x)
+    scratch.q[()] = inner(x, scratch.v)
+    scratch.hx[()] = inner(x, state.h)
+    # q is not negative, but for rounding.
+    u = binary_fixed_point(-0.5 * scratch.hx[()], 0.5 * max(scratch.q[()], 0.0))
+    scores[0] = -0.5 * u
+    scores[1] = 0.5 * u
+
+
+@kernel
+def learn(state, x, scores, label, probability, truth):
+    """Add the surrogate of the round: A += c s' xx' and b += (s - 1[y = 1] - 2 c s' u) x.
+
+    s = sigma(u) is the probability of the second class and s' = s (1 - s).
+    """
+    v, q, hx = state.scratch.v, state.scratch.q[()], state.scratch.hx[()]
+    if not q > 0.0:  # x is zero
+        return False
+    u = scores[1] - scores[0]
+    s, not_s = 1.0 / (1.0 + math.exp(-u)), 1.0 / (1.0 + math.exp(u))
+    bend = state.c * s * not_s
+    g = (-not_s if truth == 1 else s) - 2.0 * bend * u
+    weight = bend / (1.0 + bend * q)
+    # h becomes A^{-1} (b + g x), with the new A^{-1}.
+    step = g - weight * (hx + g * q)
+    for j in range(v.size):
+        state.h[j] += step * v[j]
+    subtract(state.A_inv, v, weight)
+    return True
+
+
+AIOLI = Kernels("aioli", score, greedy, learn)
+
+
+class Aioli(ProbabilityLearner):
+    """AIOLI: logistic regression for two classes that weighs both labels before it predicts.
+
+    Its weights theta_t, found anew for each x, are the least point of a regularisation, a quadratic
+    surrogate for the loss of every earlier round, and the losses of both labels that x might have.
+    This last part draws the prediction towards one half where x is new. It makes the regret grow
+    with `B` and ln T only, where proper learners, those that choose theta_t before they see x, need
+    e^B.
+
+    Parameters
+    ----------
+    B : float > 0, default=1.0
+        Largest length ||theta|| of the weights it competes with. theta . x is the logarithm of the
+        odds of the second class.
+    R : float > 0, default=1.0
+        Largest length ||x|| of an example. Longer ones are learned from; the bound then is void.
+    regularization : float > 0 or None, default=None
+        lambda, the weight of ||theta||^2. None is 1 / B^2.
+    classes : array-like, optional
+        The labels, two of them. Needed to `decide` before any `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Not used: it does not explore.
+
+    Notes
+    -----
+    With y = 1 for the second class and -1 for the first, and l(u, y) = ln(1 + e^{-y u}),
+
+        theta_t = argmin of lambda ||theta||^2 + sum over s < t of l^_s(theta)
+                  + l(theta . x_t, 1) + l(theta . x_t, -1),
+        l^_s(theta) = l_s + g_s . (theta - theta_s) + eta_s / 2 (g_s . (theta - theta_s))^2,
+
+    where l_s and g_s are the loss of round s and its gradient at theta_s, and
+    eta_s = e^{y_s theta_s . x_s} / (1 + B R). As (l')^2 e^{y u} = l'', the last term is
+    c l'' (x_s . (theta - theta_s))^2 with c = 1 / (2 (1 + B R)). By the derivation in the notes of
+    `Folklore`, a surrogate of this kind is a lower bound of the loss where c <= 1 / (2 + B R): so
+    this one is.
+
+    The text of the paper was not at hand. The algorithm is as its later accounts give it; its
+    recursion and the bound, that of `onebit.theory.bounds.aioli`, were derived anew.
+
+    For two classes, `Folklore` predicts as AIOLI does with lambda / 2, the c of `Folklore` and
+    half the weight on the losses of the two labels.
+
+    References
+    ----------
+    R. Jezequel, P. Gaillard and A. Rudi. Efficient improper learning for online logistic
+    regression. COLT 2020; arXiv:2003.08109.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.preprocessing import normalize
+    >>> from onebit import Aioli, play
+    >>> X, y = load_digits(return_X_y=True)
+    >>> play(Aioli(B=10), normalize(X), y == 8).n_mistakes
+    78
+    """
+
+    reference = "Jezequel, Gaillard, Rudi 2020"
+    cost = "d^2"
+    bound = "O(d B R ln T) over logistic loss"
+    feedback = "full"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "B": [Interval(Real, 0, None, closed="neither")],
+        "R": [Interval(Real, 0, None, closed="neither")],
+        "regularization": [Interval(Real, 0, None, closed="neither"), None],
+        "classes": ["array-like", None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        B: float = 1.0,
+        R: float = 1.0,
+        regularization: float | None = None,
+        *,
+        classes: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.B = B
+        self.R = R
+        self.regularization = regularization
+        self.classes = classes
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
+        if n_classes != 2:
+            raise ValueError(
+                f"Only binary classification is supported by Aioli, and there are {n_classes} "
+                "classes: take Folklore"
+            )
+        B, R = float(self.B), float(self.R)
+        lambda_ = 1.0 / B**2 if self.regularization is None else float(self.regularization)
+        c = 1.0 / (2.0 * (1.0 + B * R))
+        scratch = Scratch(np.zeros(n_features), np.zeros(()), np.zeros(()))
+        A_inv = new_inverse(n_features, lambda_)
+        return AIOLI, State(A_inv, np.zeros(n_features), c, scratch, rng)
