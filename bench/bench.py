@@ -47,7 +47,7 @@ class Size:
     full_rounds: int = 2_000
     inverse_updates: int = 2 * PENDING
     online_rounds: int = 1_000
-    repeats: int = 3
+    repeats: int = 5
     online_repeats: int = 10
 
 

@@ -53,7 +53,7 @@ def edit(file, old, new):
     ("file", "old", "new"),
     [
         ("learners/banditron.py", "x, y_hat, -1.0)", "x, y_hat, -2.0)"),
-        ("core/exploration.py", "p[best] += 1.0 - gamma", "p[0] += 1.0 - gamma"),
+        ("core/exploration.py", "p[best] = share + (", "p[0] = share + ("),
         ("core/linear.py", "scores[k] += W[a, k] * v_a", "scores[k] -= W[a, k] * v_a"),
     ],
 )

@@ -58,9 +58,6 @@ def test_draw_never_leaves_the_support():
     assert {int(draw(rng, p)) for _ in range(1_000)} == {1}
 
 
-finite = st.floats(-1e6, 1e6)
-
-
 @settings(deadline=None)
 @given(st.lists(st.sampled_from([-1.0, 0.0, 1.0, 2.5]), min_size=2, max_size=8), st.data())
 def test_argmax_takes_the_lowest_of_ties(scores, data):
@@ -95,7 +92,7 @@ def test_scaled_weights_know_their_length():
 
 @pytest.mark.parametrize("n", [3, 300])
 def test_inverses_equal_those_of_numpy(n):
-    """One for each class, over several rewritings; n = 300 takes more than one strip."""
+    """One for each class, over several rewritings; n = 300 takes several tiles."""
     rng = np.random.default_rng(0)
     inverses = new_inverses(2, n, 0.5)
     A = [0.5 * np.eye(n), 0.5 * np.eye(n)]
@@ -263,8 +260,68 @@ def test_corrupt_sparse_rows_are_refused():
         learner.partial_fit(X, [0, 1, 2])
     with pytest.raises(ValueError, match="feature 7"):
         learner.decide(Example(np.array([7], dtype=INDEX), np.ones(1), 3))
-    with pytest.raises(ValueError, match="uint32 indices and float64 values"):
-        learner.decide(Example(np.array([1]), np.ones(1), 3))
+    for indices, values in [
+        (np.array([1]), np.ones(1)),
+        (np.array([0, 50], dtype=INDEX), np.ones(1)),
+        (np.array([1], dtype=INDEX), np.ones(2)),
+    ]:
+        with pytest.raises(ValueError, match="as many uint32 indices as float64 values"):
+            learner.decide(Example(indices, values, 3))
+
+
+def test_strided_examples_are_straightened():
+    learner = Perceptron(classes=[0, 1])
+    indices, values = np.arange(6, dtype=INDEX)[::2], np.arange(12.0)[::4]
+    learner.learn(learner.decide(Example(indices, values, 6)), truth=1)
+    np.testing.assert_array_equal(learner.coef_[1], [0, 0, 4, 0, 8, 0])
+
+
+def test_first_decision_that_is_refused_does_not_start_a_learner():
+    learner = Banditron(classes=[0, 1])
+    for decision, told in [
+        (Decision([1.0, 2.0], 5, 0.5), {"correct": True}),
+        (Decision([1.0, 2.0], 1, 0.5), {"truth": 5}),
+        (Decision([1.0, 2.0], 1, 2.0), {"correct": True}),
+        (Decision([], 1, 0.5), {"correct": True}),
+    ]:
+        with pytest.raises(ValueError, match=r"unknown label 5|probability|0 features"):
+            learner.learn(decision, **told)
+    assert not hasattr(learner, "classes_")
+
+
+def test_files_hold_the_parameters_a_learner_started_with(tmp_path):
+    X, y = np.eye(3), [0, 1, 2]
+    learner = SOBA(0.3, random_state=0).fit(X, y).set_params(covariance="full", gamma=0.9)
+    learner.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert (loaded.gamma, loaded.covariance) == (0.3, "diagonal")
+    np.testing.assert_array_equal(loaded.policy(X), learner.policy(X))
+
+
+def test_files_with_other_arrays_are_refused(tmp_path):
+    from safetensors import safe_open
+    from safetensors.numpy import save_file
+
+    Banditron(random_state=0).fit(np.eye(3), [0, 1, 2]).save(tmp_path / "model")
+    with safe_open(tmp_path / "model", framework="numpy") as file:
+        metadata = file.metadata()
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    for W in (np.zeros((1, 2)), np.zeros((3, 3), dtype=np.float32), None):
+        changed = {name: array for name, array in arrays.items() if name != "W"}
+        save_file(changed if W is None else changed | {"W": W}, tmp_path / "bad", metadata)
+        with pytest.raises(ValueError, match="W"):
+            load(tmp_path / "bad")
+
+
+def test_learner_from_read_only_memory_learns(tmp_path):
+    import joblib
+
+    learner = SOBA(random_state=0).fit(np.eye(3), [0, 1, 2])
+    joblib.dump(learner, tmp_path / "model")
+    mapped = joblib.load(tmp_path / "model", mmap_mode="r")
+    for other in (learner, mapped):
+        other.learn(other.decide([1.0, 0.0, 2.0]), truth=1)
+    np.testing.assert_array_equal(mapped.coef_, learner.coef_)
 
 
 def test_a_bandit_learner_takes_the_truth_as_one_bit():

@@ -99,8 +99,15 @@ def check_one_seed_one_history(learner: Learner) -> None:
     played = _fresh(learner)
     history = play(played, X, y)
     one_by_one = _fresh(learner)
-    wrong = [_round(one_by_one, x, truth) for x, truth in zip(X, y, strict=True)]
-    np.testing.assert_array_equal(wrong, history.mistakes)
+    for i, (x, truth) in enumerate(zip(X, y, strict=True)):
+        greedy = one_by_one.predict(x[np.newaxis])[0] if i else LABELS[0]
+        decision = one_by_one.decide(x)
+        before = _state(one_by_one)
+        _feed(one_by_one, decision, truth)
+        assert history.mistakes[i] == (decision.label != truth)
+        assert history.explored[i] == (decision.label != greedy)
+        if not history.updated[i] and "W" in before:
+            np.testing.assert_array_equal(before["W"], _state(one_by_one)["W"])
     _assert_same(_state(one_by_one), _state(played))
     for size in (1, 7, len(y)):
         batched = _fresh(learner)
@@ -252,9 +259,9 @@ def check_state_stays_the_same_size(learner: Learner) -> None:
 def check_ties_go_to_the_first_class(learner: Learner) -> None:
     """Where all scores are equal, the greedy label is the first class."""
     learner, X, _ = _trained(learner)
-    scores = learner.decision_function(np.zeros((1, X.shape[1])))
-    if np.ptp(scores) == 0:
-        assert learner.predict(np.zeros((1, X.shape[1])))[0] == LABELS[0]
+    nothing = np.zeros((1, X.shape[1]))
+    scores, _ = learner._evaluate(nothing)
+    assert np.ptp(scores) > 0 or learner.predict(nothing)[0] == LABELS[0]
 
 
 ALL_CHECKS: list[Check] = [

@@ -74,12 +74,12 @@ def _cache_roots() -> Iterator[Path]:
     if "NUMBA_CACHE_DIR" in os.environ:
         yield Path(os.environ["NUMBA_CACHE_DIR"]) / "onebit"
     yield Path(__file__).parent / "__pycache__"
-    yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "onebit"
+    yield Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "onebit"
 
 
 def _fingerprint(function: FunctionType) -> str:
     """Digest the source files and constants that compiled `function` depends on."""
-    files: set[str] = set()
+    files = {__file__}
     constants: set[str] = set()
     for reached in _reachable(function):
         files.add(reached.__code__.co_filename)

@@ -57,5 +57,5 @@ def gamma_greedy(state, x, scores, p):
     share = gamma / p.size
     for k in range(p.size):
         p[k] = share
-    p[best] = share + 1.0 - gamma
+    p[best] = share + (1.0 - gamma)
     return best

@@ -34,13 +34,13 @@ class History:
 
     def append(self, flags: np.ndarray) -> None:
         """Add rounds, each a byte of the bits MISTAKE, EXPLORED and UPDATED."""
-        mistakes = np.cumsum(flags & MISTAKE != 0)
-        points = _curve_points(self.rounds, self.rounds + flags.size)
-        self._curve += [
-            (int(t), self.n_mistakes + int(mistakes[t - self.rounds - 1])) for t in points
-        ]
+        mistakes, at = flags & MISTAKE, 0
+        for t in _curve_points(self.rounds, self.rounds + flags.size).tolist():
+            self.n_mistakes += int(np.count_nonzero(mistakes[at : t - self.rounds]))
+            self._curve.append((t, self.n_mistakes))
+            at = t - self.rounds
+        self.n_mistakes += int(np.count_nonzero(mistakes[at:]))
         self.rounds += flags.size
-        self.n_mistakes += int(mistakes[-1]) if flags.size else 0
         self.n_explored += int(np.count_nonzero(flags & EXPLORED))
         self.n_updated += int(np.count_nonzero(flags & UPDATED))
         if self.record:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onebit.core import storage
@@ -43,6 +43,9 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     classes: Any
     random_state: Any
+    _state: Any
+    _scores: np.ndarray
+    _p: np.ndarray
 
     feedback: str = "bandit"
     """What the learner must be told: "bandit" (right or wrong) or "full" (the label)."""
@@ -107,8 +110,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """
         if (correct is None) == (truth is None):
             raise ValueError("learn takes either correct=... or truth=...")
-        example = self._example(decision.x)
-        if truth is None and self._feedback == "full":
+        if truth is None and (self._feedback if self._started else self.feedback) == "full":
             raise ValueError(
                 f"{type(self).__name__} learns from the label itself: learn(decision, truth=...)"
             )
@@ -117,6 +119,11 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(f"this {type(self).__name__} has already learned from {decision!r}")
         if not 0.0 < decision.probability <= 1.0:
             raise ValueError(f"a decision's probability is in (0, 1]; got {decision.probability}")
+        if not self._started:
+            for said in (decision.label, truth):
+                if said is not None and np.ndim(said) == 0:
+                    positions_of(self._given_classes(), np.array([said]))
+        example = self._example(decision.x)
         label = self._position_of(decision.label)
         if truth is None:
             feedback = int(bool(correct))
@@ -159,6 +166,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         y = check_labels(y, count_rows(rows), self)
         classes = check_classes(y if self.classes is None else self.classes)
         truth = positions_of(classes, y)
+        self._check_names(X)
         self._start(classes, rows.n_features)
         validate_data(self, X, skip_check_array=True)  # remembers the names of the features
         for _ in self._rounds(rows, truth):
@@ -226,6 +234,13 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         storage.write(path, self)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if self._started:
+            # Compiled code writes where it is told, be it a file mapped for reading.
+            self._state = storage.writeable(self._state)
+            self._scores, self._p = np.array(self._scores), np.array(self._p)
+
     # How it works
 
     @property
@@ -247,6 +262,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     def _resume(self, classes: np.ndarray, n_features: int, kernels: Kernels, state: Any) -> None:
         self.classes_, self.n_features_in_ = classes, n_features
         self._kernels, self._state, self._feedback = kernels, state, self.feedback
+        self._parameters = self.get_params(deep=False)
         self._labels = classes.tolist()
         self._positions = {label: k for k, label in enumerate(self._labels)}
         self._all_features = np.arange(n_features, dtype=INDEX)
@@ -291,21 +307,28 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         if self._started:
             validate_data(self, X, skip_check_array=True, reset=False)
         else:
+            self._check_names(X)
             self._start(known, rows.n_features)
             validate_data(self, X, skip_check_array=True)
         return rows, truth
 
+    def _check_names(self, X: Any) -> None:
+        """Raise for names of features that cannot be remembered, before anything changes."""
+        if hasattr(X, "columns"):
+            validate_data(clone(self), X, skip_check_array=True)
+
     def _rounds(self, rows: Rows, truth: np.ndarray) -> Iterator[np.ndarray]:
         """Play the rows, yielding the flags of a block of rounds at a time."""
         full = self._feedback == "full"
-        state = with_own_scratch(self._state)
+        # Other threads may decide meanwhile.
+        state, scores, p = with_own_scratch(self._state), self._scores.copy(), self._p.copy()
         lo, size = 0, 64
         while lo < truth.size:
             block = truth[lo : lo + size]
             flags = np.empty(block.size, dtype=np.uint8)
             some = slice_rows(rows, lo, lo + block.size)
             start = perf_counter()
-            self._kernels.play(state, some, block, full, self._scores, self._p, flags)
+            self._kernels.play(state, some, block, full, scores, p, flags)
             if perf_counter() - start < _PAUSE:
                 size *= 2
             lo += block.size

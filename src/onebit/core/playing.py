@@ -32,7 +32,7 @@ def play(
         Keep what happened in every round, one byte each. Without it the history has the totals
         and the curve, and memory stays the same however long the stream.
     progress : callable, optional
-        Called with the history every few thousand rounds.
+        Called with the history after each block of rounds, some twenty times a second.
 
     Returns
     -------

@@ -8,6 +8,7 @@ once for many of them, by a matrix-matrix product.
 from __future__ import annotations
 
 import os
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +63,8 @@ def new_inverses(n_classes: int, n: int, a: float) -> Inverse:
 
 
 def _memory() -> int:
+    if not hasattr(os, "sysconf"):
+        return sys.maxsize
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from onebit.core.engine import PythonKernels
+
 if TYPE_CHECKING:
     from onebit.core.learner import Learner
 
@@ -56,7 +58,11 @@ def read(path: str | PathLike[str]) -> Learner:
     learner = _class_named(header["learner"])(**header["parameters"])
     classes = np.array(header["classes"], dtype=header["classes_dtype"])
     learner._start(classes, header["n_features"])
-    learner._state = _restored(learner._state, arrays)
+    grows = isinstance(learner._kernels, PythonKernels)
+    try:
+        learner._state = _restored(learner._state, arrays, grows)
+    except ValueError as error:
+        raise ValueError(f"{path} is not a learner saved by onebit: {error}") from None
     if header["feature_names"]:
         learner.feature_names_in_ = np.array(header["feature_names"], dtype=object)
     return learner
@@ -76,22 +82,42 @@ def arrays_of(state: Any, prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:
             yield from arrays_of(value, f"{prefix}{name}.")
 
 
-def _restored(state: Any, arrays: dict[str, np.ndarray], prefix: str = "") -> Any:
-    """Return `state` with the arrays that were stored; they may have grown since it was new."""
+def writeable(state: Any) -> Any:
+    """Return `state`, with copies of the arrays that cannot be written."""
+    new = {}
+    for name, value in state._asdict().items():
+        if isinstance(value, np.ndarray) and not value.flags.writeable:
+            new[name] = np.array(value)
+        elif hasattr(value, "_asdict"):
+            new[name] = writeable(value)
+    return state._replace(**new) if new else state
+
+
+def _restored(state: Any, arrays: dict[str, np.ndarray], grows: bool, prefix: str = "") -> Any:
+    """Return `state` with the arrays that were stored; compiled code trusts them to be alike."""
     new = {}
     for name, value in state._asdict().items():
         if name == "scratch":
             continue
         if isinstance(value, np.ndarray):
-            stored = arrays[prefix + name]
-            new[name] = stored.reshape(()) if value.ndim == 0 else stored
+            stored = arrays.get(prefix + name)
+            if stored is None:
+                raise ValueError(f"it has no {prefix + name}")
+            stored = stored.reshape(()) if value.ndim == 0 and stored.size == 1 else stored
+            alike = stored.dtype == value.dtype and stored.ndim == value.ndim
+            if not alike or (stored.shape != value.shape and not grows):
+                raise ValueError(
+                    f"{prefix + name} is {stored.dtype}{list(stored.shape)}, and should be "
+                    f"{value.dtype}{list(value.shape)}"
+                )
+            new[name] = stored
         elif hasattr(value, "_asdict"):
-            new[name] = _restored(value, arrays, f"{prefix}{name}.")
+            new[name] = _restored(value, arrays, grows, f"{prefix}{name}.")
     return state._replace(**new)
 
 
 def _plain_parameters(learner: Learner) -> dict[str, Any]:
-    parameters = learner.get_params(deep=False)
+    parameters = dict(learner._parameters)
     # The generator's own state is among the arrays; what seeded it matters to `fit` only.
     if not isinstance(parameters["random_state"], int | None):
         parameters["random_state"] = None

@@ -51,12 +51,16 @@ def check_example(x: Any, all_features: np.ndarray | None) -> Example:
     `all_features` is 0, 1, ... as indices, if the number of features is known.
     """
     if isinstance(x, Example):
-        example = x
-        if x.indices.dtype != INDEX or x.values.dtype != np.float64:
+        indices, values = x.indices, x.values
+        if (indices.dtype, values.dtype) != (INDEX, np.float64) or (
+            indices.shape != values.shape or values.ndim != 1
+        ):
             raise ValueError(
-                f"an Example has uint32 indices and float64 values; got {x.indices.dtype} and "
-                f"{x.values.dtype}"
+                "an Example has as many uint32 indices as float64 values; got "
+                f"{indices.dtype}{list(indices.shape)} and {values.dtype}{list(values.shape)}"
             )
+        # Compiled single rounds trust that the arrays are contiguous.
+        example = Example(np.ascontiguousarray(indices), np.ascontiguousarray(values), x.n_features)
     elif sp.issparse(x):
         if x.format != "csr":
             x = sp.csr_array(x.reshape(1, -1) if x.ndim == 1 else x)
@@ -73,6 +77,8 @@ def check_example(x: Any, all_features: np.ndarray | None) -> Example:
         else:
             indices = all_features
         example = Example(indices, values, values.size)
+    if example.n_features == 0:
+        raise ValueError("x has 0 features, and at least one is needed")
     if all_features is not None and example.n_features != all_features.size:
         raise ValueError(
             f"x has {example.n_features} features, but the learner is expecting "
@@ -122,6 +128,8 @@ def positions_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     try:
         if classes.dtype.kind == y.dtype.kind == "i" and np.ptp(classes) == classes.size - 1:
             positions = y - classes[0]
+            if positions.size and positions.min() >= 0 and positions.max() < classes.size:
+                return positions.astype(np.int64, copy=False)
             known = (positions >= 0) & (positions < classes.size)
         else:
             positions = np.searchsorted(classes, y)
