@@ -88,5 +88,5 @@ def assert_same_path(learner, reference, X, y, storage=np.asarray, every_round=N
             reference.learn(X[t], label, p, label == truth)
         if every_round is not None:
             every_round(reference, label, truth)
-    if hasattr(reference, "W"):
+    if hasattr(learner._state, "W") or hasattr(learner, "coef_"):
         np.testing.assert_allclose(learner.coef_, reference.W, rtol=TOLERANCE, atol=TOLERANCE)
