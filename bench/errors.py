@@ -52,6 +52,7 @@ def main() -> None:
         shown = [t for t in CHECKPOINTS if t <= options.rounds]
         table = Table(
             box=box.SIMPLE_HEAD,
+            padding=(0, 1, 0, 0),
             title=f"{stream}: error % up to a round, mean and sd of {options.seeds} seeds",
         )
         table.add_column("learner", no_wrap=True)
@@ -65,7 +66,7 @@ def main() -> None:
                 ]
             results[stream][name] = runs
             mean, spread = np.mean(runs, axis=0), np.std(runs, axis=0, ddof=1)
-            table.add_row(name, *(f"{m:.2g} ±{s:.1g}" for m, s in zip(mean, spread, strict=True)))
+            table.add_row(name, *(f"{m:.2g} ±{s:.2g}" for m, s in zip(mean, spread, strict=True)))
         console.print(table)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
