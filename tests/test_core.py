@@ -14,7 +14,7 @@ from onebit import SOBA, Banditron, Decision, History, Perceptron, load, play
 from onebit.core.example import INDEX, Example
 from onebit.core.exploration import argmax, argmax_except, gamma_greedy, softmax
 from onebit.core.generator import below, draw, new_generator, uniform
-from onebit.core.linear import length, new_scaled, put, weights
+from onebit.core.linear import add_outer, length, new_scaled, project, weights
 from onebit.core.second_order import PENDING, class_inverse, new_inverses, subtract, times
 
 
@@ -84,9 +84,13 @@ def test_scaled_weights_know_their_length():
     rng = np.random.default_rng(0)
     W = new_scaled(7, 3)
     for t in range(5_000):
-        put(W, rng.integers(7), rng.integers(3), rng.normal() * 10.0 ** rng.integers(-6, 3))
+        x = rng.normal(size=7) * 10.0 ** rng.integers(-6, 3)
+        expected = weights(W) + np.outer(x, c := rng.normal(size=3))
+        add_outer(W, c, Example(np.arange(7, dtype=INDEX), x, 7), x @ weights(W))
+        np.testing.assert_allclose(weights(W), expected, rtol=1e-9, atol=1e-12)
         if t % 3 == 0:
-            W.scale[()] = rng.random()
+            project(W, 5.0)
+            assert np.linalg.norm(weights(W)) <= 5.0 * (1 + 1e-9)
         assert length(W) == pytest.approx(np.linalg.norm(weights(W)), rel=1e-7, abs=1e-9)
 
 

@@ -123,7 +123,7 @@ def check_dense_and_sparse_agree(learner: Learner) -> None:
     dense, sparse, single = _fresh(learner), _fresh(learner), _fresh(learner)
     expected = play(dense, X, y).mistakes
     X_csr = sp.csr_array(X)
-    np.testing.assert_array_equal(play(sparse, _not_canonical(X_csr), y).mistakes, expected)
+    np.testing.assert_array_equal(play(sparse, not_canonical(X_csr), y).mistakes, expected)
     for i, truth in enumerate(y):
         assert _round(single, X_csr[[i]], truth) == expected[i]
     for other in (sparse, single):
@@ -310,7 +310,7 @@ def _feed(learner: Learner, decision: Decision, truth: Any) -> None:
         learner.learn(decision, correct=decision.label == truth)
 
 
-def _not_canonical(X: sp.csr_array) -> sp.csr_array:
+def not_canonical(X: sp.csr_array) -> sp.csr_array:
     """Return the same matrix with each value stored as two halves, features in reverse order."""
     coo = X.tocoo()
     order = np.lexsort((-coo.col, coo.row)).repeat(2)

@@ -85,8 +85,8 @@ def unit(x):
 class Scaled(NamedTuple):
     """Weights W = scale V, whose length is known: to shrink all of W is to change one number.
 
-    squares is ||V||^2, kept up to date by `put`; changes counts calls of it since squares was last
-    summed anew.
+    squares is ||V||^2, kept up to date by those who change V and need its length; changes counts
+    their changes since squares was last summed anew.
     """
 
     V: np.ndarray
@@ -113,14 +113,6 @@ def scaled_scores(state, x, scores):
     scale = state.W.scale[()]
     for k in range(scores.size):
         scores[k] *= scale
-
-
-@lean_kernel
-def put(W, j, k, value):
-    """Set ``V[j, k] = value``."""
-    W.squares[()] += value * value - W.V[j, k] * W.V[j, k]
-    W.V[j, k] = value
-    W.changes[()] += 1
 
 
 @lean_kernel

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval
 
 from onebit.core import Kernels, Learner, kernel, lean_kernel
 from onebit.core.exploration import argmax, gamma_greedy
-from onebit.core.linear import Scaled, count_squares, new_scaled, put, scaled_scores
+from onebit.core.linear import Scaled, new_scaled, scaled_scores
 
 _CEILING = 1e100
 """The largest sum of masses before all are taken relative to a higher shift."""
@@ -63,7 +63,7 @@ def move(state, x, k, amount):
             continue
         state.theta[j, k] += change
         add(state.total, -state.mass[j, k])
-        put(state.W, j, k, exponentiate(state, j, k, unit))
+        state.W.V[j, k] = exponentiate(state, j, k, unit)
         add(state.total, state.mass[j, k])
 
 
@@ -116,7 +116,6 @@ def shift_and_sum(state):
         for k in range(theta.shape[1]):
             W.V[j, k] = exponentiate(state, j, k, unit)
             add(state.total, state.mass[j, k])
-    count_squares(W)
     state.peak[()] = state.total[0] + state.total[1]
     return state.peak[()]
 
