@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,6 +11,7 @@ from onebit import Decision, play
 from onebit.core.generator import new_generator
 from onebit.core.second_order import of_class
 from onebit.learners.confidit import Confidit, multipliers
+from onebit.learners.kernel_confidit import KernelConfidit
 from paths import assert_same_path, continuous, every_stream, one_hot, repeated
 from references import confidit
 
@@ -97,7 +100,8 @@ def test_projection_solves_the_quadratic_program(seed, K, alpha):
     A = root @ root.transpose(0, 2, 1) + np.eye(d)
     A_inv_x = np.linalg.solve(A, x)
     D, n = W @ x, A_inv_x @ x
-    tau = multipliers(D, n, float(alpha))
+    tau = np.empty(K)
+    multipliers(D, n, float(alpha), tau)
     projected = W + tau[:, np.newaxis] * A_inv_x
     np.testing.assert_allclose(projected @ x, D + tau * n, atol=1e-12)
     assert (projected @ x).min() >= -alpha - 1e-12
@@ -122,6 +126,22 @@ def test_projection_solves_the_quadratic_program(seed, K, alpha):
     )
     assert distance(projected) <= program.fun + 1e-6
     np.testing.assert_allclose(projected.reshape(-1), program.x, atol=1e-3)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    K=st.integers(2, 40),
+    alpha=st.sampled_from([-0.999, 0.0, 1.0]),
+    size=st.sampled_from([1e-6, 1.0, 1e3]),
+)
+def test_multipliers_are_those_of_the_nearest_scores(seed, K, alpha, size):
+    """With ties among the scores, and uncertainties of many sizes."""
+    rng = np.random.default_rng(seed)
+    D, n = size * rng.integers(-5, 6, size=K), 10.0 ** -rng.integers(0, 6, size=K)
+    tau = np.empty(K)
+    multipliers(D, n, alpha, tau)
+    np.testing.assert_allclose(D + tau * n, confidit.projected(D, n, alpha), atol=1e-11 * size)
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
@@ -206,6 +226,40 @@ def test_a_number_is_the_approximation_error_of_every_round():
         assert widened == pytest.approx(8 * Q)  # 2 (1 + alpha)^2 Q
 
 
+def falling(t):
+    return 1.0 / t
+
+
+@pytest.mark.parametrize("cls", [Confidit, KernelConfidit])
+def test_a_function_gives_the_approximation_error_of_each_round(cls):
+    X, y = (rows[:150] for rows in continuous(3))
+    form = {"confidence": "theory", "classes": range(3)}
+    expected = cls(**form, approximation_error=[falling(t) for t in range(1, 151)]).fit(X, y)
+    learner = cls(**form, approximation_error=falling).partial_fit(X[:70], y[:70])
+    learner = pickle.loads(pickle.dumps(learner))
+    for x, truth in zip(X[70:90], y[70:90], strict=True):
+        learner.learn(learner.decide(x), truth=truth)
+    play(learner, X[90:], y[90:])
+    assert learner._state.confidence.Q == expected._state.confidence.Q > 5
+    assert learner._state.confidence.width == expected._state.confidence.width
+    np.testing.assert_array_equal(learner.policy(X), expected.policy(X))
+
+
+def test_a_function_cannot_be_saved_and_must_return_numbers(tmp_path):
+    X, y = continuous(3)
+    learner = Confidit(confidence="theory", approximation_error=falling).fit(X, y)
+    with pytest.raises(ValueError, match=r"approximation_error=.*falling.* cannot be written"):
+        learner.save(tmp_path / "learner.safetensors")
+    learner = Confidit(
+        confidence="theory", approximation_error=lambda t: 150.0 - t, classes=range(3)
+    ).partial_fit(X[:100], y[:100])
+    before = learner.coef_
+    with pytest.raises(ValueError, match=r"not negative; got .* in rounds 101 to 200"):
+        learner.partial_fit(X[100:200], y[100:200])
+    np.testing.assert_array_equal(learner.coef_, before)
+    assert learner._state.confidence.rounds == 100
+
+
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
@@ -214,6 +268,7 @@ def test_a_number_is_the_approximation_error_of_every_round():
         ({"confidence": "theory", "approximation_error": []}, "approximation_error must"),
         ({"confidence": "theory", "approximation_error": [[0.1]]}, "approximation_error must"),
         ({"confidence": "theory", "approximation_error": [np.inf]}, "approximation_error must"),
+        ({"confidence": "theory", "approximation_error": lambda t: -t}, "approximation_error must"),
         ({"alpha": -1.0}, "'alpha' parameter"),
         ({"eta": -1.0}, "'eta' parameter"),
         ({"delta": 0.0}, "'delta' parameter"),

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onebit import SOBA, Perceptron, play, streams
+from onebit import SOBA, Decision, Perceptron, play, streams
 from paths import assert_same_path, continuous, every_stream
 from references import soba
 
@@ -93,6 +93,23 @@ def test_margins_never_fall_below_zero(seed, gamma, a, scale, covariance):
         learner.partial_fit(x[None], [truth])
         assert learner._state.progress.margins >= 0
     assert np.isfinite(learner.coef_).all()
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+def test_labels_found_against_all_odds_leave_weights_of_moderate_size(covariance):
+    """With z^2 of 1e14 beside an A^{-1} that starts as I, rounding leaves no digits of z' A^{-1} z.
+
+    An optimal margin of one asks for weights of 1e-4.
+    """
+    rng = np.random.default_rng(0)
+    X = 1e4 * rng.normal(size=(5_000, 3))
+    y = np.argmax(X @ rng.normal(size=(3, 5)), axis=1)
+    learner = SOBA(1e-6, 1.0, covariance, classes=range(5), random_state=0)
+    odds = rng.choice([2e-7, 1.0], size=y.size)
+    for x, label, p in zip(X, y.tolist(), odds.tolist(), strict=True):
+        learner.learn(Decision(x, label, p), correct=True)
+    assert np.abs(learner.coef_).max() < 1e-2
+    assert np.mean(learner.predict(X) == y) > 0.7
 
 
 def test_refuses_a_matrix_larger_than_memory():

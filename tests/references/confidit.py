@@ -6,15 +6,16 @@ import numpy as np
 def projected(D, n, alpha):
     """The scores nearest to D that no class has below -alpha and whose sum is 1 + alpha - K alpha.
 
-    The set I of classes above -alpha starts full and loses those that lambda leaves below.
+    The classes above -alpha are the first r in the decreasing order of (alpha + D_i) / n_i, for the
+    last r that fits (Section 3.1).
     """
-    in_set = np.ones(D.size, dtype=bool)
-    while True:
-        lam = (1 + alpha - alpha * in_set.sum() - D[in_set].sum()) / n[in_set].sum()
-        keeps = in_set & (D + lam * n >= -alpha)
-        if (keeps == in_set).all():
-            return np.where(in_set, D + lam * n, -alpha)
-        in_set = keeps
+    order = np.argsort(-(alpha + D) / n)
+    for r in range(D.size, 0, -1):
+        first, last = order[:r], order[r - 1]
+        lam = (1 + alpha - (alpha + D[first]).sum()) / n[first].sum()
+        if (alpha + D[last]) / n[last] + lam > 0:
+            return np.maximum(-alpha, D + lam * n)
+    raise AssertionError("the first class alone always fits")
 
 
 class Confidit:
@@ -87,7 +88,7 @@ class Confidit:
 
     def end_round(self, term):
         self.terms += term
-        self.Q += self.q[min(self.t, len(self.q)) - 1]
+        self.Q += self.q(self.t) if callable(self.q) else self.q[min(self.t, len(self.q)) - 1]
         self.t += 1
 
 

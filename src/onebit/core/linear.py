@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onebit.core.compiling import kernel, lean_kernel
+from onebit.core.compiling import apart, kernel, lean_kernel
 from onebit.core.example import Example
 
 _SMALLEST_SCALE = 1e-100
@@ -20,11 +20,13 @@ _SMALLEST_SCALE = 1e-100
 @lean_kernel
 def linear_scores(state, x, scores):
     """Fill ``scores[k] = w_k . x``."""
-    _products(state.W, x, scores)
+    products(state.W, x, scores)
 
 
 @lean_kernel
-def _products(W, x, scores):
+def products(W, x, scores):
+    """Fill ``scores[k] = w_k . x`` for the weights W."""
+    apart()
     # Four features at a time: the scores then go through memory a fourth as often.
     at, v, n = x.indices, x.values, x.indices.size
     whole = n - n % 4
@@ -51,10 +53,18 @@ def add_to_class(W, x, k, amount):
 @lean_kernel
 def squared_norm(x):
     """Return ||x||^2."""
-    total = 0.0
-    for i in range(x.values.size):
-        total += x.values[i] * x.values[i]
-    return total
+    # Four sums, as each addition to a sum waits for the last.
+    v, n = x.values, x.values.size
+    whole = n - n % 4
+    a = b = c = d = 0.0
+    for i in range(0, whole, 4):
+        a += v[i] * v[i]
+        b += v[i + 1] * v[i + 1]
+        c += v[i + 2] * v[i + 2]
+        d += v[i + 3] * v[i + 3]
+    for i in range(whole, n):
+        a += v[i] * v[i]
+    return (a + b) + (c + d)
 
 
 @lean_kernel
@@ -80,6 +90,16 @@ def unit(x):
     size = norm(x)
     values = x.values / size if size > 0.0 else x.values.copy()
     return Example(x.indices, values, x.n_features)
+
+
+@lean_kernel
+def fill_unit(x, values, squares):
+    """Fill the values of x / ||x||, and their squares; an x too short to tell stays as it is."""
+    size = norm(x)
+    c = 1.0 / size if size > 1e-300 else 1.0
+    for i in range(x.values.size):
+        values[i] = c * x.values[i]
+        squares[i] = values[i] * values[i]
 
 
 class Scaled(NamedTuple):
@@ -109,7 +129,7 @@ def weights(W: np.ndarray | Scaled) -> np.ndarray:
 @lean_kernel
 def scaled_scores(state, x, scores):
     """Fill ``scores[k] = w_k . x`` for scaled weights."""
-    _products(state.W.V, x, scores)
+    products(state.W.V, x, scores)
     scale = state.W.scale[()]
     for k in range(scores.size):
         scores[k] *= scale
@@ -145,13 +165,15 @@ def add_outer(W, c, x, scores):
     The squares are rounded once, not once for each weight, so a feature counts as one change. Zeros
     are passed over: dense and sparse copies of a row count alike.
     """
-    V, scale = W.V, W.scale[()]
+    apart()
+    V, scale, changes = W.V, W.scale[()], 0
     for i in range(x.indices.size):
         j, share = x.indices[i], x.values[i] / scale
         if share != 0.0:
-            W.changes[()] += 1
+            changes += 1
             for k in range(c.size):
                 V[j, k] += c[k] * share
+    W.changes[()] += changes
     growth, c_squares = 0.0, 0.0
     for k in range(c.size):
         growth += 2.0 * c[k] * scores[k]

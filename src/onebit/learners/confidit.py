@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,9 +11,11 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import Kernels, Learner, kernel, lean_kernel
+from onebit.core.compiling import apart
+from onebit.core.example import Example, Rows
 from onebit.core.exploration import argmax
 from onebit.core.generator import uniform
-from onebit.core.linear import linear_scores, norm, squared_norm, unit
+from onebit.core.linear import fill_unit, linear_scores, products, squared_norm, unit
 from onebit.core.second_order import (
     Inverse,
     class_inverse,
@@ -26,8 +29,9 @@ from onebit.core.second_order import (
 class Confidence(NamedTuple):
     """How uncertain a score is: eps_i^2 = width n_i, with n_i = x' A_i^{-1} x.
 
-    terms: sum of x_s' A_s^{-1} x_s; Q: sum of the approximation errors q_s; rounds: t - 1. The last
-    of q holds for all later rounds. If not by theory, the width stays as it is.
+    terms: sum of x_s' A_s^{-1} x_s; Q: sum of the approximation errors q_s; rounds: t - 1; q: those
+    errors, after the first `passed` rounds; the last holds for all later rounds. If not by theory,
+    the width stays as it is.
     """
 
     width: np.ndarray
@@ -35,6 +39,7 @@ class Confidence(NamedTuple):
     Q: np.ndarray
     rounds: np.ndarray
     q: np.ndarray
+    passed: int
     theory: bool
     rho: float
     norm: float
@@ -48,6 +53,15 @@ class Scratch(NamedTuple):
     tau: np.ndarray
 
 
+class DiagonalScratch(NamedTuple):
+    """x: the values of x at length one; squares: of these values."""
+
+    n: np.ndarray
+    tau: np.ndarray
+    x: np.ndarray
+    squares: np.ndarray
+
+
 class DiagonalState(NamedTuple):
     """W: weights; A_inv: 1 / A_i, one number for each weight; alpha: of the noise model."""
 
@@ -56,7 +70,7 @@ class DiagonalState(NamedTuple):
     alpha: float
     confidence: Confidence
     rng: np.ndarray
-    scratch: Scratch
+    scratch: DiagonalScratch
 
 
 class FullState(NamedTuple):
@@ -85,35 +99,39 @@ def theory_width(confidence):
 @lean_kernel
 def end_round(confidence, term):
     """Set the width for the next round; `term` is x' A^{-1} x after the update of A."""
+    q, t = confidence.q, confidence.rounds[()] + 1
     confidence.terms[()] += term
-    confidence.Q[()] += confidence.q[min(confidence.rounds[()], confidence.q.size - 1)]
-    confidence.rounds[()] += 1
+    confidence.Q[()] += q[min(t - confidence.passed, q.size) - 1]
+    confidence.rounds[()] = t
     if confidence.theory:
         confidence.width[()] = theory_width(confidence)
 
 
-@kernel
-def multipliers(D, n, alpha):
-    """Return tau such that w_i + tau_i A_i^{-1} x is the projection of step 2 (Section 3.1).
+@lean_kernel
+def multipliers(D, n, alpha, tau):
+    """Fill tau such that w_i + tau_i A_i^{-1} x is the projection of step 2 (Section 3.1).
 
     tau_i is lambda, or what lifts D_i to -alpha if that is more, so that the new scores
-    max(-alpha, D_i + lambda n_i) have the sum 1 + alpha - K alpha. Where x = 0 no weights can do
-    that, and none move.
+    max(-alpha, D_i + lambda n_i) have the sum 1 + alpha - K alpha. The lambda that would give the
+    scores D_i + lambda n_i this sum is too large if some are below -alpha; without those classes it
+    is smaller and leaves more below, and so on, until none. Where x = 0 no weights can have such
+    scores, and none move.
     """
-    tau = np.zeros(D.size)
     if n[0] == 0.0:
-        return tau
-    ratios = (alpha + D) / n
-    left, weight, lam = 1.0 + alpha, 0.0, 0.0
-    for i in np.argsort(-ratios):
-        left -= alpha + D[i]
-        weight += n[i]
-        if ratios[i] + left / weight <= 0.0:
+        tau[:] = 0.0
+        return
+    lam = math.inf
+    while True:
+        left, weight = 1.0 + alpha, 0.0
+        for i in range(D.size):
+            if alpha + D[i] + lam * n[i] > 0.0:
+                left -= alpha + D[i]
+                weight += n[i]
+        if weight == 0.0 or left / weight >= lam:
             break
         lam = left / weight
     for i in range(D.size):
-        tau[i] = max(lam, -ratios[i])
-    return tau
+        tau[i] = max(lam, -(alpha + D[i]) / n[i])
 
 
 @lean_kernel
@@ -137,25 +155,12 @@ def sign(alpha, rng, correct):
 
 
 @lean_kernel
-def shrinkage(x):
-    """Return 1 / ||x||, which makes x as long as the paper has it; one if that is infinite."""
-    size = norm(x)
-    return 1.0 / size if size > 1e-300 else 1.0
-
-
-@lean_kernel
 def score_diagonal(state, x, scores):
     """Figure 1, step 3: the scores w_i . x, and n_i = x' A_i^{-1} x for later steps."""
-    linear_scores(state, x, scores)
-    c = shrinkage(x)
-    A_inv, n = state.A_inv, state.scratch.n
-    for k in range(n.size):
-        scores[k] *= c
-        n[k] = 0.0
-    for i in range(x.indices.size):
-        j, x_j = x.indices[i], c * x.values[i]
-        for k in range(n.size):
-            n[k] += x_j * x_j * A_inv[j, k]
+    scratch, nnz = state.scratch, x.indices.size
+    fill_unit(x, scratch.x, scratch.squares)
+    products(state.W, Example(x.indices, scratch.x[:nnz], x.n_features), scores)
+    products(state.A_inv, Example(x.indices, scratch.squares[:nnz], x.n_features), scratch.n)
 
 
 @kernel
@@ -174,16 +179,16 @@ def at_least(confidence, x, n):
     return max(n, squared_norm(x) / (confidence.rho + confidence.rounds[()]))
 
 
-@kernel
+@lean_kernel
 def project_scores(state, scores):
     """Figure 1, step 2; the weights follow in `learn`."""
     scratch = state.scratch
-    scratch.tau[:] = multipliers(scores, scratch.n, state.alpha)
+    multipliers(scores, scratch.n, state.alpha, scratch.tau)
     for k in range(scores.size):
         scores[k] += scratch.tau[k] * scratch.n[k]
 
 
-@kernel
+@lean_kernel
 def score_projected_diagonal(state, x, scores):
     """Figure 1, steps 2-3."""
     score_diagonal(state, x, scores)
@@ -206,11 +211,11 @@ def policy(state, x, scores, p):
 @lean_kernel
 def learn_diagonal(state, x, scores, label, probability, correct):
     """Figure 1, steps 6-8, with only the diagonal of A."""
-    W, A_inv, c = state.W, state.A_inv, shrinkage(x)
+    W, A_inv = state.W, state.A_inv
     beta = sign(state.alpha, state.rng, correct)
     term = 0.0
     for i in range(x.indices.size):
-        j, x_j = x.indices[i], c * x.values[i]
+        j, x_j = x.indices[i], state.scratch.x[i]
         # A + x^2 makes 1 / A shrink by r, and (A w + beta x) / A is then r (w + beta x / A).
         r = 1.0 / (1.0 + x_j * x_j * A_inv[j, label])
         W[j, label] = r * (W[j, label] + beta * x_j * A_inv[j, label])
@@ -237,9 +242,10 @@ def learn_full(state, x, scores, label, probability, correct):
 @lean_kernel
 def learn_projected_diagonal(state, x, scores, label, probability, correct):
     """Figure 1, steps 2 and 6-8: the projection moves the weights of all classes."""
-    W, A_inv, tau, c = state.W, state.A_inv, state.scratch.tau, shrinkage(x)
+    apart()
+    W, A_inv, tau = state.W, state.A_inv, state.scratch.tau
     for i in range(x.indices.size):
-        j, x_j = x.indices[i], c * x.values[i]
+        j, x_j = x.indices[i], state.scratch.x[i]
         for k in range(tau.size):
             W[j, k] += tau[k] * x_j * A_inv[j, k]
     return learn_diagonal(state, x, scores, label, probability, correct)
@@ -264,7 +270,28 @@ PROJECTED_DIAGONAL = Kernels(
 PROJECTED_FULL = Kernels("projected_full", score_projected_full, policy, learn_projected_full)
 
 
-class Confidit(Learner):
+class ConfidenceLearner(Learner):
+    """A learner with Confidit's intervals, whose approximation errors may be a function of t."""
+
+    def _rounds(self, rows: Rows, truth: np.ndarray) -> Iterator[np.ndarray]:
+        self._foresee(truth.size)
+        yield from super()._rounds(rows, truth)
+
+    def _update(self, example: Example, label: int, probability: float, feedback: Any) -> None:
+        self._foresee(1)
+        super()._update(example, label, probability, feedback)
+
+    def _foresee(self, n_rounds: int) -> None:
+        """Take the approximation errors of the next rounds, which kernels cannot compute."""
+        given = self._parameters["approximation_error"]
+        if callable(given):
+            confidence = self._state.confidence
+            passed = int(confidence.rounds)
+            q = _approximation_errors(given, passed, n_rounds)
+            self._state = self._state._replace(confidence=confidence._replace(q=q, passed=passed))
+
+
+class Confidit(ConfidenceLearner):
     """Confidit: it puts out the label whose score could be the highest, given how sure it is.
 
     To the score of each class it adds the width of a confidence interval, which is wide where few
@@ -309,11 +336,12 @@ class Confidit(Learner):
         With confidence="theory", a bound on the length ||U|| of the true weights of all classes.
     delta : float in (0, 1), default=0.05
         With confidence="theory", the probability with which the bound may fail.
-    approximation_error : float or array-like, optional
+    approximation_error : float, array-like or callable, optional
         With confidence="theory", for labels that stray from the noise model: Modified Confidit,
         with the intervals of equation 10. Bounds on q_1, q_2, ..., the most by which a label's
         probability in each round differs from the model's. A number, or the last of a sequence, is
-        the bound for all later rounds. The regret bound means something only if they sum to less
+        the bound for all later rounds; a function is called with t = 1, 2, ..., and a learner with
+        one cannot be saved to a file. The regret bound means something only if they sum to less
         than the order of T.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
@@ -330,10 +358,10 @@ class Confidit(Learner):
     in it, as in the authors' tests on held-out data.
 
     The paper sketches how to find the multiplier of the projection as taking the first r that fits,
-    in the decreasing order of (alpha + D_i) / n_i; the solution is the last one. Its equation 12
-    has (1 + alpha^2) I for the A_0 that is (1 + alpha)^2 I elsewhere, here too. The paper allows
-    alpha down to -1, where A_0 vanishes; below -0.999 the inverse of A_0 is so large that rounding
-    would hide all the rounds that follow.
+    in the decreasing order of (alpha + D_i) / n_i; the solution is the last one, and here it is
+    found without sorting. Its equation 12 has (1 + alpha^2) I for the A_0 that is (1 + alpha)^2 I
+    elsewhere, here too. The paper allows alpha down to -1, where A_0 vanishes; below -0.999 the
+    inverse of A_0 is so large that rounding would hide all the rounds that follow.
 
     Only the class that was put out learns, so a class whose scores fall in the first rounds may
     never be put out again. On `onebit.streams.synsep` the diagonal form with eta=1 so loses one of
@@ -375,7 +403,12 @@ class Confidit(Learner):
         "covariance": [StrOptions({"diagonal", "full"})],
         "norm": [Interval(Real, 0, None, closed="left")],
         "delta": [Interval(Real, 0, 1, closed="neither")],
-        "approximation_error": [Interval(Real, 0, None, closed="left"), "array-like", None],
+        "approximation_error": [
+            Interval(Real, 0, None, closed="left"),
+            "array-like",
+            callable,
+            None,
+        ],
         "classes": ["array-like", None],
         "random_state": ["random_state"],
     }
@@ -415,18 +448,25 @@ class Confidit(Learner):
             return kernels, FullState(W, A_inv, alpha, confidence, rng, scratch)
         kernels = PROJECTED_DIAGONAL if self.projection else DIAGONAL
         inverses = np.full_like(W, 1.0 / confidence.rho)
-        return kernels, DiagonalState(W, inverses, alpha, confidence, rng, scratch)
+        values = DiagonalScratch(*scratch, np.zeros(n_features), np.zeros(n_features))
+        return kernels, DiagonalState(W, inverses, alpha, confidence, rng, values)
 
 
 def new_confidence(learner: Any) -> Confidence:
     """Return the confidence before the first round, for a learner with Confidit's parameters."""
-    theory = learner.confidence == "theory"
+    theory, given = learner.confidence == "theory", learner.approximation_error
+    if given is not None and not theory:
+        raise ValueError(
+            f"approximation_error={given!r} widens the intervals of confidence='theory'; "
+            "confidence='constant' has its width from eta alone"
+        )
     confidence = Confidence(
         width=np.array(float(learner.eta)),
         terms=np.zeros(()),
         Q=np.zeros(()),
         rounds=np.zeros((), dtype=np.int64),
-        q=_approximation_errors(learner.approximation_error, theory),
+        q=_approximation_errors(0.0 if given is None else given, passed=0, n_rounds=1),
+        passed=0,
         theory=theory,
         rho=(1.0 + float(learner.alpha)) ** 2,
         norm=float(learner.norm),
@@ -437,18 +477,17 @@ def new_confidence(learner: Any) -> Confidence:
     return confidence
 
 
-def _approximation_errors(given: Any, theory: bool) -> np.ndarray:
-    if given is None:
-        return np.zeros(1)
-    if not theory:
-        raise ValueError(
-            f"approximation_error={given!r} widens the intervals of confidence='theory'; "
-            "confidence='constant' has its width from eta alone"
-        )
-    errors = np.atleast_1d(np.array(given, dtype=np.float64))
+def _approximation_errors(given: Any, passed: int, n_rounds: int) -> np.ndarray:
+    """Return those given, or those of `n_rounds` rounds from a function."""
+    values, rounds = given, ""
+    if callable(given):
+        first, last = passed + 1, passed + n_rounds
+        values = [given(t) for t in range(first, last + 1)]
+        rounds = f" in rounds {first} to {last}"
+    errors = np.atleast_1d(np.array(values, dtype=np.float64))
     if errors.ndim != 1 or errors.size == 0 or not (np.isfinite(errors) & (errors >= 0)).all():
         raise ValueError(
-            "approximation_error must be a number or a sequence of numbers, finite and not "
-            f"negative; got {given!r}"
+            "approximation_error must be a number, a sequence of numbers or a function that "
+            f"returns a number, finite and not negative; got {given!r}{rounds}"
         )
     return errors

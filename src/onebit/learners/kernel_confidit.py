@@ -12,12 +12,14 @@ from scipy.linalg.blas import dtpsv
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import Example, Kernels, Learner
+from onebit.core import Example, Kernels
 from onebit.core.engine import PythonKernels
 from onebit.core.rkhs import KERNEL_NAMES, Between, Growing, dense
 from onebit.learners.confidit import (
     Confidence,
+    ConfidenceLearner,
     Confidit,
+    Scratch,
     choose,
     end_round,
     multipliers,
@@ -84,6 +86,7 @@ class State(NamedTuple):
     alpha: float
     confidence: Confidence
     rng: np.ndarray
+    scratch: Scratch
 
 
 class Look(NamedTuple):
@@ -130,27 +133,24 @@ def linear_scores(state: State, seen: Look) -> np.ndarray:
     return (seen.k[:, np.newaxis] * state.C.rows).sum(axis=0)
 
 
-def uncertainty(state: State, seen: Look) -> np.ndarray:
-    """Return n_i."""
-    return np.array([reduced(state, seen, i)[1] for i in range(len(state.L))])
-
-
 def score(state: State, x: Example, scores: np.ndarray) -> None:
-    """Figure 1, step 3: the scores w_i . phi."""
-    scores[:] = linear_scores(state, look(state, x))
+    """Figure 1, step 3: the scores w_i . phi, and n_i for later steps."""
+    seen = look(state, x)
+    scores[:] = linear_scores(state, seen)
+    state.scratch.n[:] = [reduced(state, seen, i)[1] for i in range(scores.size)]
 
 
 def score_projected(state: State, x: Example, scores: np.ndarray) -> None:
     """Figure 1, steps 2-3; it is `learn` that stores the projection."""
-    seen = look(state, x)
-    D, n = linear_scores(state, seen), uncertainty(state, seen)
-    scores[:] = D + multipliers.py_func(D, n, state.alpha) * n
+    score(state, x, scores)
+    n, tau = state.scratch
+    multipliers.py_func(scores, n, state.alpha, tau)
+    scores += tau * n
 
 
 def policy(state: State, x: Example, scores: np.ndarray, p: np.ndarray) -> int:
     """Figure 1, step 4."""
-    n = uncertainty(state, look(state, x))
-    return choose.py_func(scores, n, float(state.confidence.width), p)
+    return choose.py_func(scores, state.scratch.n, float(state.confidence.width), p)
 
 
 def learn(state, x, scores, label, probability, correct):
@@ -163,12 +163,9 @@ def learn(state, x, scores, label, probability, correct):
 def learn_projected(state, x, scores, label, probability, correct):
     """Figure 1, steps 2 and 6-8: the projection moves the weights of all classes."""
     seen = look(state, x)
-    D = linear_scores(state, seen)
-    reductions, n = zip(*(reduced(state, seen, i) for i in range(D.size)), strict=True)
-    tau = multipliers.py_func(D, np.array(n), state.alpha)
     state.C.append(0.0)
-    for i in range(D.size):
-        move(state, i, reductions[i], tau[i])
+    for i in range(scores.size):
+        move(state, i, reduced(state, seen, i)[0], state.scratch.tau[i])
     return update(state, x, seen, scores, label, correct)
 
 
@@ -189,7 +186,7 @@ KERNELS = PythonKernels("kernel", score, policy, learn)
 PROJECTED = PythonKernels("projected_kernel", score_projected, policy, learn_projected)
 
 
-class KernelConfidit(Learner):
+class KernelConfidit(ConfidenceLearner):
     """Confidit with a kernel: full-matrix `Confidit`, linear in the kernel's space.
 
     The weights of each class are a sum over the rounds so far, and how sure it is of a score
@@ -328,5 +325,6 @@ class KernelConfidit(Learner):
             alpha=float(self.alpha),
             confidence=new_confidence(self),
             rng=rng,
+            scratch=Scratch(np.zeros(n_classes), np.zeros(n_classes)),
         )
         return PROJECTED if self.projection else KERNELS, state

@@ -32,6 +32,7 @@ class FullState(NamedTuple):
 
     W: np.ndarray
     A_inv: Inverse
+    a: float
     gamma: np.ndarray
     progress: Progress
     rng: np.ndarray
@@ -84,7 +85,10 @@ def learn_full(state, x, scores, label, probability, correct):
         q = inner(z, v)
         wz = alpha * (scores[y_bar] - scores[y])
         m = (wz * wz + 2.0 * alpha * wz) / (1.0 + q)  # line 13
-        updated = updates(state.progress, m)
+        # A^{-1} starts as I / a and is rounded as such: below this, q has no digits, and <W, z> is
+        # so settled already that the round could not move it.
+        settled = state.a * q < 1e-15 * np.dot(z.values, z.values)
+        updated = not settled and updates(state.progress, m)
         if updated:
             count_update(state.progress, m, q / (1.0 + q))
             # lines 18-20
@@ -239,5 +243,5 @@ class SOBA(Learner):
         W = np.zeros((n_features, n_classes))
         if self.covariance == "full":
             A_inv = new_inverse(W.size, self.a)
-            return FULL, FullState(W, A_inv, gamma, progress, rng)
+            return FULL, FullState(W, A_inv, float(self.a), gamma, progress, rng)
         return DIAGONAL, DiagonalState(W, np.full_like(W, 1.0 / self.a), gamma, progress, rng)
