@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.special import softmax
 
 from onebit.checks import not_canonical
 
@@ -60,11 +61,14 @@ def every_stream(*streams):
     return parametrised
 
 
-def assert_same_path(learner, reference, X, y, storage=np.asarray, every_round=None):
+def assert_same_path(
+    learner, reference, X, y, storage=np.asarray, every_round=None, quadrature=TOLERANCE
+):
     """Play the rows with both; the distributions of every round and the last weights agree.
 
     The learner draws the labels; the reference is told which. `every_round(reference, label,
-    truth)` may look at the reference after each round.
+    truth)` may look at the reference after each round. `quadrature` is the error allowed in
+    probabilities that are integrals.
     """
     K = int(y.max()) + 1
     learner.set_params(classes=range(K))
@@ -74,11 +78,11 @@ def assert_same_path(learner, reference, X, y, storage=np.asarray, every_round=N
         p = reference.policy(X[t])
         if t:  # before the first decision the learner has not started
             np.testing.assert_allclose(
-                learner.policy(row)[0], p, rtol=TOLERANCE, atol=TOLERANCE, err_msg=f"round {t}"
+                learner.policy(row)[0], p, rtol=TOLERANCE, atol=quadrature, err_msg=f"round {t}"
             )
         decision = learner.decide(row if sp.issparse(row) else row[0])
         label = int(decision.label)
-        assert decision.probability == pytest.approx(p[label], rel=TOLERANCE, abs=TOLERANCE)
+        assert decision.probability == pytest.approx(p[label], rel=TOLERANCE, abs=quadrature)
         if learner.feedback == "full":
             learner.learn(decision, truth=truth)
             reference.learn(X[t], label, p, truth)
@@ -89,3 +93,28 @@ def assert_same_path(learner, reference, X, y, storage=np.asarray, every_round=N
             every_round(reference, label, truth)
     if hasattr(learner._state, "W") or hasattr(learner, "coef_"):
         np.testing.assert_allclose(learner.coef_, reference.W, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def assert_same_probabilities(learner, reference, X, y, storage=np.asarray, every_round=None):
+    """Tell both the labels; their probabilities in every round and the last weights agree.
+
+    Of classes never told apart, which are tied for ever in exact arithmetic, rounding says which is
+    the greedy one. `every_round()` may look at both after each round.
+    """
+    K = int(y.max()) + 1
+    learner.set_params(classes=range(K))
+    stored = storage(X)
+    for t, truth in enumerate(y):
+        row = stored[[t]]
+        decision = learner.decide(row if sp.issparse(row) else row[0])
+        p = reference.probabilities(X[t])
+        np.testing.assert_allclose(
+            softmax(learner._scores), p, rtol=0, atol=TOLERANCE, err_msg=f"round {t}"
+        )
+        assert p[decision.label] >= p.max() - TOLERANCE
+        learner.learn(decision, truth=truth)
+        reference.learn(X[t], truth)
+        if every_round is not None:
+            every_round()
+    np.testing.assert_allclose(learner.predict_proba(stored[-1:])[0], softmax(reference.W @ X[-1]))
+    np.testing.assert_allclose(learner.coef_, reference.W, rtol=TOLERANCE, atol=TOLERANCE)

@@ -33,6 +33,31 @@ def margin(scores, y):
 
 
 @lean_kernel
+def log_loss_gradient(scores, y, g):
+    """Fill g with sigma - e_y, the gradient of -ln sigma_y: `logistic`, but in natural units."""
+    softmax(scores, 1.0, g)
+    # sigma_y - 1 would lose all its digits where sigma_y is near one.
+    others = 0.0
+    for k in range(g.size):
+        if k != y:
+            others += g[k]
+    g[y] = -others
+    return others > 0.0
+
+
+def log_loss_exp_concavity(n_classes: int, radius: float, max_norm: float) -> float:
+    """Return an alpha > 0 for which exp(alpha ln sigma_y) is concave in W, with sigma that of Wx.
+
+    It holds for ||W||_F <= radius and ||x|| <= max_norm. With S = diag(sigma) - sigma sigma' the
+    gradient of -ln sigma_y is (sigma - e_y) (x) x and the Hessian S (x) xx', so that alpha has to
+    satisfy alpha (sigma - e_y)(sigma - e_y)' <= S. As S e_y / sigma_y = e_y - sigma, that is
+    alpha (1 / sigma_y - 1) <= 1; and 1 / sigma_y - 1, the sum of exp(s_k - s_y) over k != y, is at
+    most (K - 1) exp(sqrt(2) radius max_norm), since ||s|| <= radius max_norm.
+    """
+    return math.exp(-math.sqrt(2.0) * radius * max_norm) / (n_classes - 1)
+
+
+@lean_kernel
 def logistic(scores, y):
     """Return -log2 sigma_y, where sigma is the softmax of the scores."""
     y_star = argmax(scores)
@@ -42,15 +67,10 @@ def logistic(scores, y):
 @lean_kernel
 def logistic_gradient(scores, y, g):
     """Fill g with (sigma - e_y) / ln 2."""
-    softmax(scores, 1.0, g)
-    # sigma_y - 1 would lose all its digits where sigma_y is near one.
-    others = 0.0
+    changed = log_loss_gradient(scores, y, g)
     for k in range(g.size):
         g[k] /= LN2
-        if k != y:
-            others += g[k]
-    g[y] = -others
-    return others > 0.0
+    return changed
 
 
 @lean_kernel

@@ -14,6 +14,8 @@ def in_ball(A, w, D):
     def at(mu):
         return c * eigenvalues / (eigenvalues + mu)
 
+    if np.linalg.norm(at(0)) <= D:  # outside by rounding only
+        return w
     high = 1.0
     while np.linalg.norm(at(high)) > D:
         high *= 2

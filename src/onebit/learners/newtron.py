@@ -11,11 +11,12 @@ from scipy.special import softmax as softmax_of
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import Kernels, Learner, kernel, lean_kernel
+from onebit.core.compiling import apart
 from onebit.core.exploration import argmax, softmax
 from onebit.core.generator import uniform
 from onebit.core.linear import Scaled, length, linear_scores, new_scaled, scaled_scores
-from onebit.core.projection import project_in_norm
-from onebit.core.second_order import Inverse, descend, inner, new_inverse, outer, times
+from onebit.core.newton import newton_step
+from onebit.core.second_order import Inverse, new_inverse, outer
 
 
 class Parameters(NamedTuple):
@@ -34,7 +35,7 @@ class Scratch(NamedTuple):
 
 
 class FullState(NamedTuple):
-    """W: the weights W'; W_free: W'' = -A^{-1} b, before the projection; A_inv: of size d K."""
+    """W: the weights W'; W_free: W'' = -A^{-1} b, before the projection; A_inv: A^{-1} / D."""
 
     W: np.ndarray
     W_free: np.ndarray
@@ -91,29 +92,15 @@ def estimate(state, label, probability, correct):
 def learn_full(state, x, scores, label, probability, correct):
     """Follow the approximate leader: the least of the sum of all f_t in the ball.
 
-    f_t(W) = <g, W - W'> + kappa beta / 2 <g, W - W'>^2, so that A += kappa beta g g' and
-    b += (1 - kappa beta <g, W'>) g. With z = sqrt(kappa beta) g and q = z' A^{-1} z,
-    W'' = -A^{-1} b moves by -A^{-1} z (<W'', z> + (1 - kappa beta <g, W'>) / sqrt(kappa beta))
-    / (1 + q).
+    f_t(W) = <g, W - W'> + kappa beta / 2 <g, W - W'>^2. Times D, as A starts as I / D, it is
+    slope <z, W - W'> + 1/2 <z, W - W'>^2 with z = sqrt(kappa beta D) g and slope z = D g.
     """
-    n_classes = scores.size
+    n_classes, D = scores.size, state.given.D
     r, kappa = estimate(state, label, probability, correct)
-    root = math.sqrt(kappa * state.given.beta)
+    root = math.sqrt(kappa * state.given.beta * D)
     c = np.full(n_classes, root * r / n_classes)
     c[label] -= root * r
-    z = outer(c, x)
-    v = times(state.A_inv, z)
-    q = inner(z, v)
-    # A^{-1} starts as D I and is rounded as such: below this, q has no digits, and z is empty or
-    # so settled already that the round could not move W'' along it.
-    if q <= 1e-15 * state.given.D * np.dot(z.values, z.values):
-        return False
-    wz = np.dot(c, scores)
-    step = (inner(z, state.W_free.reshape(-1)) + 1.0 / root - wz) / (1.0 + q)
-    descend(state.W_free, state.A_inv, v, 1.0 / (1.0 + q), step)
-    state.W[:] = state.W_free
-    project_in_norm(state.A_inv, state.W.reshape(-1), state.given.D)
-    return True
+    return newton_step(state, outer(c, x), np.dot(c, scores), D / root, D)
 
 
 @lean_kernel
@@ -123,6 +110,7 @@ def descend_diagonally(state, x, scores, label, own, others, step, curvature):
     The row of `label` in g is `own` x and that of all other classes is `others` x. The scores are
     done with: their place serves to sum the changes of the squares, class by class.
     """
+    apart()
     W, V, A, b, growth = state.W, state.W.V, state.A, state.b, scores
     changes = 0
     for k in range(growth.size):
@@ -305,7 +293,7 @@ class Newtron(Learner):
             if self.variant == "soba2017":
                 raise ValueError("variant='soba2017' of Newtron has only covariance='diagonal'")
             W = np.zeros((n_features, n_classes))
-            A_inv = new_inverse(W.size, 1.0 / given.D)
+            A_inv = new_inverse(W.size, 1.0)
             return FULL, FullState(W, np.zeros_like(W), A_inv, given, rng, scratch)
         kernels = DIAGONAL if self.variant == "paper" else SOBA2017
         A = np.full((n_features, n_classes), 1.0 / given.D)

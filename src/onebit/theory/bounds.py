@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+from onebit.core.newton import theory_beta
+from onebit.losses import log_loss_exp_concavity
+
 
 def folklore(
     T: int,
@@ -81,3 +84,135 @@ def aioli(
     lambda_ = 1.0 / B**2 if regularization is None else regularization
     growth = T * R**2 / (8.0 * lambda_ * d * (1.0 + B * R))
     return lambda_ * B**2 + d * (1.0 + B * R) * math.log1p(growth)
+
+
+def online_gradient(T: int, radius: float = 1.0, max_norm: float = 1.0) -> float:
+    """Return what the regret of `OnlineGradient` cannot exceed in T rounds, in natural units.
+
+    It is 3 G D sqrt(T), with G = sqrt(2) R the longest gradient and eta_t = 2 D / (G sqrt(t)): a
+    round adds at most (||W_t - U||^2 - ||W_{t+1} - U||^2) / (2 eta_t) + eta_t G^2 / 2. As no
+    distance exceeds 2 D, the first part sums to at most 4 D^2 / (2 eta_T) = G D sqrt(T), the second
+    to 2 G D sqrt(T).
+
+    Parameters
+    ----------
+    T : int
+        Rounds.
+    radius, max_norm : float
+        The learner's parameters, D and R.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(online_gradient(T=10_000, radius=10.0), 1)
+    4242.6
+    """
+    return 3.0 * math.sqrt(2.0) * max_norm * radius * math.sqrt(T)
+
+
+def online_newton(
+    T: int,
+    d: int,
+    K: int,
+    radius: float = 1.0,
+    max_norm: float = 1.0,
+    beta: float | str = "theory",
+    epsilon: float | str = "theory",
+) -> float:
+    """Return what the regret of `OnlineNewton` cannot exceed in T rounds, in natural units.
+
+    It is beta epsilon D^2 / 2 + d (K - 1) / (2 beta) ln(1 + 2 R^2 T / (epsilon d (K - 1))), for
+    both variants and every beta up to the theory's.
+
+    Parameters
+    ----------
+    T : int
+        Rounds.
+    d, K : int
+        Features and classes.
+    radius, max_norm, beta, epsilon : float or "theory"
+        The learner's parameters.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(online_newton(T=10_000, d=20, K=7), 1)
+    722.5
+    >>> round(online_newton(T=10_000, d=20, K=7, radius=10.0))
+    2079423
+    """
+    alpha = log_loss_exp_concavity(K, radius, max_norm)
+    largest = theory_beta(radius, math.sqrt(2.0) * max_norm, alpha)
+    beta = largest if beta == "theory" else float(beta)
+    if beta > largest:
+        raise ValueError(f"the bound holds for a beta of at most {largest:.3g}; got {beta}")
+    epsilon = 1.0 / (2.0 * radius * beta) ** 2 if epsilon == "theory" else float(epsilon)
+    n = d * (K - 1)
+    growth = 2.0 * max_norm**2 * T / (epsilon * n)
+    return beta * epsilon * radius**2 / 2.0 + n / (2.0 * beta) * math.log1p(growth)
+
+
+def aggregating(T: int, d: int, K: int, B: float = 1.0, R: float = 1.0, mu: float = 0.0) -> float:
+    """Return what the regret of `Aggregating` cannot exceed in T rounds, in natural units.
+
+    It is d K (1 + ln max{1, T (B R + ln K) / (d K)}) - T ln(1 - mu), for the exact mean, not one
+    over samples.
+
+    Parameters
+    ----------
+    T : int
+        Rounds.
+    d, K : int
+        Features and classes.
+    B, mu : float
+        The learner's parameters.
+    R : float
+        Largest length of an example.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(aggregating(T=10_000, d=20, K=7, B=10.0), 1)
+    1084.9
+    """
+    growth = T * (B * R + math.log(K)) / (d * K)
+    return d * K * (1.0 + math.log(max(1.0, growth))) - T * math.log1p(-mu)
+
+
+def obama(T: int, d: int, K: int, mu: float, B: float = 1.0, R: float = 1.0) -> float:
+    """Return what the expected mistakes of `Obama` exceed a logistic loss by at most in T rounds.
+
+    It is d K^2 / mu (1 + ln max{1, mu T (B R + ln K) / (d K^2)}) - T ln(1 - mu), over the loss, in
+    natural units, of any weights with rows no longer than B; for the exact mean, not one over
+    samples, and eta = mu / K.
+
+    Parameters
+    ----------
+    T : int
+        Rounds.
+    d, K : int
+        Features and classes.
+    mu, B, R : float
+        The learner's parameters, mu < 1.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(obama(T=10_000, d=5, K=3, mu=0.1), 1)
+    3232.7
+    """
+    size = d * K**2 / mu
+    growth = T * (B * R + math.log(K)) / size
+    return size * (1.0 + math.log(max(1.0, growth))) - T * math.log1p(-mu)

@@ -110,7 +110,7 @@ def online_log_loss(learner: ProbabilityLearner, X: Any, y: np.ndarray) -> np.nd
         x = X[t]
         decision = learner.decide(x)
         scores = learner._scores  # of the x that was last decided on
-        losses[t] = logsumexp(scores) - scores[learner._position_of(truth)]
+        losses[t] = np.logaddexp.reduce(scores) - scores[learner._position_of(truth)]
         learner.learn(decision, truth=truth)
     return losses
 

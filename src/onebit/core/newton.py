@@ -1,0 +1,77 @@
+"""Online Newton steps: the weights follow quadratic bounds of the losses, in a ball.
+
+A loss that is alpha-exp-concave, with gradients of length at most G in a ball of radius D, is, for
+every beta <= 1/2 min{1 / (8 G D), alpha}, nowhere in the ball below
+
+    f_t(W) = l_t(W_t) + <g_t, W - W_t> + beta / 2 <g_t, W - W_t>^2,   g_t the gradient at W_t
+
+(Hazan, Agarwal and Kale 2007, Lemma 3). Follow the Approximate Leader (FTAL) takes for W_{t+1} the
+least point in the ball of the sum of all f_s and of beta epsilon / 2 ||W||^2. The Online Newton
+Step (ONS) takes that of f_t alone with 1/2 ||W - W_t||^2 in the norm of beta A_{t-1} in place of
+the rest, where A_t = epsilon I + sum of g_s g_s'.
+
+Divided by beta epsilon the sum is
+
+    1/2 ||W||^2 + sum of slope <z_s, W - W_s> + 1/2 <z_s, W - W_s>^2
+
+with z = g / sqrt(epsilon) and slope = 1 / (beta sqrt(epsilon)). So A starts as I here, and gains
+zz'. That keeps all numbers of moderate size: with the epsilon of the theory, beta can be as small
+as it likes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from onebit.core.compiling import kernel
+from onebit.core.projection import project_in_norm
+from onebit.core.second_order import descend, inner, times
+
+_SMALLEST_BETA = 1e-50
+"""A smaller one moves no weight in any number of rounds, and its powers would not be floats."""
+
+
+class Pace(NamedTuple):
+    """scale: 1 / sqrt(epsilon), of z = scale g; slope: 1 / (beta sqrt(epsilon)); radius: D."""
+
+    scale: float
+    slope: float
+    radius: float
+
+
+def new_pace(
+    beta: float | str, epsilon: float | str, radius: float, G: float, alpha: float
+) -> Pace:
+    """Return the pace for losses with gradients of length at most G, alpha-exp-concave."""
+    beta = theory_beta(radius, G, alpha) if beta == "theory" else float(beta)
+    root = 1.0 / (2.0 * radius * beta) if epsilon == "theory" else math.sqrt(float(epsilon))
+    return Pace(1.0 / root, 1.0 / (beta * root), float(radius))
+
+
+def theory_beta(radius: float, G: float, alpha: float) -> float:
+    """Return 1/2 min{1 / (4 G diameter), alpha}, but none that is lost to rounding."""
+    return max(0.5 * min(1.0 / (8.0 * G * radius), alpha), _SMALLEST_BETA)
+
+
+@kernel
+def newton_step(state, z, wz, slope, radius):
+    """Add slope <z, W - W_t> + 1/2 <z, W - W_t>^2 to the sum, where wz = <z, W_t>.
+
+    ``state.W_free``, the least point of the sum were there no ball, moves to the new one, and
+    ``state.W`` is its projection in the norm of A. With W_free = W before it, it is a step of ONS,
+    else one of FTAL. The answer is False if z is zero, or too small to count.
+    """
+    v = times(state.A_inv, z)
+    q = inner(z, v)
+    # A^{-1} starts as I and is rounded as such: below this, q has no digits, and z is empty or so
+    # settled already that the step could not move W_free along it.
+    if q <= 1e-15 * np.dot(z.values, z.values):
+        return False
+    step = (inner(z, state.W_free.reshape(-1)) + slope - wz) / (1.0 + q)
+    descend(state.W_free, state.A_inv, v, 1.0 / (1.0 + q), step)
+    state.W[:] = state.W_free
+    project_in_norm(state.A_inv, state.W.reshape(-1), radius)
+    return True

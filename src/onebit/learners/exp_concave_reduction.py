@@ -1,0 +1,184 @@
+"""Classification with one bit, by reduction to online exp-concave optimisation."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from onebit.core import Kernels, Learner, kernel
+from onebit.core.exploration import argmax, gamma_greedy
+from onebit.core.linear import linear_scores
+from onebit.core.newton import Pace, new_pace, newton_step
+from onebit.core.second_order import Inverse, difference, new_inverse
+
+
+class State(NamedTuple):
+    """W, W_free, A_inv and pace: those of the oracle, see `OnlineNewton`; gamma, eta: the paper's.
+
+    gamma is an array for `gamma_greedy`; it does not change.
+    """
+
+    W: np.ndarray
+    W_free: np.ndarray
+    A_inv: Inverse
+    pace: Pace
+    gamma: np.ndarray
+    eta: float
+    rng: np.ndarray
+
+
+@kernel
+def learn_ftal(state, x, scores, label, probability, correct):
+    """Algorithm 2, lines 8-12, with FTAL for the oracle."""
+    y_hat = argmax(scores)  # line 4
+    if not correct or label == y_hat:
+        return False  # the loss is zero, and so is its gradient
+    scale, slope, radius = state.pace
+    # Line 9. The best label but y is y_hat. The slope of l_eta by the margin m, with its sign
+    # reversed, is 2 (1 - eta m) / (2 - eta).
+    y, eta = label, state.eta
+    m = scores[y] - scores[y_hat]
+    c = scale * 2.0 * (1.0 - eta * m) / ((2.0 - eta) * probability)
+    z = difference(x, y_hat, y, c, scores.size)
+    return newton_step(state, z, -c * m, slope, radius)
+
+
+@kernel
+def learn_ons(state, x, scores, label, probability, correct):
+    """Do the same with ONS for the oracle: from the weights in the ball."""
+    state.W_free[:] = state.W
+    return learn_ftal(state, x, scores, label, probability, correct)
+
+
+KERNELS = {
+    "ons": Kernels("ons", linear_scores, gamma_greedy, learn_ons),
+    "ftal": Kernels("ftal", linear_scores, gamma_greedy, learn_ftal),
+}
+
+
+class ExpConcaveReduction(Learner):
+    """SOBA's simpler sister: any learner of exp-concave losses learns to classify with one bit.
+
+    It puts out the label with the highest score, or with probability `gamma` any label. Where
+    exploration finds the right label against the greedy one, a quadratic loss, weighed by one over
+    the label's probability, goes to an oracle for online exp-concave optimisation; in all other
+    rounds nothing is learned. The oracle is the Online Newton Step or Follow the Approximate
+    Leader, as in `OnlineNewton`.
+
+    Parameters
+    ----------
+    oracle : {"ons", "ftal"}, default="ons"
+        Online Newton Step, or Follow the Approximate Leader.
+    gamma : float in (0, 1] or "theory", default="theory"
+        Share of the rounds that put out a random label. "theory" is what is best for `horizon`
+        rounds, min{1, sqrt(K^2 d ln(T) / (eta T))}.
+    eta : float in (0, 1] or "theory", default="theory"
+        Which of the losses between the hinge, 0, and the squared hinge, 1, is learned. "theory" is
+        the largest for which the theorem holds, 1 / max{2 X D, 1}.
+    radius : float > 0, default=1
+        D, the radius of the ball that the weights stay in. The bound is against the best in it.
+    max_norm : float > 0, default=1
+        X, the largest length of an example. Longer ones are learned from; the bound then is void.
+    horizon : int >= 2, default=10_000
+        T, how many rounds are expected, for the "theory" of gamma.
+    beta, epsilon : float > 0 or "theory", default="theory"
+        The numbers of the oracle, see `OnlineNewton`.
+    classes : array-like, optional
+        The labels. Needed to `decide` before any `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the exploration.
+
+    Notes
+    -----
+    With the margin m = (Wx)_y - max over k != y of (Wx)_k, the loss is
+
+        1[label = y] 1[y_hat != y] / p_y (1 - 2 m / (2 - eta) + eta m^2 / (2 - eta)),
+
+    whose expectation is 1[y_hat != y] times the last factor, l_eta(W): where y_hat != y, that is
+    not below one.
+
+    In Claim 1 of the paper, f'' is 2 eta / (2 - eta), twice what is printed, and the trivial case
+    is y_hat = y. In the ball m is at most sqrt(2) X D, not 2 X D, in absolute value, and its
+    gradient has length sqrt(2) ||x||. So with F = 2 (1 + sqrt(2) eta X D) / (2 - eta), the largest
+    slope by m, the losses are alpha-exp-concave with alpha = gamma / K f'' / F^2, which is at least
+    gamma eta / (8 K), and their gradients no longer than K / gamma sqrt(2) X F; the paper has
+    gamma eta / (32 K) and 16 X K / gamma. The theory's beta is that of `OnlineNewton` with these.
+
+    References
+    ----------
+    A. Beygelzimer, F. Orabona and C. Zhang. Efficient online bandit multiclass learning with
+    O~(sqrt(T)) regret. ICML 2017; arXiv:1702.07958, Appendix E.
+
+    Examples
+    --------
+    >>> from onebit import play, streams
+    >>> from onebit.learners import ExpConcaveReduction
+    >>> X, y = streams.strongly_separable(10_000, n_features=10, n_classes=4, seed=0)
+    >>> play(ExpConcaveReduction(gamma=0.05, random_state=0), X, y).n_mistakes
+    1778
+    """
+
+    reference = "Beygelzimer, Orabona, Zhang 2017"
+    cost = "(d K)^2, m (d K)^2 when projecting"
+    bound = "O(K sqrt(d T ln(T) / eta)) over eta-loss"
+    forms: ClassVar[list[dict[str, Any]]] = [{}, {"oracle": "ftal", "gamma": 0.1}]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "oracle": [StrOptions(set(KERNELS))],
+        "gamma": [Interval(Real, 0, 1, closed="right"), StrOptions({"theory"})],
+        "eta": [Interval(Real, 0, 1, closed="right"), StrOptions({"theory"})],
+        "radius": [Interval(Real, 0, None, closed="neither")],
+        "max_norm": [Interval(Real, 0, None, closed="neither")],
+        "horizon": [Interval(Integral, 2, None, closed="left")],
+        "beta": [Interval(Real, 0, None, closed="neither"), StrOptions({"theory"})],
+        "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"theory"})],
+        "classes": ["array-like", None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        oracle: str = "ons",
+        gamma: float | str = "theory",
+        eta: float | str = "theory",
+        radius: float = 1,
+        max_norm: float = 1,
+        horizon: int = 10_000,
+        beta: float | str = "theory",
+        epsilon: float | str = "theory",
+        *,
+        classes: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.oracle = oracle
+        self.gamma = gamma
+        self.eta = eta
+        self.radius = radius
+        self.max_norm = max_norm
+        self.horizon = horizon
+        self.beta = beta
+        self.epsilon = epsilon
+        self.classes = classes
+        self.random_state = random_state
+
+    def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, State]:
+        d, K, T = n_features, n_classes, self.horizon
+        X, D = float(self.max_norm), float(self.radius)
+        eta = 1.0 / max(2.0 * X * D, 1.0) if self.eta == "theory" else float(self.eta)
+        if self.gamma == "theory":
+            gamma = min(1.0, K * math.sqrt(d * math.log(T) / (eta * T)))  # Theorem 7
+        else:
+            gamma = float(self.gamma)
+        # Claim 1
+        F = 2.0 * (1.0 + math.sqrt(2.0) * eta * X * D) / (2.0 - eta)
+        G = K / gamma * math.sqrt(2.0) * X * F
+        alpha = gamma / K * 2.0 * eta / (2.0 - eta) / F**2
+        pace = new_pace(self.beta, self.epsilon, D, G, alpha)
+        W = np.zeros((d, K))
+        A_inv = new_inverse(W.size, 1.0)
+        state = State(W, np.zeros_like(W), A_inv, pace, np.array(gamma), eta, rng)
+        return KERNELS[self.oracle], state

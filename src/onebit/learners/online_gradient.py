@@ -1,0 +1,121 @@
+"""Online gradient descent on the logistic loss."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from onebit import losses
+from onebit.core import Kernels, ProbabilityLearner, kernel
+from onebit.core.exploration import greedy
+from onebit.core.linear import Scaled, add_outer, new_scaled, project, scaled_scores
+
+
+class State(NamedTuple):
+    """W: weights; t: rounds; eta: the step, or if it `shrinks`, eta_1; D: radius of the ball."""
+
+    W: Scaled
+    t: np.ndarray
+    eta: float
+    shrinks: bool
+    D: float
+    rng: np.ndarray
+
+
+@kernel
+def learn(state, x, scores, label, probability, truth):
+    """W = Pi(W - eta_t g), where g = (sigma - e_y) (x) x and Pi leads back to the ball."""
+    state.t[()] += 1
+    g = np.empty(scores.size)
+    if not losses.log_loss_gradient(scores, truth, g):
+        return False
+    eta = state.eta / math.sqrt(state.t[()]) if state.shrinks else state.eta
+    for k in range(g.size):
+        g[k] *= -eta
+    add_outer(state.W, g, x, scores)
+    project(state.W, state.D)
+    return True
+
+
+KERNELS = Kernels("online_gradient", scaled_scores, greedy, learn)
+
+
+class OnlineGradient(ProbabilityLearner):
+    """Online gradient descent: logistic regression that takes one step a round, and no memory.
+
+    After each round the weights move against the gradient of the logarithmic loss of that round,
+    by a step that shrinks as 1 / sqrt(t), and are brought back to the ball ||W||_F <= `radius`.
+
+    Parameters
+    ----------
+    radius : float > 0, default=1
+        D, the radius of the ball: the bound is against the best weights in it.
+    max_norm : float > 0, default=1
+        R, the largest length of an example. Longer ones are learned from; the bound then is void.
+    eta : float > 0 or "theory", default="theory"
+        "theory" is eta_t = sqrt(2) D / (R sqrt(t)). A number is the step of every round.
+    classes : array-like, optional
+        The labels. Needed to `decide` before any `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Not used: it does not explore.
+
+    Notes
+    -----
+    The loss is -ln sigma_y, with sigma the softmax of Wx. Its gradient g = (sigma - e_y) (x) x is
+    no longer than G = sqrt(2) R. With the diameter 2 D of the ball, the theory's step is
+    2 D / (G sqrt(t)) and the regret over the best weights in the ball at most 3 G D sqrt(T),
+    `onebit.theory.bounds.online_gradient`.
+
+    References
+    ----------
+    M. Zinkevich. Online convex programming and generalized infinitesimal gradient ascent. ICML
+    2003.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.preprocessing import normalize
+    >>> from onebit import play
+    >>> from onebit.learners import OnlineGradient
+    >>> X, y = load_digits(return_X_y=True)
+    >>> play(OnlineGradient(radius=30), normalize(X), y).n_mistakes
+    196
+    """
+
+    reference = "Zinkevich 2003"
+    cost = "nnz K"
+    bound = "O(D R sqrt(T)) over logistic loss"
+    feedback = "full"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "radius": [Interval(Real, 0, None, closed="neither")],
+        "max_norm": [Interval(Real, 0, None, closed="neither")],
+        "eta": [Interval(Real, 0, None, closed="neither"), StrOptions({"theory"})],
+        "classes": ["array-like", None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        radius: float = 1,
+        max_norm: float = 1,
+        eta: float | str = "theory",
+        *,
+        classes: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.radius = radius
+        self.max_norm = max_norm
+        self.eta = eta
+        self.classes = classes
+        self.random_state = random_state
+
+    def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, State]:
+        D, R, shrinks = float(self.radius), float(self.max_norm), self.eta == "theory"
+        eta = math.sqrt(2.0) * D / R if shrinks else float(self.eta)
+        t = np.zeros((), dtype=np.int64)
+        return KERNELS, State(new_scaled(n_features, n_classes), t, eta, shrinks, D, rng)

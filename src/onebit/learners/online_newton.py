@@ -1,0 +1,170 @@
+"""Online Newton steps on the logistic loss: ONS and Follow the Approximate Leader."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from onebit import losses
+from onebit.core import Kernels, ProbabilityLearner, kernel
+from onebit.core.exploration import greedy
+from onebit.core.linear import linear_scores
+from onebit.core.newton import Pace, new_pace, newton_step
+from onebit.core.second_order import Inverse, new_inverse, outer
+
+
+class State(NamedTuple):
+    """W: weights; W_free: before the projection; A_inv: epsilon A^{-1}, of size d K."""
+
+    W: np.ndarray
+    W_free: np.ndarray
+    A_inv: Inverse
+    pace: Pace
+    rng: np.ndarray
+
+
+@kernel
+def learn_ftal(state, x, scores, label, probability, truth):
+    """Do A += gg', b += gg'W - g / beta and W = Pi(A^{-1} b), where g = (sigma - e_y) (x) x."""
+    scale, slope, radius = state.pace
+    c = np.empty(scores.size)
+    if not losses.log_loss_gradient(scores, truth, c):
+        return False
+    for k in range(c.size):
+        c[k] *= scale
+    return newton_step(state, outer(c, x), np.dot(c, scores), slope, radius)
+
+
+@kernel
+def learn_ons(state, x, scores, label, probability, truth):
+    """Do A += gg' and W = Pi(W - A^{-1} g / beta): as FTAL, but from the weights in the ball."""
+    state.W_free[:] = state.W
+    return learn_ftal(state, x, scores, label, probability, truth)
+
+
+KERNELS = {
+    "ons": Kernels("ons", linear_scores, greedy, learn_ons),
+    "ftal": Kernels("ftal", linear_scores, greedy, learn_ftal),
+}
+
+
+class OnlineNewton(ProbabilityLearner):
+    """Online Newton Step: logistic regression with the curvature that gradients tell of.
+
+    Each round adds the square of its gradient g to a matrix A. The weights move by A^{-1} g / beta,
+    and are brought back to the ball ||W||_F <= `radius` in the norm of A. Follow the Approximate
+    Leader has the same A, and its weights are always the best in hindsight in the ball, for
+    quadratic bounds of the losses. The regret of both grows with ln T, but also with
+    exp(sqrt(2) radius): `Folklore` does without that.
+
+    Parameters
+    ----------
+    variant : {"ons", "ftal"}, default="ons"
+        Online Newton Step, or Follow the Approximate Leader.
+    radius : float > 0, default=1
+        D, the radius of the ball: the bound is against the best weights in it.
+    max_norm : float > 0, default=1
+        R, the largest length of an example. Longer ones are learned from; the bound then is void.
+    beta : float > 0 or "theory", default="theory"
+        Curvature of the quadratic bounds, see the notes. The theory's is minute for large balls:
+        there a larger one does better on most streams.
+    epsilon : float > 0 or "theory", default="theory"
+        A starts as epsilon I. "theory" is 1 / (2 D beta)^2, for the `beta` in use.
+    classes : array-like, optional
+        The labels. Needed to `decide` before any `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Not used: it does not explore.
+
+    Notes
+    -----
+    With g_t the gradient of round t, at W_t, A_t = epsilon I + sum of g_s g_s' and Pi the
+    projection in the norm of A_t,
+
+        ONS:   W_{t+1} = Pi(W_t - A_t^{-1} g_t / beta),
+        FTAL:  W_{t+1} = Pi(A_t^{-1} b_t),   b_t = sum of (<g_s, W_s> - 1 / beta) g_s.
+
+    The authors' FTAL has epsilon = 0 and a pseudo-inverse. With epsilon it is the leader of the
+    quadratic bounds and of beta epsilon / 2 ||W||^2, and needs none.
+
+    The theory's beta is 1/2 min{1 / (4 G 2D), alpha}, where G = sqrt(2) R bounds the gradients and
+    the losses are alpha-exp-concave. In the ball alpha = exp(-sqrt(2) D R) / (K - 1), see
+    `onebit.losses.log_loss_exp_concavity`. It is taken no smaller than 1e-50: it must be a
+    number, and stops moving any weight long before.
+
+    With such a beta the regret of both over the best weights in the ball is at most
+
+        beta epsilon D^2 / 2 + d (K - 1) / (2 beta) ln(1 + 2 R^2 T / (epsilon d (K - 1))),
+
+    `onebit.theory.bounds.online_newton`. For ONS, <g_t, W_t - U> is at most
+    1 / (2 beta) g_t' A_t^{-1} g_t + beta / 2 (||W_t - U||^2 - ||W_{t+1} - U||^2), lengths in the
+    norm of A_t; what remains of the sum over t is beta / 2 <g_t, W_t - U>^2, which the quadratic
+    bounds take off, and beta epsilon / 2 ||U||^2, as W_1 = 0. For FTAL, with F_t the sum it
+    minimises, F_t(W_t) - F_t(W_{t+1}) is at most 1 / (2 beta) g_t' A_t^{-1} g_t. The sum of
+    g_t' A_t^{-1} g_t is at most ln det(A_T / epsilon), and as the rows of a gradient sum to zero,
+    at most d (K - 1) eigenvalues of A_T are not epsilon.
+
+    A round takes O((d K)^2). Where it leaves the ball the projection takes m products with a
+    matrix of (d K)^2 numbers, with m at most d K.
+
+    References
+    ----------
+    E. Hazan, A. Agarwal and S. Kale. Logarithmic regret algorithms for online convex optimization.
+    Machine Learning 69, 2007.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.preprocessing import normalize
+    >>> from onebit import play
+    >>> from onebit.learners import OnlineNewton
+    >>> X, y = load_digits(return_X_y=True)
+    >>> play(OnlineNewton(radius=30, beta=0.3, epsilon=1), normalize(X), y).n_mistakes
+    126
+    """
+
+    reference = "Hazan, Agarwal, Kale 2007"
+    cost = "(d K)^2, m (d K)^2 when projecting"
+    bound = "O(e^(sqrt(2) D R) d K^2 ln T) over logistic loss"
+    feedback = "full"
+    forms: ClassVar[list[dict[str, Any]]] = [{}, {"variant": "ftal"}]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "variant": [StrOptions(set(KERNELS))],
+        "radius": [Interval(Real, 0, None, closed="neither")],
+        "max_norm": [Interval(Real, 0, None, closed="neither")],
+        "beta": [Interval(Real, 0, None, closed="neither"), StrOptions({"theory"})],
+        "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"theory"})],
+        "classes": ["array-like", None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        variant: str = "ons",
+        radius: float = 1,
+        max_norm: float = 1,
+        beta: float | str = "theory",
+        epsilon: float | str = "theory",
+        *,
+        classes: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.variant = variant
+        self.radius = radius
+        self.max_norm = max_norm
+        self.beta = beta
+        self.epsilon = epsilon
+        self.classes = classes
+        self.random_state = random_state
+
+    def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, State]:
+        D, R = float(self.radius), float(self.max_norm)
+        alpha = losses.log_loss_exp_concavity(n_classes, D, R)
+        pace = new_pace(self.beta, self.epsilon, D, math.sqrt(2.0) * R, alpha)
+        W = np.zeros((n_features, n_classes))
+        A_inv = new_inverse(W.size, 1.0)
+        return KERNELS[self.variant], State(W, np.zeros_like(W), A_inv, pace, rng)
