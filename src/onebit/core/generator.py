@@ -6,6 +6,7 @@ kernels advance, files store and copies copy. Reference: C. Doty-Humphrey, Pract
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,13 @@ def uniform(rng):
     rng[2] = ((c << np.uint64(24)) | (c >> np.uint64(40))) + word
     rng[3] = counter + np.uint64(1)
     return (word >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@lean_kernel
+def normal(rng):
+    """Draw from N(0, 1), by the formula of Box and Muller."""
+    length = math.sqrt(-2.0 * math.log(1.0 - uniform(rng)))
+    return length * math.cos(2.0 * math.pi * uniform(rng))
 
 
 @lean_kernel

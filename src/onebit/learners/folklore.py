@@ -8,40 +8,31 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import float64
-from scipy.linalg import helmert
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import Kernels, ProbabilityLearner, kernel
 from onebit.core.example import Example
-from onebit.core.exploration import greedy, softmax
-from onebit.core.fixed_point import covariance_root, factor, fixed_point, forward, forward_rows
-from onebit.core.second_order import Inverse, new_inverse, subtract, times_each
+from onebit.core.exploration import greedy
+from onebit.core.fixed_point import fixed_point
+from onebit.core.logistic_surrogate import (
+    Parameters,
+    Scratch,
+    class_basis,
+    look,
+    new_scratch,
+    safe_parameters,
+    update,
+)
+from onebit.core.second_order import Inverse, new_inverse
 
 _NEARLY_ONE = 1e-6
 """How far the sum of a distribution may be from one."""
 
 
-class Parameters(NamedTuple):
-    """c: curvature of the surrogate losses; shift: 2c, or 0 for the linear term left out."""
-
-    c: float
-    shift: float
-
-
-class Scratch(NamedTuple):
-    """P = A^{-1} (I (x) x), one row a class; T = (I (x) x)' P; hx = mat(h) x."""
-
-    P: np.ndarray
-    T: np.ndarray
-    hx: np.ndarray
-
-
 class State(NamedTuple):
     """A_inv: A^{-1}; h: A^{-1} G; Q: the basis of the classes that both are written in.
 
-    Q, K x (K-1), is an orthonormal basis of the vectors whose sum is zero, and W = Q U. The rest of
-    the space changes nothing: G is always zero there and A is lambda (S(p) 1 = 0, Appendix D). So A
-    has size d (K-1), not d K, and h has shape (d, K-1).
+    That basis leaves out what never changes (Appendix D): see `onebit.core.logistic_surrogate`.
     """
 
     A_inv: Inverse
@@ -55,17 +46,9 @@ class State(NamedTuple):
 @kernel
 def score(state, x, scores):
     """Fill z = W_t x, the solution of z = g~ - A~ sigma(z) (Appendix E), up to a constant."""
-    Q, (P, T, hx) = state.Q, state.scratch
-    times_each(state.A_inv, x, P)
+    look(state, x)
+    Q, (_, T, hx) = state.Q, state.scratch
     K, m = Q.shape
-    T[:] = 0.0
-    hx[:] = 0.0
-    for i in range(x.indices.size):
-        j, x_j = x.indices[i], x.values[i]
-        for k in range(m):
-            hx[k] += x_j * state.h[j, k]
-            for k_2 in range(m):
-                T[k, k_2] += x_j * P[k, j * m + k_2]
     # In the basis of the classes, T is tau I + Q (T - tau I) Q': any tau will do, as it adds only
     # a constant to z. This one lets the classes of a new learner tie exactly.
     tau = T[0, 0]
@@ -78,41 +61,6 @@ def score(state, x, scores):
         A[k, k] += 0.5 * tau
         g[k] += 0.5 * A[k, k]
     fixed_point(A, g, scores, np.empty(K))
-
-
-@kernel
-def update(state, x, scores, y):
-    """Do A += c S(p) (x) xx' and G += (p - y - 2c S(p) z) (x) x, for a distribution y.
-
-    With S(p) = L L', V = P L and F F' = I + c L'TL, A^{-1} loses c V F'^{-1} F^{-1} V' (Woodbury).
-    """
-    Q, (P, T, hx), c = state.Q, state.scratch, state.given.c
-    K, m = Q.shape
-    if T[0, 0] == 0.0:  # x is zero
-        return False
-    p, L = np.empty(K), np.empty((K, m))
-    softmax(scores, 1.0, p)
-    mean = np.dot(p, scores)
-    q = np.empty(K)
-    for k in range(K):
-        q[k] = p[k] - y[k] - state.given.shift * p[k] * (scores[k] - mean)
-    covariance_root(p, L)
-    q, L = np.dot(q, Q), np.dot(Q.T, L)
-    F = c * np.dot(L.T, np.dot(T, L))
-    for k in range(m):
-        F[k, k] += 1.0
-    factor(F)
-    V = np.dot(L.T, P)
-    forward_rows(F, V)
-    a = np.dot(hx + np.dot(T, q), L)
-    forward(F, a)
-    # h becomes A^{-1} (G + q (x) x), with the new A^{-1}.
-    flat = state.h.reshape(-1)
-    flat += np.dot(q, P)
-    flat -= c * np.dot(a, V)
-    for k in range(m):
-        subtract(state.A_inv, V[k], c)
-    return True
 
 
 @kernel
@@ -265,18 +213,21 @@ class Folklore(ProbabilityLearner):
         self.random_state = random_state
 
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
-        B, R, m = float(self.B), float(self.R), n_classes - 1
+        B, R = float(self.B), float(self.R)
         lambda_ = 2.0 * R / B if self.regularization is None else float(self.regularization)
         if self.curvature == "safe":
-            c = 1.0 / (2.0 * B * R + math.log(m) + 2.0)
-            given = Parameters(c, 2.0 * c)
+            given = safe_parameters(B, R, n_classes)
         else:
             given = Parameters(1.0 / (B * R + math.log(n_classes) / 2.0), 0.0)
-        n = n_features * m
-        scratch = Scratch(np.zeros((m, n)), np.zeros((m, m)), np.zeros(m))
-        Q = np.ascontiguousarray(helmert(n_classes).T)
-        h = np.zeros((n_features, m))
-        return FOLKLORE, State(new_inverse(n, lambda_), h, Q, given, scratch, rng)
+        m = n_classes - 1
+        return FOLKLORE, State(
+            A_inv=new_inverse(n_features * m, lambda_),
+            h=np.zeros((n_features, m)),
+            Q=class_basis(n_classes),
+            given=given,
+            scratch=new_scratch(n_features, n_classes),
+            rng=rng,
+        )
 
     def _told(self, truth: Any) -> Any:
         if isinstance(truth, str) or np.ndim(truth) != 1:

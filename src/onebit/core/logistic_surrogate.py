@@ -1,0 +1,114 @@
+"""Quadratic surrogates of the logistic losses of the rounds so far, and their sum.
+
+The surrogate of the loss of (x, y), a lower bound of it, is taken around the scores z that the
+learner gave x. With p = sigma(z) the softmax and S(p) = diag(p) - pp', it is
+
+    <Wx - z, p - y> + c (Wx - z)' S(p) (Wx - z) + a constant.
+
+With lambda ||W||^2, the sum over all rounds is W'AW + G . W, where A = lambda I + the sum of
+c S(p) (x) xx' and G is the sum of (p - y - 2c S(p) z) (x) x.
+
+A state has the fields A_inv, A^{-1}; h, A^{-1} G; Q, given and scratch. Q, K x (K-1), is an
+orthonormal basis of the vectors whose sum is zero, and W = Q U. The rest of the space changes
+nothing: G is always zero there and A is lambda, as S(p) 1 = 0. So A has size d (K-1), not d K, and
+h has shape (d, K-1).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import helmert
+
+from onebit.core.compiling import kernel
+from onebit.core.exploration import softmax
+from onebit.core.fixed_point import covariance_root, factor, forward, forward_rows
+from onebit.core.second_order import subtract, times_each
+
+
+class Parameters(NamedTuple):
+    """c: curvature of the surrogate losses; shift: 2c, or 0 for the linear term left out."""
+
+    c: float
+    shift: float
+
+
+def safe_parameters(B: float, R: float, n_classes: int) -> Parameters:
+    """Return those with which a surrogate is a lower bound wherever ||Wx||_inf <= B R.
+
+    The derivation is in the notes of `onebit.Folklore`.
+    """
+    c = 1.0 / (2.0 * B * R + math.log(n_classes - 1) + 2.0)
+    return Parameters(c, 2.0 * c)
+
+
+class Scratch(NamedTuple):
+    """P = A^{-1} (I (x) x), one row a class; T = (I (x) x)' P; hx = mat(h) x."""
+
+    P: np.ndarray
+    T: np.ndarray
+    hx: np.ndarray
+
+
+def new_scratch(n_features: int, n_classes: int) -> Scratch:
+    """Return scratch for `look` to fill."""
+    m = n_classes - 1
+    return Scratch(np.zeros((m, n_features * m)), np.zeros((m, m)), np.zeros(m))
+
+
+def class_basis(n_classes: int) -> np.ndarray:
+    """Return Q."""
+    return np.ascontiguousarray(helmert(n_classes).T)
+
+
+@kernel
+def look(state, x):
+    """Fill the scratch with what x is to A and G."""
+    P, T, hx = state.scratch
+    times_each(state.A_inv, x, P)
+    m = hx.size
+    T[:] = 0.0
+    hx[:] = 0.0
+    for i in range(x.indices.size):
+        j, x_j = x.indices[i], x.values[i]
+        for k in range(m):
+            hx[k] += x_j * state.h[j, k]
+            for k_2 in range(m):
+                T[k, k_2] += x_j * P[k, j * m + k_2]
+
+
+@kernel
+def update(state, x, scores, y):
+    """Do A += c S(p) (x) xx' and G += (p - y - 2c S(p) z) (x) x, for a distribution y.
+
+    With S(p) = L L', V = P L and F F' = I + c L'TL, A^{-1} loses c V F'^{-1} F^{-1} V' (Woodbury).
+    """
+    Q, (P, T, hx), c = state.Q, state.scratch, state.given.c
+    K, m = Q.shape
+    if T[0, 0] == 0.0:  # x is zero
+        return False
+    p, L = np.empty(K), np.empty((K, m))
+    softmax(scores, 1.0, p)
+    mean = np.dot(p, scores)
+    q = np.empty(K)
+    for k in range(K):
+        q[k] = p[k] - y[k] - state.given.shift * p[k] * (scores[k] - mean)
+    covariance_root(p, L)
+    q, L = np.dot(q, Q), np.dot(Q.T, L)
+    F = c * np.dot(L.T, np.dot(T, L))
+    for k in range(m):
+        F[k, k] += 1.0
+    factor(F)
+    V = np.dot(L.T, P)
+    forward_rows(F, V)
+    a = np.dot(hx + np.dot(T, q), L)
+    forward(F, a)
+    # h becomes A^{-1} (G + q (x) x), with the new A^{-1}.
+    flat = state.h.reshape(-1)
+    flat += np.dot(q, P)
+    flat -= c * np.dot(a, V)
+    for k in range(m):
+        subtract(state.A_inv, V[k], c)
+    return True

@@ -1,0 +1,354 @@
+"""Samples of P(W), proportional to exp(-sum of weighted logistic losses), from a product of balls.
+
+W has rows no longer than B, and P is uniform on all such W before the first loss. The samples have
+weights, and follow P as it changes (sequential Monte Carlo; Chopin 2002). A new loss changes the
+weights. If that would make them too unequal, only a part of it does; then the samples are renewed,
+and the rest follows. To renew them is to draw them from among themselves by their weights, and to
+move the copies apart by Markov chains that leave P as it is. As the next loss changes P the less,
+the more losses it has, renewals become rare.
+
+The chains go by hit and run: P is log-concave, so on a line through W it has one hill, from which
+the next W is drawn by slice sampling (Neal 2003). That is exact, with nothing to tune. The lines
+point in directions in which the samples are uncorrelated: were P normal, one step in each of them
+would be enough to forget where a chain began.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onebit.core.compiling import compiled, kernel
+from onebit.core.example import Example
+from onebit.core.generator import below, normal, uniform
+from onebit.core.mixture import log_mixture, log_sum, smooth
+from onebit.core.rkhs import Growing, dense
+
+_FEWEST = 0.5
+"""Of the samples, as many must be effective, or they are renewed."""
+
+_HALVINGS = 50
+"""Of a loss, to find the part that leaves enough samples effective."""
+
+_MOST_RENEWALS = 50
+"""For one loss; the rest is then taken at once. A handful is enough, but for huge examples."""
+
+_WIDTH = 3.0
+"""Of the first interval on a line, in standard deviations of P on it, as far as is known."""
+
+_LEAST_DEVIATION = 1e-9
+"""Of the samples in any of their numbers, relative to B, to move them apart if all are equal."""
+
+_MOST_WIDTHS = 100
+"""How far an interval may grow."""
+
+_MOST_CUTS = 100
+"""Each halves the interval, about: the samples stay as they are if rounding leaves no room."""
+
+
+class Posterior(NamedTuple):
+    """P: its samples, (M, d, K), with the logarithms of their weights, and the losses so far.
+
+    The loss of example s with label y_s counts `weights[s]` times. When the samples are renewed,
+    each moves `n_sweeps` times in each of K d directions.
+    """
+
+    samples: np.ndarray
+    log_weights: np.ndarray
+    examples: Growing
+    labels: Growing
+    weights: Growing
+    B: float
+    n_sweeps: int
+
+
+def new_posterior(
+    n_samples: int, n_sweeps: int, n_features: int, n_classes: int, B: float, rng: np.ndarray
+) -> Posterior:
+    """Return P before the first loss; the samples are drawn from `rng`."""
+    samples = np.empty((n_samples, n_features, n_classes))
+    _compiled(_spread)(samples, B, rng)
+    return Posterior(
+        samples,
+        log_weights=np.full(n_samples, -math.log(n_samples)),
+        examples=Growing(np.zeros((0, n_features))),
+        labels=Growing(np.zeros(0, dtype=np.int64)),
+        weights=Growing(np.zeros(0)),
+        B=B,
+        n_sweeps=n_sweeps,
+    )
+
+
+def predict(P: Posterior, x: Example, mu: float, scores: np.ndarray) -> None:
+    """Fill scores with ln smooth_mu(E sigma(Wx)), smooth_mu(p) = (1 - mu) p + mu / K."""
+    if len(P.labels.rows) == 0:  # all classes are alike, in P if not in its samples
+        scores[:] = -math.log(scores.size)
+        return
+    _compiled(_average)(P.samples, P.log_weights, x, mu, scores)
+
+
+def observe(P: Posterior, x: Example, y: int, weight: float, rng: np.ndarray) -> bool:
+    """Multiply P by exp(-weight l(W)), l the loss of x with label y; tell whether it changed."""
+    if not x.values.any():
+        return False
+    P.examples.append(dense(x))
+    P.labels.append(y)
+    P.weights.append(weight)
+    past = P.examples.rows, P.labels.rows, P.weights.rows
+    _compiled(_follow)(P.samples, P.log_weights, *past, P.B, P.n_sweeps, rng)
+    return True
+
+
+def effective_sample_size(P: Posterior) -> float:
+    """Return 1 / sum of w_i^2, w_i the weights of the samples: their number, if all are alike."""
+    return float(1.0 / np.sum(np.exp(2.0 * P.log_weights)))
+
+
+@kernel
+def spread(samples, B, rng):
+    """Draw rows uniform in the ball of radius B: any direction, and (length / B)^d uniform."""
+    M, d, K = samples.shape
+    for i in range(M):
+        for k in range(K):
+            squares = 0.0
+            for j in range(d):
+                samples[i, j, k] = normal(rng)
+                squares += samples[i, j, k] ** 2
+            scale = B * uniform(rng) ** (1.0 / d) / math.sqrt(squares)
+            for j in range(d):
+                samples[i, j, k] *= scale
+
+
+@kernel
+def average(samples, log_weights, x, mu, scores):
+    """Fill scores with the logarithms of the smoothed mean of sigma(Wx)."""
+    Z = np.zeros((samples.shape[0], scores.size))
+    for i in range(Z.shape[0]):
+        for j in range(x.indices.size):
+            for k in range(scores.size):
+                Z[i, k] += samples[i, x.indices[j], k] * x.values[j]
+    log_mixture(Z, log_weights, scores)
+    smooth(scores, mu)
+
+
+@kernel
+def follow(samples, log_weights, X, y, weights, B, n_sweeps, rng):
+    """Take in the loss of the last row of X, as much at a time as leaves enough samples."""
+    M, last = log_weights.size, y.size - 1
+    losses, Z = np.empty(M), np.empty((1, samples.shape[2]))
+    whole, done = weights[last], 0.0
+    for renewals in range(_MOST_RENEWALS + 1):
+        for i in range(M):
+            products(samples[i], X[last:], Z)
+            losses[i] = log_sum(Z[0]) - Z[0, y[last]]
+        rest = whole - done
+        part = rest if renewals == _MOST_RENEWALS else bearable(log_weights, losses, rest)
+        reweigh(log_weights, losses, part, log_weights)
+        if part == rest:
+            break
+        done += part
+        weights[last] = done
+        renew(samples, log_weights, X, y, weights, B, n_sweeps, rng)
+    weights[last] = whole
+
+
+@kernel
+def bearable(log_weights, losses, rest):
+    """Return the largest part of the losses, up to `rest`, that leaves enough samples effective."""
+    new = np.empty(losses.size)
+    fewest = _FEWEST * losses.size
+    if reweigh(log_weights, losses, rest, new) >= fewest:
+        return rest
+    low, high = 0.0, rest
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        if reweigh(log_weights, losses, middle, new) >= fewest:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def reweigh(log_weights, losses, part, new):
+    """Fill `new` with the weights times exp(-part losses); return how many are effective."""
+    for i in range(losses.size):
+        new[i] = log_weights[i] - part * losses[i]
+    log_total, squares = log_sum(new), 0.0
+    for i in range(losses.size):
+        new[i] -= log_total
+        squares += math.exp(2.0 * new[i])
+    return 1.0 / squares
+
+
+@kernel
+def renew(samples, log_weights, X, y, weights, B, n_sweeps, rng):
+    """Draw samples of equal weight from the samples, and move each of them in all directions."""
+    axes = directions(samples, log_weights, B)
+    draw_again(samples, log_weights, rng)
+    Z, U = np.empty((y.size, samples.shape[2])), np.zeros((y.size, samples.shape[2]))
+    for i in range(samples.shape[0]):
+        W = samples[i]
+        products(W, X, Z)
+        loss = loss_on_line(Z, U, 0.0, y, weights, np.inf)
+        for step in range(n_sweeps * axes.shape[0]):
+            V = axes[step % axes.shape[0]]
+            products(V, X, U)
+            a, loss = slice_sample(W, V, Z, U, y, weights, B, loss, rng)
+            W += a * V
+            Z += a * U
+
+
+@kernel
+def directions(samples, log_weights, B):
+    """Return as many directions as W has numbers, in which P varies independently, about.
+
+    They are the columns of a Cholesky factor of the covariance of the samples, whose correlations
+    count the less, the fewer samples there are to tell them.
+    """
+    M, d, K = samples.shape
+    D = d * K
+    cloud = samples.reshape((M, D)).copy()
+    center, deviation = np.zeros(D), np.zeros(D)
+    for i in range(M):
+        center += math.exp(log_weights[i]) * cloud[i]
+    for i in range(M):
+        cloud[i] = math.exp(0.5 * log_weights[i]) * (cloud[i] - center)
+        deviation += cloud[i] ** 2
+    deviation = np.maximum(np.sqrt(deviation), _LEAST_DEVIATION * B)
+    cloud /= deviation
+    correlation = M / (M + D) * np.dot(cloud.T, cloud)
+    for j in range(D):
+        correlation[j, j] = 1.0
+    columns = np.linalg.cholesky(correlation).T * deviation
+    return np.ascontiguousarray(columns).reshape((D, d, K))
+
+
+@kernel
+def draw_again(samples, log_weights, rng):
+    """Put copies of the samples in their place, of each as many as its weight says, to within one.
+
+    With u uniform, sample i is drawn for each of u, u + 1, ..., u + M - 1 that M times the weights
+    up to the i-th is the first to exceed.
+    """
+    M, old = log_weights.size, samples.copy()
+    u, i, total = uniform(rng), 0, M * math.exp(log_weights[0])
+    for place in range(M):
+        while total <= u + place and i < M - 1:
+            i += 1
+            total += M * math.exp(log_weights[i])
+        samples[place] = old[i]
+    log_weights[:] = -math.log(M)
+
+
+@kernel
+def slice_sample(W, V, Z, U, y, weights, B, loss, rng):
+    """Draw W + a V from P on this line; return a and the loss there.
+
+    Z and U are the products of all examples with W and V, and `loss` is the loss at W.
+    """
+    highest = loss - math.log(1.0 - uniform(rng))
+    least, most = chord(W, V, B)
+    # Neal's intervals: one width around 0, and more on both sides up to where the slice ends.
+    low = -_WIDTH * uniform(rng)
+    high = low + _WIDTH
+    left = below(rng, _MOST_WIDTHS)
+    right = _MOST_WIDTHS - 1 - left
+    while left > 0 and low > least and inside(Z, U, low, y, weights, highest):
+        low -= _WIDTH
+        left -= 1
+    while right > 0 and high < most and inside(Z, U, high, y, weights, highest):
+        high += _WIDTH
+        right -= 1
+    low, high = max(low, least), min(high, most)
+    for _ in range(_MOST_CUTS):
+        a = low + (high - low) * uniform(rng)
+        new = loss_on_line(Z, U, a, y, weights, highest)
+        if new <= highest:
+            return a, new
+        if a < 0.0:
+            low = a
+        else:
+            high = a
+    return 0.0, loss
+
+
+@kernel
+def inside(Z, U, a, y, weights, highest):
+    """Tell whether the loss at W + a V is at most `highest`."""
+    return loss_on_line(Z, U, a, y, weights, highest) <= highest
+
+
+@kernel
+def chord(W, V, B):
+    """Return the least a <= 0 and the largest a >= 0 where all rows of W + a V have length <= B."""
+    least, most = -np.inf, np.inf
+    for k in range(W.shape[1]):
+        # B^2 - ||w + a v||^2 = room - 2 a wv - a^2 vv
+        room, wv, vv = B * B, 0.0, 0.0
+        for j in range(W.shape[0]):
+            room -= W[j, k] * W[j, k]
+            wv += W[j, k] * V[j, k]
+            vv += V[j, k] * V[j, k]
+        if vv > 0.0:
+            # The two roots, each without a difference of what may be nearly equal.
+            far = abs(wv) + math.sqrt(wv * wv + vv * max(room, 0.0))
+            near = max(room, 0.0) / far if far > 0.0 else 0.0
+            least = max(least, -(near if wv < 0.0 else far / vv))
+            most = min(most, far / vv if wv < 0.0 else near)
+    return least, most
+
+
+@kernel
+def loss_on_line(Z, U, a, y, weights, enough):
+    """Return the weighted losses of the scores Z + a U, or as much of them as exceeds `enough`."""
+    total = 0.0
+    for s in range(y.size):
+        score, odds = Z[s, y[s]] + a * U[s, y[s]], 0.0
+        for k in range(Z.shape[1]):
+            if k != y[s]:
+                odds += math.exp(Z[s, k] + a * U[s, k] - score)
+        total += weights[s] * (math.log(1.0 + odds) if odds < np.inf else far(Z[s], U[s], a, y[s]))
+        # No loss is negative.
+        if total > enough:
+            break
+    return total
+
+
+@kernel
+def far(z, u, a, y):
+    """Return the loss of the scores z + a u where it is too large for its exponential."""
+    scores = z + a * u
+    return log_sum(scores) - scores[y]
+
+
+@kernel
+def products(W, X, Z):
+    """Fill Z with the scores of each row of X."""
+    for s in range(X.shape[0]):
+        for k in range(W.shape[1]):
+            Z[s, k] = 0.0
+        for j in range(W.shape[0]):
+            for k in range(W.shape[1]):
+                Z[s, k] += X[s, j] * W[j, k]
+
+
+@cache
+def _compiled(template: Callable[..., Any]) -> Any:
+    return compiled(f"{__name__}.{template.__name__}", template, nogil=False)
+
+
+def _spread(samples, B, rng):
+    spread(samples, B, rng)
+
+
+def _average(samples, log_weights, x, mu, scores):
+    average(samples, log_weights, x, mu, scores)
+
+
+def _follow(samples, log_weights, X, y, weights, B, n_sweeps, rng):
+    follow(samples, log_weights, X, y, weights, B, n_sweeps, rng)
