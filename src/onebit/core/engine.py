@@ -41,20 +41,29 @@ class Kernels:
 
     All states of one form have the same types. `name` is unique in its module: by it the cache on
     disk is sorted and a learner that was pickled finds its kernels again. `feedback` is the type,
-    for Numba, of what single rounds are told.
+    for Numba, of what single rounds are told. `made_by` is a function, with its arguments, that
+    returns these kernels, if no module makes them when it is imported.
     """
 
     def __init__(
-        self, name: str, score: Any, policy: Any, learn: Any, *, feedback: Any = int64
+        self,
+        name: str,
+        score: Any,
+        policy: Any,
+        learn: Any,
+        *,
+        feedback: Any = int64,
+        made_by: tuple[Any, tuple[Any, ...]] | None = None,
     ) -> None:
         self._feedback = feedback
+        self.made_by = made_by
         self._module, self._name = getattr(learn, "py_func", learn).__module__, name
         self._kernels = {"score": score, "policy": policy, "learn": learn}
         self._entries: tuple[Any, Any] | None = None
         _ALL[self._module, name] = self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _kernels_named, (self._module, self._name)
+        return self.made_by or (_kernels_named, (self._module, self._name))
 
     @cached_property
     def play(self) -> Any:
@@ -108,9 +117,15 @@ class PythonKernels(Kernels):
 
 def with_own_scratch(state: Any) -> Any:
     """Return `state` with scratch that no other thread fills, while the interpreter is released."""
-    if not hasattr(state, "scratch"):
-        return state
-    return state._replace(scratch=type(state.scratch)(*map(np.empty_like, state.scratch)))
+    new = {}
+    for name, value in state._asdict().items():
+        if name == "scratch":
+            new[name] = type(value)(*map(np.empty_like, value))
+        elif hasattr(value, "_asdict"):
+            own = with_own_scratch(value)
+            if own is not value:
+                new[name] = own
+    return state._replace(**new) if new else state
 
 
 _ALL: dict[tuple[str, str], Kernels] = {}

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Version of the layout below; a file of a later version is refused."""
 
+_LEARNER = "onebit.learner"
+"""Key, in the header, of the class of a learner that is a parameter of another one."""
+
 
 def write(path: str | PathLike[str], learner: Learner) -> None:
     """Write a started learner to `path`."""
@@ -26,7 +29,7 @@ def write(path: str | PathLike[str], learner: Learner) -> None:
     header = {
         "format": FORMAT,
         "learner": type(learner).__name__,
-        "parameters": _plain_parameters(learner),
+        "parameters": _plain_parameters(learner, learner._parameters),
         "classes": learner.classes_.tolist(),
         "classes_dtype": learner.classes_.dtype.str,
         "n_features": learner.n_features_in_,
@@ -55,7 +58,7 @@ def read(path: str | PathLike[str]) -> Learner:
             f"{path} has format {header['format']}, and this onebit reads up to {FORMAT}: "
             "read it with a newer one"
         )
-    learner = _class_named(header["learner"])(**header["parameters"])
+    learner = _made(header["learner"], header["parameters"])
     classes = np.array(header["classes"], dtype=header["classes_dtype"])
     learner._start(classes, header["n_features"])
     grows = isinstance(learner._kernels, PythonKernels)
@@ -116,8 +119,10 @@ def _restored(state: Any, arrays: dict[str, np.ndarray], grows: bool, prefix: st
     return state._replace(**new)
 
 
-def _plain_parameters(learner: Learner) -> dict[str, Any]:
-    parameters = dict(learner._parameters)
+def _plain_parameters(learner: Learner, given: dict[str, Any]) -> dict[str, Any]:
+    from onebit.core.learner import Learner
+
+    parameters = dict(given)
     # The generator's own state is among the arrays; what seeded it matters to `fit` only.
     if not isinstance(parameters["random_state"], int | None):
         parameters["random_state"] = None
@@ -125,6 +130,9 @@ def _plain_parameters(learner: Learner) -> dict[str, Any]:
         parameters["classes"] = np.asarray(parameters["classes"])
     for name, value in parameters.items():
         value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+        if isinstance(value, Learner):
+            inner = _plain_parameters(value, value.get_params(deep=False))
+            value = {_LEARNER: type(value).__name__, "parameters": inner}
         try:
             json.dumps(value)
         except TypeError:
@@ -133,6 +141,17 @@ def _plain_parameters(learner: Learner) -> dict[str, Any]:
             ) from None
         parameters[name] = value
     return parameters
+
+
+def _made(name: str, parameters: dict[str, Any]) -> Learner:
+    """Return a new learner, and what is a learner among its parameters."""
+    made = {
+        key: _made(value[_LEARNER], value["parameters"])
+        if isinstance(value, dict) and _LEARNER in value
+        else value
+        for key, value in parameters.items()
+    }
+    return _class_named(name)(**made)
 
 
 def _class_named(name: str) -> type[Learner]:

@@ -1,0 +1,147 @@
+"""Classifiers of other libraries inside of a learner: those of scikit-learn, and those of River.
+
+They learn with full information, an example at a time. River is never imported: a classifier of
+River is what has `learn_one` and `predict_proba_one`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from onebit.core.engine import PythonKernels
+from onebit.core.example import Example
+from onebit.core.exploration import greedy
+from onebit.core.rkhs import dense
+
+_LEAST = 1e-300
+"""A probability that stands for zero, whose logarithm is not finite."""
+
+
+class Model(NamedTuple):
+    """A classifier, its labels, and how many examples it has been told."""
+
+    model: Any
+    labels: list[Any]
+    updates: np.ndarray
+
+
+def is_rivers(model: Any) -> bool:
+    """Tell whether a classifier has the methods of River."""
+    return hasattr(model, "learn_one")
+
+
+def gives_probabilities(model: Any) -> bool:
+    """Tell whether a classifier is a probability model."""
+    return hasattr(model, "predict_proba") or hasattr(model, "predict_proba_one")
+
+
+def takes_many_classes(model: Any) -> bool:
+    """Tell whether a classifier takes more than two classes."""
+    if is_rivers(model):
+        return getattr(model, "_multiclass", True)
+    return get_tags(model).classifier_tags.multi_class
+
+
+def takes_positive_only(model: Any) -> bool:
+    """Tell whether a classifier takes no negative features."""
+    return not is_rivers(model) and get_tags(model).input_tags.positive_only
+
+
+def new_model(model: Any, n_classes: int, seed: int) -> tuple[PythonKernels, Model]:
+    """Return the kernels of a classifier, and a copy of it before its first example.
+
+    `seed` is for what is random in a classifier of scikit-learn and was given no seed. The labels
+    are the positions of the classes.
+    """
+    if n_classes > 2 and not takes_many_classes(model):
+        raise ValueError(
+            f"Only binary classification is supported by {model!r}, and there are {n_classes} "
+            "classes"
+        )
+    labels, updates = list(range(n_classes)), np.zeros((), dtype=np.int64)
+    if is_rivers(model):
+        return RIVER, Model(model.clone(), labels, updates)
+    kernels = SCIKIT_LEARN if gives_probabilities(model) else MARGINS
+    return kernels, Model(seeded(clone(model), seed), labels, updates)
+
+
+def with_labels(state: Model, labels: list[Any]) -> Model:
+    """Return `state` with these labels, for a classifier that takes any."""
+    # Those of River for two classes take nothing but 0 and 1, or False and True.
+    return state if is_rivers(state.model) else state._replace(labels=labels)
+
+
+def seeded(model: Any, seed: int) -> Any:
+    """Give `seed` to each `random_state` of a model of scikit-learn that is None; return it."""
+    names = [
+        name
+        for name, value in model.get_params().items()
+        if name.split("__")[-1] == "random_state" and value is None
+    ]
+    return model.set_params(**dict.fromkeys(names, seed))
+
+
+def score_by_probabilities(state: Model, x: Example, scores: np.ndarray) -> None:
+    """Fill the logarithms of what `predict_proba` says."""
+    if state.updates == 0:
+        scores[:] = 0.0
+        return
+    with np.errstate(all="ignore"):
+        p = state.model.predict_proba(dense(x)[np.newaxis])[0]
+    fill_logarithms(p, scores)
+
+
+def score_by_margins(state: Model, x: Example, scores: np.ndarray) -> None:
+    """Fill what `decision_function` says."""
+    if state.updates == 0:
+        scores[:] = 0.0
+        return
+    margins = state.model.decision_function(dense(x)[np.newaxis])[0]
+    scores[:] = margins if np.ndim(margins) else (0.0, margins)
+
+
+def score_rivers(state: Model, x: Example, scores: np.ndarray) -> None:
+    """Fill the logarithms of what `predict_proba_one` says; it leaves out what it has not seen."""
+    if state.updates == 0:
+        scores[:] = 0.0
+        return
+    p = state.model.predict_proba_one(by_feature(x))
+    fill_logarithms(np.array([p.get(label, 0.0) for label in state.labels]), scores)
+
+
+def fill_logarithms(p: np.ndarray, scores: np.ndarray) -> None:
+    """Fill ln p; equal scores, if p is no distribution, as of a model that has seen too little."""
+    total = p.sum()
+    if np.isfinite(total) and total > 0.0:
+        np.log(np.maximum(p / total, _LEAST), out=scores)
+    else:
+        scores[:] = 0.0
+
+
+def learn(state: Model, x: Example, scores, label, probability, truth) -> bool:
+    """Tell a classifier of scikit-learn the label of x."""
+    y = [state.labels[truth]]
+    state.model.partial_fit(dense(x)[np.newaxis], y, classes=state.labels)
+    state.updates[()] += 1
+    return True
+
+
+def learn_rivers(state: Model, x: Example, scores, label, probability, truth) -> bool:
+    """Tell a classifier of River the label of x."""
+    state.model.learn_one(by_feature(x), state.labels[truth])
+    state.updates[()] += 1
+    return True
+
+
+def by_feature(x: Example) -> dict[int, float]:
+    """Return x as River takes it, with those features too that are zero."""
+    return dict(enumerate(dense(x).tolist()))
+
+
+SCIKIT_LEARN = PythonKernels("scikit_learn", score_by_probabilities, greedy.py_func, learn)
+MARGINS = PythonKernels("margins", score_by_margins, greedy.py_func, learn)
+RIVER = PythonKernels("river", score_rivers, greedy.py_func, learn_rivers)
