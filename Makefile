@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench errors clean
+.PHONY: demo test bench errors compare clean
 
 demo: .venv/.installed-cli
 	$(BIN)/onebit demo
@@ -18,6 +18,9 @@ bench: .venv/.installed-bench
 
 errors: .venv/.installed-bench
 	$(BIN)/python bench/errors.py
+
+compare: .venv/.installed-bench
+	$(BIN)/python bench/compare.py
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache

@@ -19,43 +19,70 @@ VOWPAL_WABBIT = ("--epsilon 0.02", "--squarecb", "--bag 5")
 """Its ways to explore. The first is the one that others are compared with."""
 
 
-def write_vw_cache(folder: Path, X: sp.csr_array, y: np.ndarray, n_classes: int) -> Path:
+VW_BITS = 18
+"""Its table of weights has 2^18 places unless it is told otherwise."""
+
+
+def write_vw_cache(
+    folder: Path, X: Any, y: np.ndarray, n_classes: int, bits: int = VW_BITS
+) -> Path:
     """Write a stream as Vowpal Wabbit's binary cache, the fastest that it can read.
 
     Features get names that are no numbers: it takes numbers for places in its table of weights,
-    and under its bandit reductions those of different classes then collide.
+    and under its bandit reductions those of different classes then collide. The cache holds places
+    in a table of 2^bits, so a run over it must have as many.
     """
     text, cache = folder / "rounds.txt", folder / "rounds.cache"
-    words = [f"f{j}:1" for j in range(X.shape[1])]
+    X = sp.csr_array(X)
+    words = [f"f{j}:%.6g" for j in range(X.shape[1])]
     with text.open("w") as file:
         for i, label in enumerate((y + 1).tolist()):
-            row = X.indices[X.indptr[i] : X.indptr[i + 1]]
-            file.write(f"{label} | {' '.join([words[j] for j in row])}\n")
-    arguments = ["--cbify", str(n_classes), "--data", str(text), "--cache_file", str(cache)]
-    Workspace(arg_list=[*arguments, "--quiet"]).finish()
+            row = slice(X.indptr[i], X.indptr[i + 1])
+            features = " ".join([words[j] for j in X.indices[row]]) % tuple(X.data[row].tolist())
+            file.write(f"{label} | {features}\n")
+    arguments = ["--cbify", str(n_classes), "-b", str(bits), "--data", str(text)]
+    Workspace(arg_list=[*arguments, "--cache_file", str(cache), "--quiet"]).finish()
     text.unlink()  # so that a timed run can only read the cache
     return cache
 
 
-def vowpal_wabbit(exploration: str, cache: Path, n_classes: int, n: int, repeats: int) -> Measured:
-    """Time a whole run over `n` cached rounds, from the making of the workspace to its end.
+def run_vowpal_wabbit(
+    exploration: str,
+    cache: Path,
+    n_classes: int,
+    n: int,
+    *,
+    bits: int = VW_BITS,
+    seed: int = 0,
+) -> float:
+    """Run over the first `n` cached rounds; return the share of them with a wrong label.
 
-    Its parser runs in a thread of its own. The constant feature that it adds by default stays.
+    The loss that it sums is 0 or 1 for the label that it put out, exploration included. The
+    constant feature that it adds by default stays.
     """
-    command = ["--cbify", str(n_classes), *exploration.split(), "--quiet"]
-    command += ["--cache_file", str(cache), "--passes", "1"]
-
-    def run(*more: str) -> tuple[int, float]:
-        workspace = Workspace(arg_list=[*command, *more])
-        rounds, loss = int(workspace.get_weighted_examples()), workspace.get_sum_loss()
-        workspace.finish()
-        return rounds, loss / rounds
-
-    runs, (rounds, error) = repeated(repeats, run)
+    command = ["--cbify", str(n_classes), *exploration.split(), "--quiet", "-b", str(bits)]
+    command += ["--random_seed", str(seed), "--cache_file", str(cache), "--passes", "1"]
+    workspace = Workspace(arg_list=[*command, "--examples", str(n)])
+    rounds, loss = int(workspace.get_weighted_examples()), workspace.get_sum_loss()
+    workspace.finish()
     if rounds != n:
         raise RuntimeError(f"Vowpal Wabbit read {rounds} rounds of {n}")
-    early = run("--examples", str(EARLY))[1] if n >= EARLY else None
-    return Measured(f"VW {exploration}", n, runs, error, early)
+    return loss / rounds
+
+
+def vowpal_wabbit(
+    exploration: str, cache: Path, n_classes: int, n: int, repeats: int, bits: int = VW_BITS
+) -> Measured:
+    """Time a whole run over `n` cached rounds, from the making of the workspace to its end.
+
+    Its parser runs in a thread of its own.
+    """
+
+    def run(rounds: int = n) -> float:
+        return run_vowpal_wabbit(exploration, cache, n_classes, rounds, bits=bits)
+
+    runs, error = repeated(repeats, run)
+    return Measured(f"VW {exploration}", n, runs, error, run(EARLY) if n >= EARLY else None)
 
 
 def river(X: sp.csr_array, y: np.ndarray, n_classes: int, repeats: int) -> Measured:

@@ -106,6 +106,23 @@ def test_run_is_what_play_gives_with_the_same_seed(onebit_command):
     np.testing.assert_array_equal(onebit.load("soba.safetensors").coef_, learner.coef_)
 
 
+def test_run_takes_the_name_of_a_stream(onebit_command, monkeypatch):
+    Path("letter").mkdir()
+    np.savez("letter/letter.npz", X=np.arange(60).reshape(20, 3) % 7, y=np.arange(20) % 4)
+    monkeypatch.setenv("ONEBIT_DATA", ".")
+    for rounds, more in ((20, []), (10, ["--rounds", "10"])):
+        command = ["run", "--learner", "soba", "--stream", "Letter", "--seed", "3", "--json"]
+        told = json.loads(onebit_command(*command, *more)[1])
+        X, y = streams.load("letter", seed=3)
+        history = play(SOBA(classes=range(4), random_state=3), X[:rounds], y[:rounds])
+        assert (told["stream"], told["rounds"]) == ("letter", rounds)
+        assert told["mistakes"] == history.n_mistakes
+    monkeypatch.delenv("ONEBIT_DATA")
+    code, _, err = onebit_command(*command)
+    assert code == 2
+    assert "letter/letter.npz" in err
+
+
 def test_tables_fit_80_columns(onebit_command):
     for command in ("run --learner soba --rounds 1000", "demo --rounds 1000"):
         _, out, _ = onebit_command(*command.split())

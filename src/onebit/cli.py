@@ -139,11 +139,16 @@ def run(
         list[str] | None, typer.Option("--set", help="A parameter, name=value. Repeatable.")
     ] = None,
     stream: Annotated[
-        str, typer.Option(help="synsep, synnonsep or an svmlight file (also .gz, .bz2, .xz).")
+        str,
+        typer.Option(
+            help="A name of onebit.streams.NAMES, or an svmlight file (also .gz, .bz2, .xz)."
+        ),
     ] = "synsep",
     rounds: Annotated[
         int | None,
-        typer.Option(min=1, help="Rounds to play; 100000, or all of a file, if not given."),
+        typer.Option(
+            min=1, help="Rounds to play; all, but 100000 of synthetic ones, if not given."
+        ),
     ] = None,
     seed: Seed = 0,
     classes: Annotated[
@@ -236,7 +241,7 @@ def parsed_list(text: str) -> list[Any]:
 
 
 def open_stream(name: str, rounds: int | None, seed: int) -> Stream:
-    """Return a synthetic stream by its name, or that in a file."""
+    """Return a stream by its name, or that in a file."""
     start = perf_counter()
     if name.lower() in SYNTHETIC:
         name = name.lower()
@@ -244,8 +249,15 @@ def open_stream(name: str, rounds: int | None, seed: int) -> Stream:
         return Stream(
             name, len(y), list(range(N_CLASSES)), lambda: iter([(X, y)]), perf_counter() - start
         )
+    if name.lower() in onebit.streams.NAMES:
+        name = name.lower()
+        X, y = onebit.streams.load(name, seed=seed)
+        labels = sorted(set(y.tolist()))
+        X, y = X[:rounds], y[:rounds]
+        return Stream(name, len(y), labels, lambda: iter([(X, y)]), perf_counter() - start)
     if not Path(name).is_file():
-        raise ValueError(f"no stream {name!r}: it is neither {' nor '.join(SYNTHETIC)} nor a file")
+        known = ", ".join(onebit.streams.NAMES)
+        raise ValueError(f"no stream {name!r}: it is neither a file nor one of {known}")
     file = onebit.streams.svmlight(name)
     n_rounds = file.n_examples if rounds is None else min(rounds, file.n_examples)
     return Stream(
