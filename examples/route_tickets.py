@@ -28,7 +28,7 @@ def ticket(rng):
 
 rng = random.Random(0)
 vectorizer = HashingVectorizer(n_features=2**12)
-learner = onebit.SOBA(gamma=0.02, classes=list(DESKS), random_state=0)
+learner = onebit.OneBitClassifier(classes=list(DESKS), random_state=0)
 waiting = deque()
 wrong = 0
 

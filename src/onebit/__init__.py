@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from onebit import learners as learners
     from onebit import streams as streams
     from onebit import theory as theory
+    from onebit.batch import to_batch as to_batch
     from onebit.core import Decision as Decision
     from onebit.core import History as History
     from onebit.core import Learner as Learner
@@ -19,31 +20,40 @@ if TYPE_CHECKING:
 # Names are imported on first use: scikit-learn and Numba together take a second to import.
 _CORE = ["Decision", "History", "Learner", "load", "play"]
 _ROOMS = ["learners", "streams", "theory"]
+_PLACES = dict.fromkeys(_CORE, "onebit.core") | {"to_batch": "onebit.batch"}
 _LEARNERS = [
     "AROW",
     "SOBA",
+    "Aggregating",
     "Aioli",
     "BanditEG",
+    "BanditReduction",
     "Banditron",
     "Confidit",
+    "ExpConcaveReduction",
     "Folklore",
     "Gaptron",
+    "GaussianAggregating",
     "KernelConfidit",
     "KernelSeparableBandit",
     "Newtron",
+    "Obama",
+    "OneBitClassifier",
+    "OnlineGradient",
+    "OnlineNewton",
     "PassiveAggressive",
     "Perceptron",
     "SecondOrderPerceptron",
     "SeparableBandit",
 ]
-__all__ = [*_LEARNERS, *_CORE, *_ROOMS]
+__all__ = [*_LEARNERS, *_PLACES, *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         value = import_module(f"onebit.{name}")
     elif name in __all__:
-        value = getattr(import_module("onebit.core" if name in _CORE else "onebit.learners"), name)
+        value = getattr(import_module(_PLACES.get(name, "onebit.learners")), name)
     else:
         raise AttributeError(f"module 'onebit' has no attribute {name!r}")
     globals()[name] = value

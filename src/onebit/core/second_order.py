@@ -117,7 +117,15 @@ def inner(z, dense):
 @kernel
 def times(A_inv, z):
     """Return A^{-1} z."""
-    product = np.zeros(A_inv.base.shape[0])
+    product = np.empty(A_inv.base.shape[0])
+    fill_times(A_inv, z, product)
+    return product
+
+
+@kernel
+def fill_times(A_inv, z, product):
+    """Fill `product` with A^{-1} z."""
+    product[:] = 0.0
     for i in range(z.indices.size):
         column, z_i = A_inv.base[z.indices[i]], z.values[i]
         for j in range(product.size):
@@ -127,7 +135,6 @@ def times(A_inv, z):
         share = A_inv.weights[r] * inner(z, vector)
         for j in range(product.size):
             product[j] -= share * vector[j]
-    return product
 
 
 @kernel

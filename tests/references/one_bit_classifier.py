@@ -1,0 +1,68 @@
+"""OneBitClassifier, as its notes say, with explicit precision matrices and general quadrature."""
+
+import numpy as np
+from scipy.special import expit, ndtr, softmax
+
+
+def winning_probabilities(means, deviations):
+    """P(draw k is the largest), by the trapezoidal rule in each class's own scale."""
+    means, deviations = np.asarray(means), np.asarray(deviations)
+    if not (deviations > 0).all():
+        return np.eye(means.size)[np.argmax(means)]
+    steps = int(np.ceil(100 * (deviations / deviations.min()).max()))
+    t = np.linspace(-9.0, 9.0, 2 * steps + 1)
+    u = means[:, None] + deviations[:, None] * t
+    below = ndtr((u[:, None] - means[:, None]) / deviations[:, None])
+    below[np.arange(means.size), np.arange(means.size)] = 1.0
+    p = np.trapezoid(below.prod(axis=1) * np.exp(-(t**2) / 2), t)
+    return p / p.sum()
+
+
+class OneBitClassifier:
+    rho, sure, faint, young = 0.3, 1e-3, 1e-6, 1000.0
+
+    def __init__(self, d, K, full, explore=0.1, a=None, forgetting=None, floor=0.0):
+        self.K, self.full, self.explore, self.floor = K, full, explore, floor
+        prior, self.kappa, self.m, phi = (0.3, 0.25, 2.0, 1.5) if full else (0.35, 0.03, 3.0, 0.0)
+        self.phi = phi if forgetting is None else forgetting
+        if a is None:
+            a = prior / max(1.0, np.log(K)) ** 2
+        self.W = np.zeros((K, d))
+        self.A = np.array([a * np.eye(d)] * K)
+        self.t = 0
+
+    def look(self, x):
+        x = x / np.linalg.norm(x) if x.any() else x
+        S = np.linalg.inv(self.A)
+        return x, S, self.W @ x, np.einsum("i,kij,j->k", x, S, x)
+
+    def policy(self, x):
+        _, _, s, v = self.look(x)
+        p = winning_probabilities(s, self.explore * np.sqrt(v))
+        return self.floor + (1 - self.K * self.floor) * p
+
+    def learn(self, x, label, p, correct):
+        x, S, s, v = self.look(x)
+        c = 1 / np.sqrt(1 + self.kappa * v)
+        p = softmax(c * s)
+        q, rest = p[label], np.delete(p, label).sum()
+        if not (correct and rest < self.sure):
+            e = np.eye(self.K)[label]
+            if correct:
+                g = p - e
+                g[label] = -rest
+            else:
+                g = -q * p / rest
+                g[label] = max(q, self.rho * expit(c[label] * s[label]))
+            f = self.m * q * p**2 / rest
+            f[label] = self.m * q * rest
+            for k in range(self.K):
+                self.W[k] -= c[k] * g[k] * S[k] @ x
+                information = c[k] ** 2 * f[k]
+                if not self.full:
+                    self.A[k] += information * np.diag(x**2)
+                elif information * v[k] > self.faint:
+                    self.A[k] += information * np.outer(x, x)
+        self.t += 1
+        age = (1 + self.t / self.young) / (1 + (self.t - 1) / self.young)
+        self.A /= age**self.phi
