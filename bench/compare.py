@@ -66,10 +66,10 @@ MORE_ROWS = {
 
 WAYS = {
     "bag": "--bag 5",
-    "bag, legacy": "--bag 5 --cb_force_legacy",
+    "bag legacy": "--bag 5 --cb_force_legacy",
     "squarecb": "--squarecb",
     "epsilon": "--epsilon 0.02",
-    "epsilon, dm": "--epsilon 0.02 --cb_force_legacy --cb_type dm",
+    "epsilon dm": "--epsilon 0.02 --cb_force_legacy --cb_type dm",
     "softmax": "--cb_explore_adf --softmax --lambda 10",
     "regcb": "--cb_explore_adf --regcb",
 }
@@ -259,11 +259,11 @@ def show_errors(options: argparse.Namespace, learner: type[Learner], results: Re
 
 
 def _mean_and_sd(errors: list[float]) -> str:
-    """Return both with as many decimals as give the mean three digits."""
+    """Return both with as many decimals as give the mean three digits, four at most."""
     if not errors:
         return ""
     mean = np.mean(errors)
-    decimals = 2 if mean == 0 else max(0, 2 - math.floor(math.log10(mean)))
+    decimals = 2 if mean == 0 else min(4, max(0, 2 - math.floor(math.log10(mean))))
     sd = f" ±{np.std(errors, ddof=1):.{decimals}f}" if len(errors) > 1 else ""
     return f"{mean:.{decimals}f}{sd}"
 
@@ -276,6 +276,8 @@ def _table(title: str) -> Table:
         title_style="bold",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
     )
     table.columns[0].no_wrap = True
     return table

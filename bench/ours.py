@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from measuring import Measured, error_rates, repeated
-from onebit import SOBA, learners, play
+from onebit import SOBA, Aggregating, Obama, learners, play
 from onebit.core.compiling import compiled, kernel
 from onebit.core.example import row, rows_of
 from onebit.core.learner import Learner
@@ -22,6 +22,9 @@ from onebit.core.validation import check_rows
 
 _SLOW_ROUNDS = 200
 """Rounds of a form whose rounds cost more than O(nnz K); but for SOBA, which NumPy is beside."""
+
+_SMALL_PROBLEMS = (Aggregating, Obama)
+"""Learners that sample all the weights, and say that they are for small problems only."""
 
 
 class Form(NamedTuple):
@@ -51,10 +54,10 @@ class Form(NamedTuple):
 
 
 def forms(*, full_covariance: bool) -> Iterator[Form]:
-    """Yield every form of every learner that takes many classes, with full covariance or not."""
+    """Yield every form of the learners that can have so many weights, full covariance or not."""
     for name in sorted(learners.__all__):
         cls = getattr(learners, name)
-        if not cls().__sklearn_tags__().classifier_tags.multi_class:
+        if cls in _SMALL_PROBLEMS or not cls().__sklearn_tags__().classifier_tags.multi_class:
             continue
         for parameters in cls.forms:
             form = Form(cls, parameters)

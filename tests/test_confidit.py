@@ -141,7 +141,9 @@ def test_multipliers_are_those_of_the_nearest_scores(seed, K, alpha, size):
     D, n = size * rng.integers(-5, 6, size=K), 10.0 ** -rng.integers(0, 6, size=K)
     tau = np.empty(K)
     multipliers(D, n, alpha, tau)
-    np.testing.assert_allclose(D + tau * n, confidit.projected(D, n, alpha), atol=1e-11 * size)
+    np.testing.assert_allclose(
+        D + tau * n, confidit.projected(D, n, alpha), atol=1e-11 * max(size, 1.0)
+    )
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])

@@ -9,7 +9,7 @@ def winning_probabilities(means, deviations):
     means, deviations = np.asarray(means), np.asarray(deviations)
     if not (deviations > 0).all():
         return np.eye(means.size)[np.argmax(means)]
-    steps = int(np.ceil(100 * (deviations / deviations.min()).max()))
+    steps = int(np.ceil(40 * (deviations / deviations.min()).max()))
     t = np.linspace(-9.0, 9.0, 2 * steps + 1)
     u = means[:, None] + deviations[:, None] * t
     below = ndtr((u[:, None] - means[:, None]) / deviations[:, None])
@@ -19,7 +19,7 @@ def winning_probabilities(means, deviations):
 
 
 class OneBitClassifier:
-    rho, sure, faint, young = 0.3, 1e-3, 1e-6, 1000.0
+    rho, sure, faint, young = 0.3, 1e-2, 1e-3, 1000.0
 
     def __init__(self, d, K, full, explore=0.1, a=None, forgetting=None, floor=0.0):
         self.K, self.full, self.explore, self.floor = K, full, explore, floor
@@ -59,10 +59,8 @@ class OneBitClassifier:
             for k in range(self.K):
                 self.W[k] -= c[k] * g[k] * S[k] @ x
                 information = c[k] ** 2 * f[k]
-                if not self.full:
-                    self.A[k] += information * np.diag(x**2)
-                elif information * v[k] > self.faint:
-                    self.A[k] += information * np.outer(x, x)
+                if information * v[k] > self.faint:
+                    self.A[k] += information * (np.outer(x, x) if self.full else np.diag(x**2))
         self.t += 1
         age = (1 + self.t / self.young) / (1 + (self.t - 1) / self.young)
         self.A /= age**self.phi

@@ -102,6 +102,18 @@ def fill_unit(x, values, squares):
         squares[i] = values[i] * values[i]
 
 
+@lean_kernel
+def unit_scores(W, D, x, scratch, scores, v):
+    """Fill ``scores[k] = w_k . x`` and ``v[k] = x' D_k x`` for x at length one and diagonals D.
+
+    The values of that x stay in ``scratch.x``, their squares in ``scratch.squares``.
+    """
+    n = x.indices.size
+    fill_unit(x, scratch.x, scratch.squares)
+    products(W, Example(x.indices, scratch.x[:n], x.n_features), scores)
+    products(D, Example(x.indices, scratch.squares[:n], x.n_features), v)
+
+
 class Scaled(NamedTuple):
     """Weights W = scale V, whose length is known: to shrink all of W is to change one number.
 

@@ -190,7 +190,6 @@ class BanditReduction(ProbabilityLearner):
         {},
         {"learner": Folklore(B=2.0), "gamma": 0.5},
         {"learner": SGDClassifier(loss="log_loss", random_state=0), "gamma": 0.5},
-        {"learner": SGDClassifier(), "gamma": 0.5},
     ]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

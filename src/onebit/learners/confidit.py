@@ -15,7 +15,7 @@ from onebit.core.compiling import apart
 from onebit.core.example import Example, Rows
 from onebit.core.exploration import argmax
 from onebit.core.generator import uniform
-from onebit.core.linear import fill_unit, linear_scores, products, squared_norm, unit
+from onebit.core.linear import linear_scores, squared_norm, unit, unit_scores
 from onebit.core.second_order import (
     Inverse,
     class_inverse,
@@ -157,10 +157,7 @@ def sign(alpha, rng, correct):
 @lean_kernel
 def score_diagonal(state, x, scores):
     """Figure 1, step 3: the scores w_i . x, and n_i = x' A_i^{-1} x for later steps."""
-    scratch, nnz = state.scratch, x.indices.size
-    fill_unit(x, scratch.x, scratch.squares)
-    products(state.W, Example(x.indices, scratch.x[:nnz], x.n_features), scores)
-    products(state.A_inv, Example(x.indices, scratch.squares[:nnz], x.n_features), scratch.n)
+    unit_scores(state.W, state.A_inv, x, state.scratch, scores, state.scratch.n)
 
 
 @kernel
