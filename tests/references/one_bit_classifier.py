@@ -19,11 +19,12 @@ def winning_probabilities(means, deviations):
 
 
 class OneBitClassifier:
-    rho, sure, faint, young = 0.3, 1e-2, 1e-3, 1000.0
+    rho, young = 0.3, 1000.0
 
     def __init__(self, d, K, full, explore=0.1, a=None, forgetting=None, floor=0.0):
         self.K, self.full, self.explore, self.floor = K, full, explore, floor
         prior, self.kappa, self.m, phi = (0.3, 0.25, 2.0, 1.5) if full else (0.35, 0.03, 3.0, 0.0)
+        self.sure, self.faint = (1e-3, 1e-6) if full else (1e-2, 1e-3)
         self.phi = phi if forgetting is None else forgetting
         if a is None:
             a = prior / max(1.0, np.log(K)) ** 2

@@ -27,12 +27,6 @@ from onebit.core.winning import winning_probabilities
 LARGEST_FULL = 200_000
 """covariance="auto" takes full matrices up to so many numbers in them: d * d * K."""
 
-SURE = 0.01
-"""A right label that had at least the probability 1 - SURE teaches nothing."""
-
-FAINT = 0.001
-"""A covariance whose v would change by a smaller share in a round is left as it is."""
-
 LEAST_LESSON = 0.3
 """rho: the least gradient of a wrong label, as a share of what it has if it is a matter of two."""
 
@@ -43,27 +37,33 @@ YOUNG = 1000.0
 class Form(NamedTuple):
     """What the two forms do differently.
 
-    prior: a (ln K)^2 and forgetting: phi, if they are not given; doubt: kappa; counted: m.
+    prior: a (ln K)^2 and forgetting: phi, if they are not given; doubt: kappa; counted: m; sure: a
+    right label that had at least the probability 1 - sure teaches nothing; faint: a covariance
+    whose v would change by a smaller share in a round is left as it is.
     """
 
     prior: float
     doubt: float
     counted: float
     forgetting: float
+    sure: float
+    faint: float
 
 
-DIAGONAL_FORM = Form(prior=0.35, doubt=0.03, counted=3.0, forgetting=0.0)
-FULL_FORM = Form(prior=0.3, doubt=0.25, counted=2.0, forgetting=1.5)
+DIAGONAL_FORM = Form(prior=0.35, doubt=0.03, counted=3.0, forgetting=0.0, sure=1e-2, faint=1e-3)
+FULL_FORM = Form(prior=0.3, doubt=0.25, counted=2.0, forgetting=1.5, sure=1e-3, faint=1e-6)
 
 
 class Settings(NamedTuple):
-    """explore: nu; doubt: kappa; counted: m; forgetting: phi; floor: the least of a probability."""
+    """explore: nu; floor: the least of a probability; the others as in `Form`."""
 
     explore: float
+    floor: float
     doubt: float
     counted: float
     forgetting: float
-    floor: float
+    sure: float
+    faint: float
 
 
 class Scratch(NamedTuple):
@@ -161,7 +161,7 @@ def lesson(state, scores, label, correct):
         if k != label:
             others += p[k]
     q = p[label]
-    if correct and others < SURE:
+    if correct and others < settings.sure:
         return False
     if others < 1e-9:
         others = 1e-9
@@ -212,7 +212,7 @@ def learn_diagonal(state, x, scores, label, probability, correct):
     if updated:
         descend(state.W, state.S, age, x.indices, scratch.x, scratch.g)
         for k in range(scores.size):
-            if scratch.f[k] * scratch.v[k] > FAINT:
+            if scratch.f[k] * scratch.v[k] > state.settings.faint:
                 inform(state.S, age, x.indices, scratch.squares, k, scratch.f[k])
     end_round(state)
     return updated
@@ -229,7 +229,7 @@ def learn_full(state, x, scores, label, probability, correct):
             step = age * scratch.g[k]
             for j in range(Sx.size):
                 state.W[j, k] -= step * Sx[j]
-            if f * scratch.v[k] > FAINT:
+            if f * scratch.v[k] > state.settings.faint:
                 subtract(class_inverse(state.S, k), Sx, age * f / (1.0 + f * scratch.v[k]))
     end_round(state)
     return updated
@@ -300,8 +300,9 @@ class OneBitClassifier(ProbabilityLearner):
       and again before it falls.
     - m is 3, full: 2, so that steps shrink sooner. As classes, and in the diagonal form features,
       count as independent, each step moves the scores further than it is meant to.
-    - A right label with 1 - q < 0.01 changes nothing, which saves most of the time on easy
-      streams; a covariance whose v would change by less than a thousandth is left as it is.
+    - A right label with 1 - q < 0.01, full: 0.001, changes nothing, which saves most of the time
+      on easy streams. S_k is left as it is if v_k would change by less than a thousandth, full: a
+      millionth.
 
     Late feedback meets the weights of the moment it arrives.
 
@@ -372,7 +373,13 @@ class OneBitClassifier(ProbabilityLearner):
         a = form.prior / max(1.0, math.log(n_classes)) ** 2 if self.a is None else float(self.a)
         forgetting = form.forgetting if self.forgetting is None else float(self.forgetting)
         settings = Settings(
-            float(self.explore), form.doubt, form.counted, forgetting, float(self.min_probability)
+            explore=float(self.explore),
+            floor=float(self.min_probability),
+            doubt=form.doubt,
+            counted=form.counted,
+            forgetting=forgetting,
+            sure=form.sure,
+            faint=form.faint,
         )
         W = np.zeros((n_features, n_classes))
         age, rounds = np.ones(()), np.zeros((), dtype=np.int64)
