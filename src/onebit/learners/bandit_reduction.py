@@ -27,6 +27,7 @@ from onebit.core.foreign import (
     with_labels,
 )
 from onebit.core.generator import below, new_generator, uniform
+from onebit.core.state import Generator
 from onebit.learners.aioli import Aioli
 from onebit.learners.folklore import Folklore
 from onebit.theory import bounds
@@ -37,7 +38,7 @@ class State(NamedTuple):
 
     alg: Any
     gamma: float
-    rng: np.ndarray
+    rng: Generator
 
 
 @lean_kernel
