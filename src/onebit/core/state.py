@@ -127,7 +127,8 @@ def declared(state: Any, prefix: str = "", mark: Any = None) -> Iterator[Declare
     A field named `scratch` holds nothing that lasts, and is passed over. `mark` is what is declared
     of the state as a whole, where it is itself a field.
     """
-    marks = _marks(type(state))
+    cls: Any = type(state)
+    marks = _marks(cls)
     for name, value in state._asdict().items():
         if name == "scratch":
             continue

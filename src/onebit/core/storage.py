@@ -52,7 +52,7 @@ _LEARNER = "onebit.learner"
 _MOST_FEATURES = 10**7
 """Of a learner whose file has no array of that size, such as one that remembers no example yet."""
 
-_PLAIN_DTYPES = re.compile(r"\|b1|\|[iu]1|[<>][iu][248]|[<>]f[248]|[<>]U[1-9][0-9]{0,8}|\|O")
+_PLAIN_DTYPES = re.compile(r"\|b1|\|[iu]1|[<>][iu][248]|[<>]f[248]|[<>]U[1-9][0-9]{0,6}|\|O")
 """Of labels. Objects are what JSON has: texts and numbers."""
 
 
