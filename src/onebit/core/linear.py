@@ -6,12 +6,13 @@ So stored, one feature of a sparse row touches one run of memory.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from onebit.core.compiling import apart, kernel, lean_kernel
 from onebit.core.example import Example
+from onebit.core.state import Count, Field, Weights
 
 _SMALLEST_SCALE = 1e-100
 """A smaller scale is multiplied into the weights, so that ||V||^2 cannot overflow."""
@@ -121,10 +122,10 @@ class Scaled(NamedTuple):
     their changes since squares was last summed anew.
     """
 
-    V: np.ndarray
-    scale: np.ndarray
-    squares: np.ndarray
-    changes: np.ndarray
+    V: Weights
+    scale: Annotated[np.ndarray, Field(least=1e-200)]
+    squares: Annotated[np.ndarray, Field(least=-1e300, most=1e300)]
+    changes: Count
 
 
 def new_scaled(n_features: int, n_classes: int) -> Scaled:

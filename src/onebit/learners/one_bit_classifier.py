@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import Kernels, ProbabilityLearner, kernel, lean_kernel
@@ -22,6 +23,7 @@ from onebit.core.second_order import (
     new_inverses,
     subtract,
 )
+from onebit.core.state import Amount, Count, Generator, Variances, Weights, Within
 from onebit.core.winning import winning_probabilities
 
 LARGEST_FULL = 200_000
@@ -87,25 +89,42 @@ class Scratch(NamedTuple):
 class DiagonalState(NamedTuple):
     """W: means of the weights; S: their variances, times `age`; rounds: t - 1."""
 
-    W: np.ndarray
-    S: np.ndarray
-    age: np.ndarray
-    rounds: np.ndarray
+    W: Weights
+    S: Variances
+    age: Amount
+    rounds: Count
     settings: Settings
-    rng: np.ndarray
+    rng: Generator
     scratch: Scratch
+
+    def check(self) -> None:
+        """Check that what was learned is as old as the rounds say."""
+        check_age(self)
 
 
 class FullState(NamedTuple):
     """W: means of the weights; S: their covariances, a matrix for each class, times `age`."""
 
-    W: np.ndarray
-    S: Inverse
-    age: np.ndarray
-    rounds: np.ndarray
+    W: Weights
+    S: Annotated[Inverse, Within(n="features", each="classes")]
+    age: Amount
+    rounds: Count
     settings: Settings
-    rng: np.ndarray
+    rng: Generator
     scratch: Scratch
+
+    def check(self) -> None:
+        """Check that what was learned is as old as the rounds say."""
+        check_age(self)
+
+
+def check_age(state: Any) -> None:
+    """Raise ValueError if `age` is not that of `end_round`."""
+    forgetting = state.settings.forgetting
+    with np.errstate(over="ignore"):
+        age = (1.0 + state.rounds / YOUNG) ** forgetting if forgetting > 0.0 else 1.0
+    if not np.isclose(state.age, age, rtol=1e-9, atol=0.0):
+        raise ValueError(f"age is {state.age}, and should be {age} after {state.rounds} rounds")
 
 
 @lean_kernel
@@ -360,15 +379,19 @@ class OneBitClassifier(ProbabilityLearner):
         self.classes = classes
         self.random_state = random_state
 
+    def _at_size(self, n_features: int, n_classes: int) -> OneBitClassifier:
+        if self.covariance != "auto":
+            return self
+        full = n_features**2 * n_classes <= LARGEST_FULL
+        return clone(self).set_params(covariance="full" if full else "diagonal")
+
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         if self.min_probability * n_classes > 1.0:
             raise ValueError(
                 f"min_probability={self.min_probability} for each of {n_classes} labels is more "
                 "than one in all"
             )
-        full = self.covariance == "full" or (
-            self.covariance == "auto" and n_features**2 * n_classes <= LARGEST_FULL
-        )
+        full = self._at_size(n_features, n_classes).covariance == "full"
         form = FULL_FORM if full else DIAGONAL_FORM
         a = form.prior / max(1.0, math.log(n_classes)) ** 2 if self.a is None else float(self.a)
         forgetting = form.forgetting if self.forgetting is None else float(self.forgetting)
