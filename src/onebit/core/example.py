@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
-from onebit.core.compiling import lean_kernel
+from onebit.core.compiling import called_from_python, lean_kernel
 
 INDEX = np.uint32
 """Type of a feature's index: half the memory traffic of int64, and never counted from the end."""
@@ -74,7 +73,7 @@ def slice_rows(rows: Rows, lo: int, hi: int) -> Rows:
 SOUND, NOT_FINITE, NOT_SORTED, OUTSIDE = 0, 1, 2, 3
 
 
-@numba.njit(cache=True)
+@called_from_python
 def inspect(indices, values, n_features):
     """Tell what is wrong with one row, and where; SOUND if it can be an example as it is."""
     previous = -1
@@ -89,7 +88,7 @@ def inspect(indices, values, n_features):
     return SOUND, 0
 
 
-@numba.njit(cache=True)
+@called_from_python
 def inspect_rows(indptr, indices, values, n_features, sparse):
     """Tell what is wrong with the first bad row, where, and which row it is."""
     for r in range(indptr.size - 1):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-import numba
 import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
+from onebit.core.compiling import called_from_python
 from onebit.core.example import Example
 
 KERNEL_NAMES = {"cosine", "laplacian", "linear", "poly", "polynomial", "rational", "rbf"}
@@ -118,7 +118,7 @@ def dense(x: Example) -> np.ndarray:
     return row
 
 
-@numba.njit(cache=True)
+@called_from_python
 def _products(indices, values, rows):
     """Return ``<x, x_s>`` for each row x_s."""
     products = np.zeros(rows.shape[0])
@@ -128,7 +128,7 @@ def _products(indices, values, rows):
     return products
 
 
-@numba.njit(cache=True)
+@called_from_python
 def _squared_distances(x, rows):
     """Return ``||x - x_s||^2`` for each row x_s."""
     squares = np.zeros(rows.shape[0])
