@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import Kernels, Learner, kernel, lean_kernel
-from onebit.core.compiling import apart
+from onebit.core.compiling import no_alias
 from onebit.core.example import Example, Rows
 from onebit.core.exploration import argmax
 from onebit.core.generator import uniform
@@ -241,7 +241,7 @@ def learn_full(state, x, scores, label, probability, correct):
 @lean_kernel
 def learn_projected_diagonal(state, x, scores, label, probability, correct):
     """Figure 1, steps 2 and 6-8: the projection moves the weights of all classes."""
-    apart()
+    no_alias()
     W, A_inv, tau = state.W, state.A_inv, state.scratch.tau
     for i in range(x.indices.size):
         j, x_j = x.indices[i], state.scratch.x[i]

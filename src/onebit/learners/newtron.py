@@ -11,7 +11,7 @@ from scipy.special import softmax as softmax_of
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import Kernels, Learner, kernel, lean_kernel
-from onebit.core.compiling import apart
+from onebit.core.compiling import no_alias
 from onebit.core.exploration import argmax, softmax
 from onebit.core.generator import uniform
 from onebit.core.linear import Scaled, length, linear_scores, new_scaled, scaled_scores
@@ -111,7 +111,7 @@ def descend_diagonally(state, x, scores, label, own, others, step, curvature):
     The row of `label` in g is `own` x and that of all other classes is `others` x. The scores are
     done with: their place serves to sum the changes of the squares, class by class.
     """
-    apart()
+    no_alias()
     W, V, A, b, growth = state.W, state.W.V, state.A, state.b, scores
     changes = 0
     for k in range(growth.size):

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import Kernels, ProbabilityLearner, kernel, lean_kernel
-from onebit.core.compiling import apart
+from onebit.core.compiling import no_alias
 from onebit.core.example import Example
 from onebit.core.exploration import softmax
 from onebit.core.linear import fill_unit, products, unit_scores
@@ -209,7 +209,7 @@ def end_round(state):
 @lean_kernel
 def descend(W, S, age, indices, x, g):
     """Do w_k -= g_k S_k x, with only the diagonal of S_k."""
-    apart()
+    no_alias()
     for i in range(indices.size):
         j, step = indices[i], age * x[i]
         for k in range(g.size):
