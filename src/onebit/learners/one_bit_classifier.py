@@ -72,8 +72,8 @@ class Scratch(NamedTuple):
     """What is known of one x, and room.
 
     x: its values at length one; squares: their squares; v: x' S_k x; g: the gradient; f: the
-    information; p: of each label to be right; deviations: of the draws; Sx: in the full form S_k x,
-    a row for each class.
+    information; p: of each label to be right; deviations: of the draws; room: for
+    their integrals; Sx: in the full form S_k x, a row for each class.
     """
 
     x: np.ndarray
@@ -83,6 +83,7 @@ class Scratch(NamedTuple):
     f: np.ndarray
     p: np.ndarray
     deviations: np.ndarray
+    room: np.ndarray
     Sx: np.ndarray
 
 
@@ -155,7 +156,7 @@ def policy(state, x, scores, p):
     scratch, settings = state.scratch, state.settings
     for k in range(p.size):
         scratch.deviations[k] = settings.explore * math.sqrt(scratch.v[k])
-    best = winning_probabilities(scores, scratch.deviations, p, scratch.p)
+    best = winning_probabilities(scores, scratch.deviations, p, scratch.room)
     for k in range(p.size):
         p[k] = settings.floor + (1.0 - p.size * settings.floor) * p[k]
     return best
@@ -408,8 +409,9 @@ class OneBitClassifier(ProbabilityLearner):
         age, rounds = np.ones(()), np.zeros((), dtype=np.int64)
         x, squares = np.zeros((2, n_features))
         v, g, f, p, deviations = np.zeros((5, n_classes))
+        room = np.zeros((4, n_classes))
         Sx = np.zeros((n_classes if full else 0, n_features))
-        scratch = Scratch(x, squares, v, g, f, p, deviations, Sx)
+        scratch = Scratch(x, squares, v, g, f, p, deviations, room, Sx)
         if full:
             matrices = new_inverses(n_classes, n_features, a)
             return FULL, FullState(W, matrices, age, rounds, settings, rng, scratch)
