@@ -10,6 +10,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from onebit.core.example import (
     INDEX,
+    LARGEST,
     NOT_SORTED,
     OUTSIDE,
     SOUND,
@@ -157,4 +158,6 @@ def _fault(fault: int, x: Example, i: int, where: str) -> str:
     j, value = x.indices[i], x.values[i]
     if fault == OUTSIDE:
         return f"{where} has a feature {j}, but features are numbered 0 to {x.n_features - 1}"
+    if np.isfinite(value):
+        return f"{where} contains {value:g}, in feature {j}: values beyond {LARGEST:g} are refused"
     return f"{where} contains {'NaN' if np.isnan(value) else 'infinity (inf)'}, in feature {j}"
