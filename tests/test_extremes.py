@@ -1,4 +1,4 @@
-"""Within the limits of features, probabilities and parameters, all that a learner holds is finite."""
+"""Within the limits of features, probabilities and parameters, what learners hold is finite."""
 
 from numbers import Real
 
@@ -61,7 +61,8 @@ def assert_stays_finite(learner, X):
     try:
         learner.partial_fit(X[:1], y[:1])
     except ValueError as refused:
-        assert "theory" in str(refused)  # which has no answer for some parameters
+        if "theory" not in str(refused):  # which has no answer for some parameters
+            raise
         return
     if isinstance(learner._kernels, PythonKernels):
         X, y = X[::20], y[::20]
