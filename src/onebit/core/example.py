@@ -72,7 +72,10 @@ def slice_rows(rows: Rows, lo: int, hi: int) -> Rows:
     return rows._replace(indptr=rows.indptr[lo : hi + 1])
 
 
-SOUND, NOT_FINITE, NOT_SORTED, OUTSIDE, NO_ROW = 0, 1, 2, 3, 4
+LARGEST = 1e30
+"""No feature is larger: squares of features, and their products with weights, remain floats."""
+
+SOUND, TOO_LARGE, NOT_SORTED, OUTSIDE, NO_ROW = 0, 1, 2, 3, 4
 
 
 @called_from_python
@@ -80,8 +83,8 @@ def inspect(indices, values, n_features):
     """Tell what is wrong with one row, and where; SOUND if it can be an example as it is."""
     previous = -1
     for i in range(values.size):
-        if not np.isfinite(values[i]):
-            return NOT_FINITE, i
+        if not abs(values[i]) <= LARGEST:  # nor is NaN
+            return TOO_LARGE, i
         if indices[i] <= previous:
             return NOT_SORTED, i
         previous = indices[i]

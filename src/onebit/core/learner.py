@@ -32,6 +32,9 @@ from onebit.core.validation import (
     unknown,
 )
 
+LEAST_PROBABILITY = 1e-30
+"""Of a decision to learn from: learners divide by it."""
+
 _PAUSE = 0.05
 """Seconds of compiled code, about, between two reports of progress.
 
@@ -199,8 +202,11 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(
                 f"{type(self).__name__} learns from the label itself: learn(decision, truth=...)"
             )
-        if not 0.0 < decision.probability <= 1.0:
-            raise ValueError(f"a decision's probability is in (0, 1]; got {decision.probability}")
+        if not LEAST_PROBABILITY <= decision.probability <= 1.0:
+            raise ValueError(
+                f"a decision's probability is in [{LEAST_PROBABILITY:g}, 1]; "
+                f"got {decision.probability}"
+            )
         if not self._started:
             for said in (decision.label, truth):
                 if said is not None and np.ndim(said) == 0:

@@ -21,14 +21,13 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
+from onebit.core.example import LARGEST
+
 LIMIT = 1e150
 """The largest number, positive or negative, in a sound state: its square is a float still."""
 
 MOST_ROUNDS = 10**15
 """The largest count in a sound state: a round each microsecond for thirty years."""
-
-LARGEST = 1e30
-"""The largest feature, positive or negative."""
 
 ROWS = "rows"
 """The axis that grows. All arrays of a state that have it have as many rows."""

@@ -11,6 +11,7 @@ from sklearn.utils.validation import _num_features
 
 from onebit.core.example import (
     INDEX,
+    LARGEST,
     NO_ROW,
     NOT_SORTED,
     OUTSIDE,
@@ -189,8 +190,10 @@ def positions_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _exact(labels: np.ndarray) -> np.ndarray:
     """Return labels so that those beyond 2^53, where floats skip integers, stay apart."""
-    if labels.dtype.kind in "iu" and labels.size and (
-        labels.max() > _LARGEST_FLOAT or labels.min() < -_LARGEST_FLOAT
+    if (
+        labels.dtype.kind in "iu"
+        and labels.size
+        and (labels.max() > _LARGEST_FLOAT or labels.min() < -_LARGEST_FLOAT)
     ):
         return labels.astype(object)
     return labels
@@ -287,7 +290,7 @@ def _coordinates_fault(
     for axis, size in zip(coordinates, shape, strict=True):
         if len(axis) != len(data):
             return f"there are {len(axis)} indices of {len(data)} values"
-        if len(axis) and not (0 <= axis.min() and axis.max() < size):
+        if len(axis) and not (axis.min() >= 0 and axis.max() < size):
             wrong = axis.min() if axis.min() < 0 else axis.max()
             return f"it has an index {wrong}, and indices are 0 to {size - 1}"
     return None
@@ -302,4 +305,6 @@ def _fault(fault: int, x: Example, i: int, where: str) -> str:
     if fault == OUTSIDE:
         j = j.astype(np.int32) if x.n_features < 2**31 else j  # as it was before it became unsigned
         return f"{where} has a feature {j}, but features are numbered 0 to {x.n_features - 1}"
+    if np.isfinite(value):
+        return f"{where} contains {value:g}, in feature {j}: values beyond {LARGEST:g} are refused"
     return f"{where} contains {'NaN' if np.isnan(value) else 'infinity (inf)'}, in feature {j}"

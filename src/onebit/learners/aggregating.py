@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval
 from onebit.core import Example, Kernels, ProbabilityLearner
 from onebit.core.engine import PythonKernels
 from onebit.core.exploration import greedy
+from onebit.core.ranges import POSITIVE
 from onebit.core.sampler import (
     Posterior,
     effective_sample_size,
@@ -147,7 +148,7 @@ class Aggregating(Forecaster):
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"mu": 0.01}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "B": [Interval(Real, 0, None, closed="neither")],
+        "B": [POSITIVE],
         "mu": [Interval(Real, 0, 1, closed="left")],
         "n_samples": [Interval(Integral, 2, None, closed="left")],
         "n_sweeps": [Interval(Integral, 1, None, closed="left")],

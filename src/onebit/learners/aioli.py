@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from onebit.core import Kernels, ProbabilityLearner, kernel
 from onebit.core.exploration import greedy
 from onebit.core.fixed_point import binary_fixed_point
+from onebit.core.ranges import POSITIVE
 from onebit.core.second_order import Inverse, inner, new_inverse, subtract, times
 from onebit.core.state import Field, Generator, Within
 
@@ -136,9 +135,9 @@ class Aioli(ProbabilityLearner):
     feedback = "full"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "B": [Interval(Real, 0, None, closed="neither")],
-        "R": [Interval(Real, 0, None, closed="neither")],
-        "regularization": [Interval(Real, 0, None, closed="neither"), None],
+        "B": [POSITIVE],
+        "R": [POSITIVE],
+        "regularization": [POSITIVE, None],
         "classes": ["array-like", None],
         "random_state": ["random_state"],
     }

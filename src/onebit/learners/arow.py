@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from onebit.core import Kernels, Learner, kernel, lean_kernel
 from onebit.core.exploration import argmax_except, greedy
 from onebit.core.linear import linear_scores
+from onebit.core.ranges import POSITIVE
 from onebit.core.second_order import Inverse, descend, difference, inner, new_inverse, times
 from onebit.core.state import Generator, Variances, Weights, Within
 
@@ -130,7 +130,7 @@ class AROW(Learner):
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"covariance": "full"}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "r": [Interval(Real, 0, None, closed="neither")],
+        "r": [POSITIVE],
         "covariance": [StrOptions({"diagonal", "full"})],
         "classes": ["array-like", None],
         "random_state": ["random_state"],

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from onebit.core import Kernels, Learner, kernel, lean_kernel
 from onebit.core.exploration import argmax, gamma_greedy
 from onebit.core.linear import Scaled, new_scaled, scaled_scores
+from onebit.core.ranges import PART, POSITIVE
 from onebit.core.state import Amount, Field, Generator, Share, Variances, Weights
 
 _CEILING = 1e100
@@ -210,9 +209,9 @@ class BanditEG(Learner):
     bound = "O(T^(2/3)) over hinge loss, logarithmic in d"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "eta": [Interval(Real, 0, None, closed="neither")],
-        "gamma": [Interval(Real, 0, 1, closed="right")],
-        "radius": [Interval(Real, 0, None, closed="neither")],
+        "eta": [POSITIVE],
+        "gamma": [PART],
+        "radius": [POSITIVE],
         "classes": ["array-like", None],
         "random_state": ["random_state"],
     }

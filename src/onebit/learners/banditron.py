@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from onebit.core import Kernels, Learner, lean_kernel
 from onebit.core.exploration import argmax, gamma_greedy
 from onebit.core.linear import add_to_class, linear_scores
+from onebit.core.ranges import PART
 from onebit.core.state import Generator, Share, Weights
 
 
@@ -72,7 +71,7 @@ class Banditron(Learner):
     bound = "O(T^(2/3)) over hinge loss"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "gamma": [Interval(Real, 0, 1, closed="right")],
+        "gamma": [PART],
         "classes": ["array-like", None],
         "random_state": ["random_state"],
     }

@@ -17,6 +17,7 @@ from onebit.core.exploration import argmax
 from onebit.core.generator import uniform
 from onebit.core.learner import Started
 from onebit.core.linear import linear_scores, squared_norm, unit, unit_scores
+from onebit.core.ranges import NOT_NEGATIVE
 from onebit.core.second_order import (
     Inverse,
     class_inverse,
@@ -405,15 +406,15 @@ class Confidit(ConfidenceLearner):
     ]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "eta": [Interval(Real, 0, None, closed="left")],
+        "eta": [NOT_NEGATIVE],
         "alpha": [Interval(Real, -0.999, 1, closed="both")],
         "confidence": [StrOptions({"constant", "theory"})],
         "projection": ["boolean"],
         "covariance": [StrOptions({"diagonal", "full"})],
-        "norm": [Interval(Real, 0, None, closed="left")],
+        "norm": [NOT_NEGATIVE],
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "approximation_error": [
-            Interval(Real, 0, None, closed="left"),
+            NOT_NEGATIVE,
             "array-like",
             callable,
             None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from onebit.core import Kernels, Learner, kernel
 from onebit.core.exploration import argmax, gamma_greedy
 from onebit.core.linear import linear_scores
 from onebit.core.newton import Pace, new_pace, newton_step
+from onebit.core.ranges import PART, POSITIVE
 from onebit.core.second_order import Inverse, difference, new_inverse
 from onebit.core.state import Generator, Share, Weights, Within
 
@@ -130,13 +131,13 @@ class ExpConcaveReduction(Learner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "oracle": [StrOptions(set(KERNELS))],
-        "gamma": [Interval(Real, 0, 1, closed="right"), StrOptions({"theory"})],
-        "eta": [Interval(Real, 0, 1, closed="right"), StrOptions({"theory"})],
-        "radius": [Interval(Real, 0, None, closed="neither")],
-        "max_norm": [Interval(Real, 0, None, closed="neither")],
+        "gamma": [PART, StrOptions({"theory"})],
+        "eta": [PART, StrOptions({"theory"})],
+        "radius": [POSITIVE],
+        "max_norm": [POSITIVE],
         "horizon": [Interval(Integral, 2, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="neither"), StrOptions({"theory"})],
-        "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"theory"})],
+        "beta": [POSITIVE, StrOptions({"theory"})],
+        "epsilon": [POSITIVE, StrOptions({"theory"})],
         "classes": ["array-like", None],
         "random_state": ["random_state"],
     }

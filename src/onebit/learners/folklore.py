@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import float64
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from onebit.core import Kernels, ProbabilityLearner, kernel
 from onebit.core.example import Example
@@ -25,6 +24,7 @@ from onebit.core.logistic_surrogate import (
     safe_parameters,
     update,
 )
+from onebit.core.ranges import POSITIVE
 from onebit.core.second_order import Inverse, new_inverse
 from onebit.core.state import Field, Generator, Within
 
@@ -194,9 +194,9 @@ class Folklore(ProbabilityLearner):
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"curvature": "paper"}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "B": [Interval(Real, 0, None, closed="neither")],
-        "R": [Interval(Real, 0, None, closed="neither")],
-        "regularization": [Interval(Real, 0, None, closed="neither"), None],
+        "B": [POSITIVE],
+        "R": [POSITIVE],
+        "regularization": [POSITIVE, None],
         "curvature": [StrOptions({"safe", "paper"})],
         "classes": ["array-like", None],
         "random_state": ["random_state"],

@@ -13,6 +13,7 @@ from onebit import losses
 from onebit.core import Kernels, Learner, kernel
 from onebit.core.exploration import argmax
 from onebit.core.linear import Scaled, add_outer, new_scaled, project, scaled_scores
+from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator
 
 
@@ -179,10 +180,10 @@ class Gaptron(Learner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "loss": [StrOptions(set(KERNELS))],
         "feedback": [StrOptions({"bandit", "full"})],
-        "eta": [Interval(Real, 0, None, closed="neither"), StrOptions({"theory"})],
+        "eta": [POSITIVE, StrOptions({"theory"})],
         "gamma": [Interval(Real, 0, 1, closed="both"), StrOptions({"theory"})],
-        "radius": [Interval(Real, 0, None, closed="neither"), None],
-        "max_norm": [Interval(Real, 0, None, closed="neither")],
+        "radius": [POSITIVE, None],
+        "max_norm": [POSITIVE],
         "horizon": [Interval(Integral, 1, None, closed="left")],
         "classes": ["array-like", None],
         "random_state": ["random_state"],

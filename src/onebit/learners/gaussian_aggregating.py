@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from onebit.core.logistic_surrogate import (
     update,
 )
 from onebit.core.mixture import log_mixture
+from onebit.core.ranges import POSITIVE
 from onebit.core.second_order import Inverse, new_inverse
 from onebit.core.state import Field, Generator, Within
 
@@ -180,9 +181,9 @@ class GaussianAggregating(ProbabilityLearner):
     feedback = "full"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "B": [Interval(Real, 0, None, closed="neither")],
-        "R": [Interval(Real, 0, None, closed="neither")],
-        "regularization": [Interval(Real, 0, None, closed="neither"), None],
+        "B": [POSITIVE],
+        "R": [POSITIVE],
+        "regularization": [POSITIVE, None],
         "n_nodes": [Interval(Integral, 2, None, closed="left")],
         "classes": ["array-like", None],
         "random_state": ["random_state"],

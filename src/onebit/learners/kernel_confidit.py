@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from onebit.core import Example, Kernels
 from onebit.core.engine import PythonKernels
 from onebit.core.example import INDEX
+from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.rkhs import KERNEL_NAMES, Between, Growing, dense
 from onebit.core.state import ANY, EXAMPLES, LABELS, ROWS, Field, Generator
 from onebit.learners.confidit import (
@@ -303,9 +304,9 @@ class KernelConfidit(ConfidenceLearner):
             for name, constraint in Confidit._parameter_constraints.items()
             if name != "covariance"
         },
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "gamma": [POSITIVE, None],
         "degree": [Interval(Integral, 1, None, closed="left")],
-        "coef0": [Interval(Real, 0, None, closed="left")],
+        "coef0": [NOT_NEGATIVE],
     }
 
     def __init__(

@@ -16,6 +16,7 @@ from onebit.core.exploration import argmax, softmax
 from onebit.core.generator import uniform
 from onebit.core.linear import Scaled, length, linear_scores, new_scaled, scaled_scores
 from onebit.core.newton import newton_step
+from onebit.core.ranges import POSITIVE
 from onebit.core.second_order import Inverse, new_inverse, outer
 from onebit.core.state import Generator, Precisions, Weights, Within
 
@@ -252,9 +253,9 @@ class Newtron(Learner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "gamma": [Interval(Real, 0, 1, closed="both")],
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "beta": [Interval(Real, 0, None, closed="neither")],
-        "D": [Interval(Real, 0, None, closed="neither")],
+        "alpha": [POSITIVE],
+        "beta": [POSITIVE],
+        "D": [POSITIVE],
         "covariance": [StrOptions({"diagonal", "full"})],
         "variant": [StrOptions({"paper", "soba2017"})],
         "classes": ["array-like", None],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from onebit.core import Example, Kernels
 from onebit.core.engine import PythonKernels
 from onebit.core.exploration import argmax, softmax
+from onebit.core.ranges import PART, POSITIVE
 from onebit.core.sampler import Posterior, new_posterior, observe
 from onebit.core.state import Generator
 from onebit.learners.aggregating import Aggregating, Forecaster, score
@@ -134,9 +135,9 @@ class Obama(Forecaster):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Aggregating._parameter_constraints,
-        "mu": [Interval(Real, 0, 1, closed="right"), StrOptions({"theory"})],
-        "eta": [Interval(Real, 0, None, closed="neither"), StrOptions({"theory"})],
-        "R": [Interval(Real, 0, None, closed="neither")],
+        "mu": [PART, StrOptions({"theory"})],
+        "eta": [POSITIVE, StrOptions({"theory"})],
+        "R": [POSITIVE],
         "horizon": [Interval(Integral, 1, None, closed="left")],
     }
 

@@ -15,6 +15,7 @@ from onebit.core.compiling import no_alias
 from onebit.core.example import Example
 from onebit.core.exploration import softmax
 from onebit.core.linear import fill_unit, products, unit_scores
+from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.second_order import (
     Inverse,
     class_inverse,
@@ -285,7 +286,7 @@ class OneBitClassifier(ProbabilityLearner):
         The precision of each weight before the first round, for examples of length one. None is
         0.35 / (ln K)^2, full: 0.3 / (ln K)^2, with ln K at least 1: to stand out among K labels, a
         score must exceed ln K.
-    forgetting : float >= 0 or None, default=None
+    forgetting : float in [0, 10] or None, default=None
         phi: in round t, what was learned in round s counts as (s / t)^phi, after a start of about
         1,000 rounds; more follows drift faster. None is 0 in the diagonal form, 1.5 in the full.
     min_probability : float in [0, 1 / K], default=0.0
@@ -352,10 +353,10 @@ class OneBitClassifier(ProbabilityLearner):
     ]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "explore": [Interval(Real, 0, None, closed="left")],
+        "explore": [NOT_NEGATIVE],
         "covariance": [StrOptions({"auto", "diagonal", "full"})],
-        "a": [Interval(Real, 0, None, closed="neither"), None],
-        "forgetting": [Interval(Real, 0, None, closed="left"), None],
+        "a": [POSITIVE, None],
+        "forgetting": [Interval(Real, 0, 10, closed="both"), None],
         "min_probability": [Interval(Real, 0, 1, closed="left")],
         "classes": ["array-like", None],
         "random_state": ["random_state"],

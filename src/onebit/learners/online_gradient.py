@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from onebit import losses
 from onebit.core import Kernels, ProbabilityLearner, kernel
 from onebit.core.exploration import greedy
 from onebit.core.linear import Scaled, add_outer, new_scaled, project, scaled_scores
+from onebit.core.ranges import POSITIVE
 from onebit.core.state import Count, Generator
 
 
@@ -93,9 +93,9 @@ class OnlineGradient(ProbabilityLearner):
     feedback = "full"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "radius": [Interval(Real, 0, None, closed="neither")],
-        "max_norm": [Interval(Real, 0, None, closed="neither")],
-        "eta": [Interval(Real, 0, None, closed="neither"), StrOptions({"theory"})],
+        "radius": [POSITIVE],
+        "max_norm": [POSITIVE],
+        "eta": [POSITIVE, StrOptions({"theory"})],
         "classes": ["array-like", None],
         "random_state": ["random_state"],
     }

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from onebit import losses
 from onebit.core import Kernels, ProbabilityLearner, kernel
 from onebit.core.exploration import greedy
 from onebit.core.linear import linear_scores
 from onebit.core.newton import Pace, new_pace, newton_step
+from onebit.core.ranges import POSITIVE
 from onebit.core.second_order import Inverse, new_inverse, outer
 from onebit.core.state import Generator, Weights, Within
 
@@ -135,10 +135,10 @@ class OnlineNewton(ProbabilityLearner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "variant": [StrOptions(set(KERNELS))],
-        "radius": [Interval(Real, 0, None, closed="neither")],
-        "max_norm": [Interval(Real, 0, None, closed="neither")],
-        "beta": [Interval(Real, 0, None, closed="neither"), StrOptions({"theory"})],
-        "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"theory"})],
+        "radius": [POSITIVE],
+        "max_norm": [POSITIVE],
+        "beta": [POSITIVE, StrOptions({"theory"})],
+        "epsilon": [POSITIVE, StrOptions({"theory"})],
         "classes": ["array-like", None],
         "random_state": ["random_state"],
     }

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from onebit.core import Kernels, Learner, lean_kernel
 from onebit.core.exploration import argmax_except, greedy
 from onebit.core.linear import add_to_class, linear_scores, squared_norm
+from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Weights
 
 _SMALLEST = np.finfo(np.float64).tiny
@@ -95,7 +95,7 @@ class PassiveAggressive(Learner):
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"variant": "PA"}, {"variant": "PA-II"}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0, None, closed="neither")],
+        "C": [POSITIVE],
         "variant": [StrOptions({"PA", "PA-I", "PA-II"})],
         "classes": ["array-like", None],
         "random_state": ["random_state"],

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from onebit.core import Kernels, Learner, kernel, lean_kernel
 from onebit.core.exploration import argmax, greedy
 from onebit.core.linear import linear_scores
+from onebit.core.ranges import POSITIVE
 from onebit.core.second_order import Inverse, descend, difference, inner, new_inverse, times
 from onebit.core.state import Generator, Precisions, Weights, Within
 
@@ -162,7 +162,7 @@ class SecondOrderPerceptron(Learner):
     ]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "a": [Interval(Real, 0, None, closed="neither")],
+        "a": [POSITIVE],
         "covariance": [StrOptions({"diagonal", "full"})],
         "include_current": ["boolean"],
         "classes": ["array-like", None],

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from onebit.core import Kernels, Learner, kernel, lean_kernel
 from onebit.core.exploration import argmax_except, gamma_greedy
 from onebit.core.linear import linear_scores
+from onebit.core.ranges import PART, POSITIVE
 from onebit.core.second_order import Inverse, descend, difference, inner, new_inverse, times
 from onebit.core.state import Amount, Count, Generator, Share, Variances, Weights, Within
 
@@ -214,8 +214,8 @@ class SOBA(Learner):
     ]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "gamma": [Interval(Real, 0, 1, closed="right"), StrOptions({"adaptive"})],
-        "a": [Interval(Real, 0, None, closed="neither")],
+        "gamma": [PART, StrOptions({"adaptive"})],
+        "a": [POSITIVE],
         "covariance": [StrOptions({"diagonal", "full"})],
         "classes": ["array-like", None],
         "random_state": ["random_state"],
