@@ -151,7 +151,7 @@ CRASHES = {
         change = lambda arrays: arrays["P.labels.rows"].__iadd__(10**7)
     """,
     "rng": """
-        learner = onebit.SOBA(random_state=0).fit(X, y)
+        learner = onebit.Obama(random_state=0, mu=1.0).fit(X, y)
         change = lambda arrays: arrays.update(rng=np.zeros(0, dtype=np.uint64))
     """,
     "weights": """

@@ -318,17 +318,23 @@ def _check_shapes(learner: Learner, arrays: dict[str, np.ndarray], sizes: dict[s
     small = _small(learner._at_size(n_features, n_classes))
     small._validate_params()
     _, state = small._begin(min(n_features, 2), min(n_classes, 2), new_generator(0))
-    expected = {name: (array, field) for name, array, field in declared(state)}
-    for name in arrays.keys() - expected.keys():
-        raise _MismatchError(f"it has an array {name}, which {type(learner).__name__} has not")
-    for name, (array, field) in expected.items():
-        if name not in arrays:
-            raise _MismatchError(f"it has no {name}")
+    expected = {_of_any_class(name): (array, field) for name, array, field in declared(state)}
+    for name in expected.keys() - set(map(_of_any_class, arrays)):
+        raise _MismatchError(f"it has no {name}")
+    for name, array in arrays.items():
+        if _of_any_class(name) not in expected:
+            raise _MismatchError(f"it has an array {name}, which {type(learner).__name__} has not")
+        first, field = expected[_of_any_class(name)]
         if field is not None:
             try:
-                check_shape(name, _scalar(arrays[name], array.ndim), field, sizes)
+                check_shape(name, _scalar(array, first.ndim), field, sizes)
             except ValueError as error:
                 raise _MismatchError(str(error)) from None
+
+
+def _of_any_class(name: str) -> str:
+    """Return the name of an array with that of the first class in place of any."""
+    return re.sub(r"\.[0-9]+(?=\.|$)", ".0", name)
 
 
 def _small(learner: Learner) -> Learner:
@@ -352,6 +358,9 @@ def _scalar(array: np.ndarray, ndim: int) -> np.ndarray:
 def _restored(state: Any, arrays: dict[str, np.ndarray], grows: bool) -> Any:
     """Return `state` with copies of the arrays that were stored; compiled code trusts them."""
     new: dict[str, np.ndarray] = {}
+    names = {name for name, _ in arrays_of(state)}
+    for name in names ^ arrays.keys():
+        raise ValueError(f"it has {'no' if name in names else 'an array'} {name}")
     for name, first, field in declared(state):
         stored = _scalar(arrays[name], first.ndim)
         free = {ROWS, ANY}.intersection(field.axes) if field is not None else grows
