@@ -2,7 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench errors compare clean
+# Minutes that `make fuzz` takes.
+MINUTES ?= 60
+
+.PHONY: demo test fuzz bench errors compare clean
 
 demo: .venv/.installed-cli
 	$(BIN)/onebit demo
@@ -12,6 +15,9 @@ test: .venv/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist worksteal
+
+fuzz: .venv/.installed-dev
+	PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES)
 
 bench: .venv/.installed-bench
 	$(BIN)/python bench/bench.py

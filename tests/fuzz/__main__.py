@@ -141,14 +141,14 @@ def by_number(part: str, form: str, seed: int, at: Any) -> Iterator[tuple[int, F
 def by_hypothesis(part: str, form: str, seed: int, at: Any) -> Iterator[tuple[int, Finding | None]]:
     """Run batch after batch of examples, each from a seed of its own."""
     done = 0
-    for own in _seeds(seed):
+    for own in _seeds(f"{seed} {form}"):
         at(own, None, done)
         count, error = _batch(part, form, own, partial(_step, at, own, done))
         done += count
         yield done, None if error is None else _finding(part, form, own, None, error)
 
 
-def _seeds(seed: int) -> Iterator[int]:
+def _seeds(seed: str) -> Iterator[int]:
     """Yield seeds without end, that depend on `seed` alone."""
     generator = random.Random(seed)
     while True:
@@ -231,8 +231,7 @@ def _batch(
 
 
 def _finding(part: str, form: str, seed: int, case: int | None, error: BaseException) -> Finding:
-    notes = "\n".join(getattr(error, "__notes__", []))
-    text = "".join(traceback.format_exception(error)[-12:]) + notes
+    text = "".join(traceback.format_exception(error)[-12:])
     last = traceback.extract_tb(error.__traceback__)[-1]
     kind = f"{type(error).__name__} in {Path(last.filename).name}:{last.lineno}: {error}"[:200]
     return Finding(part, form, kind.split("\n")[0], _command(part, form, seed, case), text)
@@ -267,7 +266,7 @@ class Campaign:
             n_tasks = max(1, min(len(names), int(share / 20.0)))
             self.tasks += [Task(part, names[i::n_tasks]) for i in range(n_tasks)]
         random.Random(seed).shuffle(self.tasks)
-        self.cases, self.findings = Counter[str](), Counter[str]()
+        self.cases, self.findings, self.missed = Counter[str](), Counter[str](), Counter[str]()
         self.kinds: dict[tuple[str, str, str], int] = {}
         self.parts, self.lock, self.started = parts, threading.Lock(), 0
         # The time that each form has in each part, in proportion.
@@ -286,7 +285,8 @@ class Campaign:
             runner.join()
         print(f"\n{'part':<10}{'cases':>12}{'findings':>10}")
         for part in self.parts:
-            print(f"{part:<10}{self.cases[part]:>12,}{self.findings[part]:>10,}")
+            missed = f"   no time for {self.missed[part]} forms" if self.missed[part] else ""
+            print(f"{part:<10}{self.cases[part]:>12,}{self.findings[part]:>10,}{missed}")
         total = self.findings.total()
         print(f"{'all':<10}{self.cases.total():>12,}{total:>10,}   (seed {self.seed})")
         return 1 if total else 0
@@ -297,8 +297,9 @@ class Campaign:
                 task = waiting.get_nowait()
             except queue.Empty:
                 return
-            while task.forms:
+            while task.forms and time.monotonic() < self.end:
                 task = Task(task.part, self._one_process(task))
+            self.missed[task.part] += len(task.forms)
 
     def _one_process(self, task: Task) -> list[str]:
         """Run a task in a process; return the forms that a crash has left over."""

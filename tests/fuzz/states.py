@@ -95,12 +95,19 @@ class Life(RuleBasedStateMachine):
         decision = Decision(self.row(rng, kind, sparse), label, p)
         attempt(self.learner, lambda: tell(self.learner, decision, truth), must=self.must)
 
-    @rule(p=st.sampled_from(range(len(values.IMPROBABLE))), seed=SEEDS)
+    @rule(p=st.sampled_from(values.IMPROBABLE), seed=SEEDS)
     def learn_from_improbable(self, p, seed):
         rng = np.random.default_rng(seed)
         label, truth = forms.labels(rng, self.learner, 2)
-        decision = Decision(self.row(rng, "gentle", False), label, values.IMPROBABLE[p])
-        attempt(self.learner, lambda: tell(self.learner, decision, truth))
+        decision = Decision(self.row(rng, "gentle", False), label, p)
+        attempt(self.learner, lambda: tell(self.learner, decision, truth), must="refuse")
+
+    @rule(p=st.sampled_from(range(len(values.STRANGE_PROBABILITIES))), seed=SEEDS)
+    def learn_from_strange_log(self, p, seed):
+        rng = np.random.default_rng(seed)
+        label, truth = forms.labels(rng, self.learner, 2)
+        x, p = self.row(rng, "gentle", False), values.STRANGE_PROBABILITIES[p]
+        attempt(self.learner, lambda: tell(self.learner, Decision(x, label, p), truth))
 
     @rule(answer=st.sampled_from(range(len(ANSWERS))), as_truth=st.booleans(), seed=SEEDS)
     def learn_strange_answer(self, answer, as_truth, seed):

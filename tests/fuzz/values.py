@@ -25,7 +25,16 @@ STRANGE += [np.float16("inf"), np.float32(1.5), np.longdouble("1e4000"), np.date
 
 PROBABILITIES = [1.0, 0.5, 1e-3, 1e-10, 1e-29, 1e-30]
 IMPROBABLE = [9e-31, 1e-300, 5e-324, 0.0, -0.0, -0.5, np.nextafter(1.0, 2.0), np.inf, np.nan]
-IMPROBABLE += ["0.5", None, True, 10**400, np.float32(0.3), np.array([0.5, 0.5]), 1j, [0.5]]
+STRANGE_PROBABILITIES = [
+    "0.5",
+    None,
+    True,
+    10**400,
+    np.float32(0.3),
+    np.array([0.5, 0.5]),
+    1j,
+    [0.5],
+]
 
 
 def matrix(rng: np.random.Generator, n: int, d: int, kind: str) -> np.ndarray:
