@@ -7,6 +7,8 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from fuzz import arrays, files, forms, ranges, soundness, states, threads
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # what counts is what comes of it
+
 SHORT = settings(
     derandomize=True,
     database=None,
