@@ -179,7 +179,7 @@ def test_regret_is_below_the_bound():
 def test_smoothing_limits_the_loss():
     learner = Aggregating(100.0, 0.01, random_state=0, classes=range(4))
     play(learner, np.full((50, 1), 10.0), np.zeros(50, dtype=int))
-    scores = learner._evaluate(np.array([[10.0], [0.0]]))[0]
+    scores = learner._evaluate(np.array([[10.0], [0.0]]))[1]
     assert scores.min() == pytest.approx(np.log(0.01 / 4), abs=1e-3)
     np.testing.assert_allclose(np.exp(scores).sum(axis=1), 1.0)
 

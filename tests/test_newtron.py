@@ -123,7 +123,7 @@ def test_estimates_coincide_for_two_classes():
     X, y = continuous(2)
     learner = Newtron(0.2, 2.0, 1e-14, random_state=0).fit(X[:300], y[:300])
     other = copy.deepcopy(learner)
-    other._kernels = Newtron(variant="soba2017")._begin(1, 2, np.zeros(4, dtype=np.uint64))[0]
+    other._run.kernels = Newtron(variant="soba2017").fit(X[:2], [0, 1])._kernels
     for x in X[300:310]:
         for truth in range(2):
             expected, _ = estimates(learner, x, truth)

@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from onebit import streams
 from onebit.core import play
-from onebit.core.winning import normal, winning_probabilities
+from onebit.core.winning import normal_law, winning_probabilities
 from onebit.learners.one_bit_classifier import LARGEST_FULL, OneBitClassifier
 from paths import assert_same_path, continuous, every_stream
 from references import one_bit_classifier as reference
@@ -79,7 +79,7 @@ def test_equal_draws_win_alike_and_certain_ones_always():
 
 def test_normal_law():
     z = np.linspace(-8.9, 8.9, 2001)
-    density, probability = np.array([normal(t) for t in z]).T
+    density, probability = np.array([normal_law(t) for t in z]).T
     np.testing.assert_allclose(density, norm.pdf(z), rtol=1e-12)
     np.testing.assert_allclose(probability, norm.cdf(z), rtol=1e-9)
 

@@ -137,7 +137,7 @@ def to_batch(
     if not hasattr(learner, "predict_proba"):
         raise ValueError(f"to_batch takes the mean of probabilities, and {learner!r} has none")
     playing: Learner = clone(learner)
-    rows, truth = playing._prepare(X, y, y if playing.classes is None else None)
+    run, rows, truth = playing._prepare(X, y, y if playing.classes is None else None)
     if not isinstance(snapshots, Integral) or not 1 <= snapshots <= truth.size:
         raise ValueError(
             f"snapshots is an int from 1 to the number of rows, {truth.size}; got {snapshots!r}"
@@ -146,7 +146,7 @@ def to_batch(
     times = np.sort(1 + seed.choice(truth.size, int(snapshots), replace=False)).tolist()
     learners, played = [], 0
     for tau in times:
-        for _ in playing._rounds(slice_rows(rows, played, tau - 1), truth[played : tau - 1]):
+        for _ in playing._rounds(run, slice_rows(rows, played, tau - 1), truth[played : tau - 1]):
             pass
         played = tau - 1
         learners.append(copy.deepcopy(playing))

@@ -260,7 +260,7 @@ def check_ties_go_to_the_first_class(learner: Learner) -> None:
     """Where all scores are equal, the greedy label is the first class."""
     learner, X, _ = _trained(learner)
     nothing = np.zeros((1, X.shape[1]))
-    scores, _ = learner._evaluate(nothing)
+    _, scores, _ = learner._evaluate(nothing)
     assert np.ptp(scores) > 0 or learner.predict(nothing)[0] == LABELS[0]
 
 

@@ -115,19 +115,6 @@ class PythonKernels(Kernels):
         return FunctionType(template.__code__, names)
 
 
-def with_own_scratch(state: Any) -> Any:
-    """Return `state` with scratch that no other thread fills, while the interpreter is released."""
-    new = {}
-    for name, value in state._asdict().items():
-        if name == "scratch":
-            new[name] = type(value)(*map(np.empty_like, value))
-        elif hasattr(value, "_asdict"):
-            own = with_own_scratch(value)
-            if own is not value:
-                new[name] = own
-    return state._replace(**new) if new else state
-
-
 _ALL: dict[tuple[str, str], Kernels] = {}
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from os import PathLike
+from threading import RLock
 from time import perf_counter
 from typing import Any, ClassVar, Self
 
@@ -16,10 +18,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onebit.core import storage
 from onebit.core.decision import Decision
-from onebit.core.engine import Kernels, with_own_scratch
+from onebit.core.engine import Kernels
 from onebit.core.example import INDEX, Example, Rows, count_rows, slice_rows
 from onebit.core.generator import new_generator
 from onebit.core.linear import weights
+from onebit.core.turns import Turns
 from onebit.core.validation import (
     check_classes,
     check_example,
@@ -30,7 +33,74 @@ from onebit.core.validation import (
 )
 
 _PAUSE = 0.05
-"""Seconds of compiled code, about, between two reports of progress; it cannot be interrupted."""
+"""Seconds of compiled code, about, between two reports of progress.
+
+It cannot be interrupted, and other threads that use the learner wait for it.
+"""
+
+_STARTING = RLock()
+"""Held by a thread that starts a learner, so that one that another thread starts, starts once."""
+
+
+class Started:
+    """What a learner has once it has started.
+
+    A learner that starts anew gets another one: a thread that still decides with the old one finds
+    all of it as it was. `state`, `scores` and `p` are touched only by who holds `turns`.
+    """
+
+    __slots__ = (
+        "all_features",
+        "classes",
+        "decide",
+        "feedback",
+        "kernels",
+        "labels",
+        "learn",
+        "p",
+        "parameters",
+        "positions",
+        "scores",
+        "state",
+        "turns",
+    )
+
+    def __init__(
+        self,
+        classes: np.ndarray,
+        n_features: int,
+        kernels: Kernels,
+        state: Any,
+        feedback: str,
+        parameters: dict[str, Any],
+        turns: Turns | None = None,
+    ) -> None:
+        self.classes, self.kernels, self.state = classes, kernels, state
+        self.feedback, self.parameters = feedback, parameters
+        self.labels = classes.tolist()
+        self.positions = {label: k for k, label in enumerate(self.labels)}
+        self.all_features = np.arange(n_features, dtype=INDEX)
+        self.scores, self.p = np.empty(classes.size), np.empty(classes.size)
+        self.turns = Turns() if turns is None else turns
+        # The compiled single rounds, which who only plays or predicts need not wait for.
+        self.decide: Any = None
+        self.learn: Any = None
+
+    def compile(self) -> None:
+        """Compile the single rounds."""
+        self.decide, self.learn = self.kernels.entries(self.state)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        with self.turns:
+            state = copy.deepcopy(self.state)
+        rest = self.kernels, state, self.feedback, self.parameters
+        return _started_again, (self.classes, self.all_features.size, *rest)
+
+
+def _started_again(classes: np.ndarray, n_features: int, kernels: Kernels, *rest: Any) -> Started:
+    # Compiled code writes where it is told, be it a file mapped for reading.
+    state, *others = rest
+    return Started(classes, n_features, kernels, storage.writeable(state), *others)
 
 
 class Learner(ClassifierMixin, BaseEstimator, ABC):
@@ -43,9 +113,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     classes: Any
     random_state: Any
-    _state: Any
-    _scores: np.ndarray
-    _p: np.ndarray
+    _run: Started
 
     feedback: str = "bandit"
     """What the learner must be told: "bandit" (right or wrong) or "full" (the label)."""
@@ -88,10 +156,16 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         -------
         Decision
         """
-        example = self._example(x)
-        decide, _ = self._kernels.entries(self._state)
-        label, probability, _ = decide(self._state, example, self._scores, self._p)
-        return Decision(example, self._labels[label], probability)
+        run, example = self._ready(x)
+        if run.decide is None:
+            run.compile()
+        turns = run.turns
+        turns.lock.acquire(False) or turns.wait()
+        try:
+            label, probability, _ = run.decide(run.state, example, run.scores, run.p)
+        finally:
+            turns.lock.release()
+        return Decision(example, run.labels[label], probability)
 
     def learn(self, decision: Decision, *, correct: bool | None = None, truth: Any = None) -> None:
         """Learn from the feedback for a decision, now or later, in any order.
@@ -110,29 +184,37 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """
         if (correct is None) == (truth is None):
             raise ValueError("learn takes either correct=... or truth=...")
-        if truth is None and (self._feedback if self._started else self.feedback) == "full":
+        if truth is None and (self._run.feedback if self._started else self.feedback) == "full":
             raise ValueError(
                 f"{type(self).__name__} learns from the label itself: learn(decision, truth=...)"
             )
-        me = weakref.ref(self)
-        if me in decision._learned_by:
-            raise ValueError(f"this {type(self).__name__} has already learned from {decision!r}")
         if not 0.0 < decision.probability <= 1.0:
             raise ValueError(f"a decision's probability is in (0, 1]; got {decision.probability}")
         if not self._started:
             for said in (decision.label, truth):
                 if said is not None and np.ndim(said) == 0:
                     positions_of(self._given_classes(), np.array([said]))
-        example = self._example(decision.x)
-        label = self._position_of(decision.label)
+        run, example = self._ready(decision.x)
+        label = self._position_of(decision.label, run)
         if truth is None:
             feedback = int(bool(correct))
         else:
-            feedback = self._told(truth)
-            if self._feedback == "bandit":
+            feedback = self._told(truth, run)
+            if run.feedback == "bandit":
                 feedback = int(feedback == label)
-        self._update(example, label, float(decision.probability), feedback)
-        decision._learned_by += (me,)
+        if run.learn is None:
+            run.compile()
+        turns, me = run.turns, weakref.ref(self)
+        turns.lock.acquire(False) or turns.wait()
+        try:
+            if me in decision._learned_by:
+                raise ValueError(
+                    f"this {type(self).__name__} has already learned from {decision!r}"
+                )
+            self._update(run, example, label, float(decision.probability), feedback)
+            decision._learned_by += (me,)
+        finally:
+            turns.lock.release()
 
     def policy(self, X: Any) -> np.ndarray:
         """Return, for each row of `X`, the probabilities with which `decide` puts out the labels.
@@ -145,7 +227,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return self._evaluate(X)[1]
+        return self._evaluate(X)[2]
 
     # The scikit-learn face
 
@@ -167,9 +249,9 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         classes = check_classes(y if self.classes is None else self.classes)
         truth = positions_of(classes, y)
         self._check_names(X)
-        self._start(classes, rows.n_features)
+        run = self._start(classes, rows.n_features)
         validate_data(self, X, skip_check_array=True)  # remembers the names of the features
-        for _ in self._rounds(rows, truth):
+        for _ in self._rounds(run, rows, truth):
             pass
         return self
 
@@ -194,8 +276,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the greedy label of each row of `X`."""
-        scores, _ = self._evaluate(X)
-        return self.classes_[np.argmax(scores, axis=1)]
+        run, scores, _ = self._evaluate(X)
+        return run.classes[np.argmax(scores, axis=1)]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores of each row of `X`.
@@ -205,7 +287,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         ndarray of shape (n_samples, n_classes); for two classes (n_samples,)
             For two classes it is what scikit-learn expects, the lead of the second over the first.
         """
-        scores = self._evaluate(X)[0]
+        scores = self._evaluate(X)[1]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     @property
@@ -215,7 +297,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             raise AttributeError(f"this {type(self).__name__} has not started: it has no weights")
         if not hasattr(self._state, "W"):
             raise AttributeError(f"the scores of this {type(self).__name__} are not linear in x")
-        return np.ascontiguousarray(weights(self._state.W).T)
+        with self._run.turns:
+            return np.array(weights(self._state.W).T, order="C")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -234,18 +317,35 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         storage.write(path, self)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if self._started:
-            # Compiled code writes where it is told, be it a file mapped for reading.
-            self._state = storage.writeable(self._state)
-            self._scores, self._p = np.array(self._scores), np.array(self._p)
-
     # How it works
 
     @property
     def _started(self) -> bool:
-        return "_state" in self.__dict__
+        return "_run" in self.__dict__
+
+    @property
+    def _state(self) -> Any:
+        return self._run.state
+
+    @_state.setter
+    def _state(self, state: Any) -> None:
+        self._run.state = state
+
+    @property
+    def _kernels(self) -> Kernels:
+        return self._run.kernels
+
+    @property
+    def _scores(self) -> np.ndarray:
+        return self._run.scores
+
+    @property
+    def _p(self) -> np.ndarray:
+        return self._run.p
+
+    @property
+    def _parameters(self) -> dict[str, Any]:
+        return self._run.parameters
 
     def _given_classes(self) -> np.ndarray:
         if self.classes is None:
@@ -253,96 +353,129 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(f"{name} does not know its labels yet: {name}(classes=[...])")
         return check_classes(self.classes)
 
-    def _start(self, classes: np.ndarray, n_features: int) -> None:
+    def _start(self, classes: np.ndarray, n_features: int) -> Started:
         """Begin anew; on an error nothing has changed."""
         self._validate_params()
         kernels, state = self._begin(n_features, classes.size, new_generator(self.random_state))
-        self._resume(classes, n_features, kernels, state)
+        return self._resume(classes, n_features, kernels, state)
 
-    def _resume(self, classes: np.ndarray, n_features: int, kernels: Kernels, state: Any) -> None:
-        self.classes_, self.n_features_in_ = classes, n_features
-        self._kernels, self._state, self._feedback = kernels, state, self.feedback
-        self._parameters = self.get_params(deep=False)
-        self._labels = classes.tolist()
-        self._positions = {label: k for k, label in enumerate(self._labels)}
-        self._all_features = np.arange(n_features, dtype=INDEX)
-        self._scores, self._p = np.empty(classes.size), np.empty(classes.size)
+    def _resume(
+        self,
+        classes: np.ndarray,
+        n_features: int,
+        kernels: Kernels,
+        state: Any,
+        turns: Turns | None = None,
+    ) -> Started:
+        parameters = self.get_params(deep=False)
+        run = Started(classes, n_features, kernels, state, self.feedback, parameters, turns)
+        self.classes_, self.n_features_in_, self._run = classes, n_features, run
+        return run
 
-    def _example(self, x: Any) -> Example:
-        """Look at one x, and start with it if need be."""
-        if self._started:
-            return check_example(x, self._all_features)
-        example = check_example(x, None)
-        self._start(self._given_classes(), example.n_features)
-        return example
+    def _ready(self, x: Any) -> tuple[Started, Example]:
+        """Check one x, and start with it if need be."""
+        run = self.__dict__.get("_run")
+        if run is None:
+            example = check_example(x, None)
+            with _STARTING:
+                if not self._started:
+                    return self._start(self._given_classes(), example.n_features), example
+            run = self._run
+        return run, check_example(x, run.all_features)
 
-    def _position_of(self, label: Any) -> int:
+    def _position_of(self, label: Any, run: Started | None = None) -> int:
+        run = self._run if run is None else run
         try:
-            return self._positions[label]
+            return run.positions[label]
         except (KeyError, TypeError):
-            raise ValueError(f"unknown label {unknown(label, self.classes_)}") from None
+            raise ValueError(f"unknown label {unknown(label, run.classes)}") from None
 
-    def _told(self, truth: Any) -> Any:
+    def _told(self, truth: Any, run: Started) -> Any:
         """Return `truth` as the kernels are told it."""
-        return self._position_of(truth)
+        return self._position_of(truth, run)
 
-    def _update(self, example: Example, label: int, probability: float, feedback: Any) -> None:
-        _, learn = self._kernels.entries(self._state)
-        learn(self._state, example, self._scores, label, probability, feedback)
+    def _update(
+        self, run: Started, example: Example, label: int, probability: float, feedback: Any
+    ) -> None:
+        """Learn from one round, while holding the learner."""
+        run.learn(run.state, example, run.scores, label, probability, feedback)
 
-    def _prepare(self, X: Any, y: Any, classes: Any = None) -> tuple[Rows, np.ndarray]:
-        """Look at all rows and labels before the first round, and start if need be."""
+    def _play(self, run: Started, rows: Rows, truth: np.ndarray) -> np.ndarray:
+        """Play a block of rounds while holding the learner, and return their flags."""
+        flags = np.empty(truth.size, dtype=np.uint8)
+        full = run.feedback == "full"
+        run.kernels.play(run.state, rows, truth, full, run.scores, run.p, flags)
+        return flags
+
+    def _prepare(self, X: Any, y: Any, classes: Any = None) -> tuple[Started, Rows, np.ndarray]:
+        """Check all rows and labels before the first round, and start if need be."""
         rows = check_rows(X, self)
         y = check_labels(y, count_rows(rows), self)
-        if classes is None:
-            known = self.classes_ if self._started else self._given_classes()
-        else:
-            known = check_classes(classes)
-            if self._started and not np.array_equal(known, self.classes_):
-                raise ValueError(
-                    f"classes={known.tolist()} differ from those the learner started with, "
-                    f"{self.classes_.tolist()}"
-                )
-        truth = positions_of(known, y)
-        if self._started:
-            validate_data(self, X, skip_check_array=True, reset=False)
-        else:
-            self._check_names(X)
-            self._start(known, rows.n_features)
-            validate_data(self, X, skip_check_array=True)
-        return rows, truth
+        known = None if classes is None else check_classes(classes)
+        with _STARTING:
+            if not self._started:
+                known = self._given_classes() if known is None else known
+                truth = positions_of(known, y)
+                self._check_names(X)
+                run = self._start(known, rows.n_features)
+                validate_data(self, X, skip_check_array=True)
+                return run, rows, truth
+        run = self._run
+        if known is not None and not np.array_equal(known, run.classes):
+            raise ValueError(
+                f"classes={known.tolist()} differ from those the learner started with, {run.labels}"
+            )
+        truth = positions_of(run.classes, y)
+        self._check_features(run, X, rows)
+        return run, rows, truth
+
+    def _check_features(self, run: Started, X: Any, rows: Rows) -> None:
+        """Raise for other features than those that the learner started with."""
+        validate_data(self, X, skip_check_array=True, reset=False)
+        if rows.n_features != run.all_features.size:  # another thread started it anew
+            raise ValueError(
+                f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
+                f"{run.all_features.size} features as input"
+            )
 
     def _check_names(self, X: Any) -> None:
         """Raise for names of features that cannot be remembered, before anything changes."""
         if hasattr(X, "columns"):
             validate_data(clone(self), X, skip_check_array=True)
 
-    def _rounds(self, rows: Rows, truth: np.ndarray) -> Iterator[np.ndarray]:
+    def _rounds(self, run: Started, rows: Rows, truth: np.ndarray) -> Iterator[np.ndarray]:
         """Play the rows, yielding the flags of a block of rounds at a time."""
-        full = self._feedback == "full"
-        # Other threads may decide meanwhile.
-        state, scores, p = with_own_scratch(self._state), self._scores.copy(), self._p.copy()
-        lo, size = 0, 64
-        while lo < truth.size:
-            block = truth[lo : lo + size]
-            flags = np.empty(block.size, dtype=np.uint8)
-            some = slice_rows(rows, lo, lo + block.size)
-            start = perf_counter()
-            self._kernels.play(state, some, block, full, scores, p, flags)
-            if perf_counter() - start < _PAUSE:
-                size *= 2
-            lo += block.size
+        for lo, hi in _blocks(truth.size):
+            some = slice_rows(rows, lo, hi)
+            with run.turns:
+                flags = self._play(run, some, truth[lo:hi])
             yield flags
 
-    def _evaluate(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scores and the policy of each row."""
+    def _evaluate(self, X: Any) -> tuple[Started, np.ndarray, np.ndarray]:
+        """Return the scores and the policy of each row, with what they are of."""
         check_is_fitted(self)
+        run = self._run
         rows = check_rows(X, self)
-        validate_data(self, X, skip_check_array=True, reset=False)
-        scores = np.empty((count_rows(rows), self.classes_.size))
+        self._check_features(run, X, rows)
+        scores = np.empty((count_rows(rows), run.classes.size))
         p = np.empty_like(scores)
-        self._kernels.evaluate(with_own_scratch(self._state), rows, scores, p)
-        return scores, p
+        for lo, hi in _blocks(len(scores)):
+            with run.turns:
+                some = slice_rows(rows, lo, hi)
+                run.kernels.evaluate(run.state, some, scores[lo:hi], p[lo:hi])
+        return run, scores, p
+
+
+def _blocks(n: int) -> Iterator[tuple[int, int]]:
+    """Yield the ends of blocks of 0 .. n-1 whose work, between two yields, takes about _PAUSE."""
+    lo, size = 0, 64
+    while lo < n:
+        hi = min(lo + size, n)
+        start = perf_counter()
+        yield lo, hi
+        if perf_counter() - start < _PAUSE:
+            size *= 2
+        lo = hi
 
 
 class ProbabilityLearner(Learner):
@@ -355,4 +488,4 @@ class ProbabilityLearner(Learner):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return softmax(self._evaluate(X)[0], axis=1)
+        return softmax(self._evaluate(X)[1], axis=1)

@@ -45,7 +45,7 @@ _NODES, _WEIGHTS = (tuple(values.tolist()) for values in np.polynomial.legendre.
 
 @lean_kernel
 def winning_probabilities(means, deviations, p, hazards):
-    """Fill ``p[k]`` with the probability that draw k is the largest, and return the largest mean.
+    """Fill ``p[k]`` with the probability that draw k is the largest; return the k of the largest mean.
 
     Draw k is normal, with mean ``means[k]`` and standard deviation ``deviations[k]``, so
 
@@ -81,7 +81,7 @@ def winning_probabilities(means, deviations, p, hazards):
                 density = 0.5 * width * weight
                 for k in range(p.size):
                     if means[k] + _REACH * deviations[k] > bottom:
-                        phi, Phi = normal((u - means[k]) / deviations[k])
+                        phi, Phi = normal_law((u - means[k]) / deviations[k])
                         hazards[k] = phi / (Phi * deviations[k])
                         density *= Phi
                 for k in range(p.size):
@@ -98,7 +98,7 @@ def winning_probabilities(means, deviations, p, hazards):
 
 
 @lean_kernel
-def normal(z):
+def normal_law(z):
     """Return the density phi(z) and the probability Phi(z) of the standard normal law.
 
     For |z| up to _FARTHEST. One exponential serves both; math.erfc would take most of the time.
@@ -118,5 +118,5 @@ def _all_below(u, bottom, means, deviations):
     product = 1.0
     for k in range(means.size):
         if means[k] + _REACH * deviations[k] > bottom:
-            product *= normal((u - means[k]) / deviations[k])[1]
+            product *= normal_law((u - means[k]) / deviations[k])[1]
     return product

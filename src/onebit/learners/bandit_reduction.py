@@ -27,6 +27,8 @@ from onebit.core.foreign import (
     with_labels,
 )
 from onebit.core.generator import below, new_generator, uniform
+from onebit.core.learner import Started
+from onebit.core.turns import Turns
 from onebit.learners.aioli import Aioli
 from onebit.learners.folklore import Folklore
 from onebit.theory import bounds
@@ -235,13 +237,15 @@ class BanditReduction(ProbabilityLearner):
     def learner_(self) -> Any:
         """The learner inside as it is now, which goes on to learn."""
         check_is_fitted(self)
-        alg = self._state.alg
+        run = self._run
+        alg = run.state.alg
         if isinstance(alg, Model):
             return alg.model
-        kernels: Any = self._kernels
+        kernels: Any = run.kernels
         _, (inner, _) = kernels.made_by
-        learner = clone(_inside(self._parameters["learner"]))
-        learner._resume(self.classes_, self.n_features_in_, inner, alg)
+        learner = clone(_inside(run.parameters["learner"]))
+        # It shares the state, and so the turns that threads take with it.
+        learner._resume(run.classes, run.all_features.size, inner, alg, run.turns)
         return learner
 
     @property
@@ -278,12 +282,20 @@ class BanditReduction(ProbabilityLearner):
             kernels, alg = new_model(learner, n_classes, seed)
         return around(kernels, _samples(learner)), State(alg, float(gamma), rng)
 
-    def _resume(self, classes: np.ndarray, n_features: int, kernels: Kernels, state: Any) -> None:
+    def _resume(
+        self,
+        classes: np.ndarray,
+        n_features: int,
+        kernels: Kernels,
+        state: Any,
+        turns: Turns | None = None,
+    ) -> Started:
         if isinstance(state.alg, Model):
             state = state._replace(alg=with_labels(state.alg, classes.tolist()))
-        super()._resume(classes, n_features, kernels, state)
+        run = super()._resume(classes, n_features, kernels, state, turns)
         # What happens later to the learner that was given does not matter.
-        self._parameters["learner"] = clone(self.learner, safe=False)
+        run.parameters["learner"] = clone(self.learner, safe=False)
+        return run
 
 
 def theory_gamma(learner: Any, T: int, d: int, K: int) -> float:

@@ -15,6 +15,7 @@ from onebit.core.compiling import apart
 from onebit.core.example import Example, Rows
 from onebit.core.exploration import argmax
 from onebit.core.generator import uniform
+from onebit.core.learner import Started
 from onebit.core.linear import linear_scores, squared_norm, unit, unit_scores
 from onebit.core.second_order import (
     Inverse,
@@ -270,22 +271,32 @@ PROJECTED_FULL = Kernels("projected_full", score_projected_full, policy, learn_p
 class ConfidenceLearner(Learner):
     """A learner with Confidit's intervals, whose approximation errors may be a function of t."""
 
-    def _rounds(self, rows: Rows, truth: np.ndarray) -> Iterator[np.ndarray]:
-        self._foresee(truth.size)
-        yield from super()._rounds(rows, truth)
+    def _rounds(self, run: Started, rows: Rows, truth: np.ndarray) -> Iterator[np.ndarray]:
+        with run.turns:  # what is wrong with a later round is told before the first one
+            _foresee(run, truth.size)
+        yield from super()._rounds(run, rows, truth)
 
-    def _update(self, example: Example, label: int, probability: float, feedback: Any) -> None:
-        self._foresee(1)
-        super()._update(example, label, probability, feedback)
+    def _play(self, run: Started, rows: Rows, truth: np.ndarray) -> np.ndarray:
+        _foresee(run, truth.size)
+        return super()._play(run, rows, truth)
 
-    def _foresee(self, n_rounds: int) -> None:
-        """Take the approximation errors of the next rounds, which kernels cannot compute."""
-        given = self._parameters["approximation_error"]
-        if callable(given):
-            confidence = self._state.confidence
-            passed = int(confidence.rounds)
-            q = _approximation_errors(given, passed, n_rounds)
-            self._state = self._state._replace(confidence=confidence._replace(q=q, passed=passed))
+    def _update(
+        self, run: Started, example: Example, label: int, probability: float, feedback: Any
+    ) -> None:
+        _foresee(run, 1)
+        super()._update(run, example, label, probability, feedback)
+
+
+def _foresee(run: Started, n_rounds: int) -> None:
+    """Take the approximation errors of the next rounds, which kernels cannot compute."""
+    given = run.parameters["approximation_error"]
+    if callable(given):
+        confidence = run.state.confidence
+        passed = int(confidence.rounds)
+        if passed + n_rounds <= confidence.passed + confidence.q.size:
+            return
+        q = _approximation_errors(given, passed, n_rounds)
+        run.state = run.state._replace(confidence=confidence._replace(q=q, passed=passed))
 
 
 class Confidit(ConfidenceLearner):

@@ -14,6 +14,7 @@ from onebit.core import Kernels, ProbabilityLearner, kernel
 from onebit.core.example import Example
 from onebit.core.exploration import greedy
 from onebit.core.fixed_point import fixed_point
+from onebit.core.learner import Started
 from onebit.core.logistic_surrogate import (
     Parameters,
     Scratch,
@@ -229,15 +230,16 @@ class Folklore(ProbabilityLearner):
             rng=rng,
         )
 
-    def _told(self, truth: Any) -> Any:
+    def _told(self, truth: Any, run: Started) -> Any:
         if isinstance(truth, str) or np.ndim(truth) != 1:
-            return self._position_of(truth)
-        return _distribution(truth, self.classes_)
+            return self._position_of(truth, run)
+        return _distribution(truth, run.classes)
 
-    def _update(self, example: Example, label: int, probability: float, feedback: Any) -> None:
-        kernels = SOFT if isinstance(feedback, np.ndarray) else self._kernels
-        _, learn = kernels.entries(self._state)
-        learn(self._state, example, self._scores, label, probability, feedback)
+    def _update(
+        self, run: Started, example: Example, label: int, probability: float, feedback: Any
+    ) -> None:
+        learn = SOFT.entries(run.state)[1] if isinstance(feedback, np.ndarray) else run.learn
+        learn(run.state, example, run.scores, label, probability, feedback)
 
 
 def _distribution(truth: Any, classes: np.ndarray) -> np.ndarray:

@@ -283,8 +283,8 @@ class Newtron(Learner):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return p = softmax(alpha W x) for each row of `X`: the model, without `gamma`."""
-        scores, _ = self._evaluate(X)
-        return softmax_of(self._state.given.alpha * scores, axis=1)
+        run, scores, _ = self._evaluate(X)
+        return softmax_of(run.state.given.alpha * scores, axis=1)
 
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         given = Parameters(float(self.gamma), float(self.alpha), float(self.beta), float(self.D))
