@@ -110,7 +110,7 @@ def probability_of(learner: Learner, decision, X: Any) -> float:
 
 def tell(learner: Learner, decision, truth: Any) -> None:
     """Give the feedback that the learner asks for."""
-    if learner._feedback == "full":
+    if learner.feedback == "full":
         learner.learn(decision, truth=truth)
     else:
         learner.learn(decision, correct=bool(decision.label == truth))
