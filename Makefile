@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# Minutes that `make fuzz` takes.
+# Minutes that `make fuzz` takes; FUZZ=--checked makes compiled code check each index.
 MINUTES ?= 60
 
 .PHONY: demo test fuzz bench errors compare clean
@@ -17,7 +17,7 @@ test: .venv/.installed-dev
 	$(BIN)/pytest -n 2 --dist worksteal
 
 fuzz: .venv/.installed-dev
-	PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES)
+	PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) $(FUZZ)
 
 bench: .venv/.installed-bench
 	$(BIN)/python bench/bench.py
@@ -29,7 +29,7 @@ compare: .venv/.installed-bench
 	$(BIN)/python bench/compare.py
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv build dist .fuzz-cache .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/bin/python:

@@ -46,6 +46,10 @@ EXAMPLES = 20
 """Examples of Hypothesis that one seed stands for."""
 
 
+CHECKED = Path(__file__).parents[2] / ".fuzz-cache"
+"""Where compiled code that checks each index is kept."""
+
+
 class Task(NamedTuple):
     """Some forms of one part, one after the other."""
 
@@ -73,8 +77,13 @@ def main() -> None:
     parser.add_argument("--form", action="append", help="only this form, such as SOBA-1")
     parser.add_argument("--case", type=int, help="only this case of a part, form and seed")
     parser.add_argument("--batch", action="store_true", help="only this seed of a part and form")
+    parser.add_argument(
+        "--checked", action="store_true", help="compiled code checks each index; compiles anew"
+    )
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.checked:
+        os.environ |= {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(CHECKED)}
     seed = random.randrange(2**32) if given.seed is None else given.seed
     if given.worker:
         work(given.part[0], given.form, seed, given.minutes * 60.0, given.worker)
@@ -240,6 +249,7 @@ def _finding(part: str, form: str, seed: int, case: int | None, error: BaseExcep
 def _command(part: str, form: str, seed: int, case: int | None) -> str:
     words = ["python", "-m", "fuzz", "--part", part, "--form", form, "--seed", str(seed)]
     words += ["--batch"] if case is None else ["--case", str(case)]
+    words += ["--checked"] if "NUMBA_BOUNDSCHECK" in os.environ else []
     return "PYTHONPATH=tests " + shlex.join(words)
 
 
