@@ -12,6 +12,7 @@ import json
 import os
 import queue
 import random
+import re
 import resource
 import shlex
 import signal
@@ -373,7 +374,7 @@ class Campaign:
         """Count a finding, and show it, unless one of its kind and form was shown already."""
         with self.lock:
             self.findings[finding.part] += 1
-            key = (finding.part, finding.form, finding.kind.split(":")[0])
+            key = (finding.part, finding.form, re.sub(r"\d+", "", finding.kind)[:70])
             self.kinds[key] = self.kinds.get(key, 0) + 1
             if self.kinds[key] == 1:
                 print(f"\nFINDING  {finding.part}, {finding.form}: {finding.kind}", flush=True)

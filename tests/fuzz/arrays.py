@@ -311,7 +311,7 @@ def _many(learner: Learner, rng: np.random.Generator, d: int) -> None:
     name = rng.choice(list(faces))
     if name == "fit" and maker in (wrong_shapes, broken_matrix) and given.shape[1:] != (d,):
         follows = "either"  # `fit` takes any number of features
-    _compare(learner, lambda one, rows: faces[name](one, rows), given, follows)
+    _compare(learner, faces[name], given, follows, f"{maker.__name__} in {name}")
 
 
 def _one(learner: Learner, rng: np.random.Generator, d: int) -> None:
@@ -335,18 +335,26 @@ def _one(learner: Learner, rng: np.random.Generator, d: int) -> None:
     def from_log(one, x):
         tell(one, Decision(x, label, 0.25), label)
 
-    _compare(learner, decide if rng.random() < 0.5 else from_log, given, follows)
+    face = decide if rng.random() < 0.5 else from_log
+    _compare(learner, face, given, follows, f"{maker.__name__} in {face.__name__}")
 
 
-def _compare(learner: Learner, face: Callable[[Learner, Any], Any], given: Any, follows: Any):
-    """Give an array to a learner, and see that what must follow does."""
-    if isinstance(follows, str):
-        attempt(learner, lambda: face(learner, given), must=follows)
-        return
-    other = copied(learner)
-    expected = face(other, follows)
-    _, result = attempt(learner, lambda: face(learner, given), must="accept")
-    assert_same(snapshot(other), snapshot(learner), "an equal array was learned from otherwise")
+def _compare(
+    learner: Learner, face: Callable[[Learner, Any], Any], given: Any, follows: Any, what: str
+) -> None:
+    """Give an array to a method of a learner, and see that what must follow does."""
+    try:
+        if isinstance(follows, str):
+            attempt(learner, lambda: face(learner, given), must=follows, what=what)
+            return
+        other = copied(learner)
+        expected = face(other, follows)
+        _, result = attempt(learner, lambda: face(learner, given), must="accept", what=what)
+    except Exception as error:
+        shown = vars(given) if sp.issparse(given) else repr(given)
+        error.add_note(f"given {type(given).__name__}: {shown}")
+        raise
+    assert_same(snapshot(other), snapshot(learner), f"learned otherwise from {what}")
     if not isinstance(result, Learner | None):
         np.testing.assert_array_equal(result, expected)
 

@@ -32,10 +32,10 @@ def assert_same(before: dict[str, Any], after: dict[str, Any], what: str) -> Non
         assert said[0] == said[1], f"{what}: {name} was {old} and is {new}"
 
 
-def attempt(learner: Learner, call, *, must: str = "either") -> tuple[bool, Any]:
+def attempt(learner: Learner, call, *, must: str = "either", what: str = "") -> tuple[bool, Any]:
     """Call; return whether it was refused, and the result. What is refused changes nothing.
 
-    `must` is "accept", "refuse" or "either".
+    `must` is "accept", "refuse" or "either"; `what` is for the message.
     """
     before = snapshot(learner)
     refusal = None
@@ -44,11 +44,11 @@ def attempt(learner: Learner, call, *, must: str = "either") -> tuple[bool, Any]
     except REFUSALS as error:
         refusal = error
     if refusal is None:
-        assert must != "refuse", f"accepted: {result!r}"
+        assert must != "refuse", f"accepted {what}: {result!r}"
         return False, result
     if must == "accept":
-        raise AssertionError("refused what is allowed") from refusal
-    assert_same(before, snapshot(learner), f"changed by a call that was refused ({refusal!r})")
+        raise AssertionError(f"refused what is allowed {what}: {refusal!r}") from refusal
+    assert_same(before, snapshot(learner), f"changed by a refused call {what} ({refusal!r})")
     return True, refusal
 
 

@@ -29,7 +29,7 @@ def case(form: str, rng: np.random.Generator) -> None:
     learner.decide(np.ones(d))
     n = 5 if forms.is_python(learner) else 25
     if rng.random() < 0.3:
-        deciding_together(learner, rng, 3, n)
+        deciding_together(learner, rng, 3, 20 * n)
     else:
         together(learner, [(int(rng.integers(2**31)), n) for _ in range(3)])
     assert_sound(learner)
