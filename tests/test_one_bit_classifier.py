@@ -1,12 +1,8 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.stats import norm
 
 from onebit import streams
 from onebit.core import play
-from onebit.core.winning import normal_law, winning_probabilities
 from onebit.learners.one_bit_classifier import LARGEST_FULL, OneBitClassifier
 from paths import assert_same_path, continuous, every_stream
 from references import one_bit_classifier as reference
@@ -37,51 +33,6 @@ def test_walks_the_path_of_the_reference(covariance, K, stream, storage):
 )
 def test_walks_the_path_of_the_reference_with_other_parameters(form):
     assert_same_path_in_form(form, 3, continuous, np.asarray)
-
-
-def probabilities(means, deviations):
-    means, deviations = np.array(means, dtype=float), np.array(deviations, dtype=float)
-    p = np.empty(means.size)
-    winning_probabilities(means, deviations, p, np.empty(means.size))
-    return p
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(st.floats(-8, 8), st.floats(-3, 3).map(np.exp)), min_size=2, max_size=12))
-def test_winning_probabilities_are_right_to_a_millionth(draws):
-    means, deviations = zip(*draws, strict=True)
-    p = probabilities(means, deviations)
-    assert p.sum() == pytest.approx(1.0, abs=1e-12)
-    np.testing.assert_allclose(p, reference.winning_probabilities(means, deviations), atol=1e-6)
-
-
-@pytest.mark.parametrize("K", [2, 3, 9, 150])
-def test_winning_probabilities_against_ten_million_draws(K):
-    rng = np.random.default_rng(K)
-    means, deviations = rng.normal(size=K), np.exp(rng.normal(size=K) - 0.5)
-    p = probabilities(means, deviations)
-    n = 10_000_000 if K < 100 else 1_000_000
-    counts = np.zeros(K)
-    for _ in range(n // 100_000):
-        draws = means + deviations * rng.standard_normal((100_000, K))
-        counts += np.bincount(np.argmax(draws, axis=1), minlength=K)
-    z = (counts - n * p) / np.sqrt(n * p * (1 - p) + 1.0)
-    assert abs(z).max() < 5.0
-
-
-def test_equal_draws_win_alike_and_certain_ones_always():
-    np.testing.assert_allclose(probabilities(np.zeros(150), np.full(150, 0.3)), 1 / 150)
-    np.testing.assert_array_equal(probabilities([0.0, 5.0, 1.0], [0.1, 0.1, 0.1]), [0, 1, 0])
-    np.testing.assert_array_equal(probabilities([1.0, 1.0], [0.0, 0.0]), [1, 0])
-    two = probabilities([0.3, 0.0], [0.4, 1e-3])
-    assert two[0] == pytest.approx(norm.cdf(0.3 / np.hypot(0.4, 1e-3)), abs=1e-7)
-
-
-def test_normal_law():
-    z = np.linspace(-8.9, 8.9, 2001)
-    density, probability = np.array([normal_law(t) for t in z]).T
-    np.testing.assert_allclose(density, norm.pdf(z), rtol=1e-12)
-    np.testing.assert_allclose(probability, norm.cdf(z), rtol=1e-9)
 
 
 def test_auto_takes_full_matrices_while_they_are_small():

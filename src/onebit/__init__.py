@@ -53,6 +53,8 @@ def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         value = import_module(f"onebit.{name}")
     elif name in __all__:
+        if name == "load":  # it knows the learners that have been imported
+            import_module("onebit.learners")
         value = getattr(import_module(_PLACES.get(name, "onebit.learners")), name)
     else:
         raise AttributeError(f"module 'onebit' has no attribute {name!r}")

@@ -8,10 +8,11 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import get_tags
 
 from onebit.core import Learner
 from onebit.core.example import slice_rows
+from onebit.core.generator import random_state_of
 
 
 class FrozenClassifier(ClassifierMixin, BaseEstimator):
@@ -142,7 +143,7 @@ def to_batch(
         raise ValueError(
             f"snapshots is an int from 1 to the number of rows, {truth.size}; got {snapshots!r}"
         )
-    seed = check_random_state(playing.random_state if random_state is None else random_state)
+    seed = random_state_of(playing.random_state if random_state is None else random_state)
     times = np.sort(1 + seed.choice(truth.size, int(snapshots), replace=False)).tolist()
     learners, played = [], 0
     for tau in times:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from onebit import History, Learner
 
 app = typer.Typer(
-    help="Classification when the only feedback is one bit: right or wrong.",
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -40,6 +39,9 @@ N_CLASSES = 9
 NOISE = 0.05
 """Share of the labels of SynNonSep that are wrong: no learner can do better in the long run."""
 
+ONCE = ("--learner", "--stream", "--rounds", "--seed", "--classes", "--plot", "--save", "--out")
+"""Options of which the last would win silently."""
+
 NOT_SET = ("classes", "random_state")
 """Parameters that other options give."""
 
@@ -50,6 +52,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and no progres
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and exit: 0 if all went well, 2 with one line on stderr if not."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    options = [argument.partition("=")[0] for argument in arguments]
+    for option in ONCE:
+        if options.count(option) > 1:
+            fail(f"{option} is given {options.count(option)} times; it takes one value")
     # Typer's exceptions live in other modules in other versions of it; this name is stable.
     usage_error: Any = typer.BadParameter.__bases__[0]
     try:
@@ -60,7 +66,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(f"this needs {error.name}: pip install 'onebit[cli]'")
     except OSError as error:
         fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-    except (ValueError, MemoryError) as error:
+    except (ValueError, ArithmeticError, MemoryError) as error:
         fail(str(error) or type(error).__name__)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
@@ -71,6 +77,23 @@ def fail(message: str) -> NoReturn:
     """Print an error as one line, and exit."""
     print("onebit: " + " ".join(message.split()), file=sys.stderr)
     sys.exit(2)
+
+
+def print_version(wanted: bool) -> None:
+    """Print the version and exit, if that is wanted."""
+    if wanted:
+        print(f"onebit {onebit.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def before_any_command(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=print_version, help="Print the version."),
+    ] = False,
+) -> None:
+    """Classification when the only feedback is one bit: right or wrong."""
 
 
 # onebit learners
@@ -230,9 +253,19 @@ def make_learner(name: str, settings: list[str], seed: int) -> Learner:
 def parsed(text: str) -> Any:
     """Return a value given as JSON, or else the text itself."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_int=parsed_int)
     except json.JSONDecodeError:
         return text
+    except RecursionError:
+        raise ValueError(f"too many brackets within brackets: {text[:20]}...") from None
+
+
+def parsed_int(digits: str) -> int:
+    """Return an integer that is a parameter or a label."""
+    if len(digits) > len(str(-(2**63))) or not -(2**63) <= int(digits) < 2**63:
+        shown = digits if len(digits) < 40 else f"{digits[:10]}... of {len(digits)} digits"
+        raise ValueError(f"an integer has at most 64 bits; got {shown}")
+    return int(digits)
 
 
 def parsed_list(text: str) -> list[Any]:
@@ -287,7 +320,10 @@ def play_timed(learner: Learner, stream: Stream, bar: Progress) -> Result:
     start = perf_counter()
     X, y = next(stream.batches())
     waited = perf_counter() - start
-    onebit.play(clone(learner), [(X[:2], y[:2])])
+    try:
+        onebit.play(clone(learner), [(X[:2], y[:2])])
+    except TypeError as error:
+        raise ValueError(f"{name} does not take {shown(parameters_of(learner))}: {error}") from None
     compiling = perf_counter() - start - waited
 
     reading = 0.0

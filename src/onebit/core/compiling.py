@@ -1,31 +1,67 @@
 """Compiling functions with Numba, with a cache on disk that is never stale.
 
 Numba's own cache looks at the file of the compiled function only, and would miss an edit to a
-kernel in another file. Here compiled code is stored under a fingerprint of all the source it can
-reach, so an edit anywhere leads to a new name and old code cannot be found.
+kernel in another file. Here compiled code is stored under a fingerprint of everything it is made
+from: the code of all functions it can reach, and the values of all constants they use. So any
+change leads to a new name, and old code cannot be found.
+
+With ``NUMBA_DISABLE_JIT=1`` all functions stay Python, for debuggers.
+
+What onebit takes from Numba beyond its documented interface is all in this file, and
+tests/test_compiling.py says what breaks if a new version of Numba changes it.
 """
 
 from __future__ import annotations
 
+import dis
 import hashlib
 import os
+import pickle
 import shutil
+import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numba
+import numpy as np
+from numba.core import config, sigutils, types
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
+from numba.core.serialize import dumps
 from numba.extending import intrinsic
+
+COMPILES = not config.DISABLE_JIT
+"""Whether functions are compiled at all."""
+
+_UNUSED_DAYS = 30
+"""Compiled code that no process loaded for so many days is deleted."""
 
 # Numba's types do not tell of _nrt, its switch for counting references.
 _njit: Any = numba.njit
 
-kernel: Callable[[Callable[..., Any]], Any] = _njit(error_model="numpy", _nrt=True)
+
+def _decorator(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    return _njit(error_model="numpy", **options) if COMPILES else _as_python
+
+
+def _as_python(function: Any) -> Any:
+    """Return `function` with the arithmetic and the attributes of a compiled one."""
+    quiet = np.errstate(all="ignore")(function)
+    quiet.py_func = quiet
+    return quiet
+
+
+kernel = _decorator(_nrt=True)
 """Decorator of a function that compiled code calls."""
 
-lean_kernel: Callable[[Callable[..., Any]], Any] = _njit(error_model="numpy", _nrt=False)
+lean_kernel = _decorator(_nrt=False)
 """Decorator of a kernel that makes no arrays and calls none that returns a new one.
 
 Numba counts the references to each array of a state in every call of a kernel, which can take
@@ -33,7 +69,7 @@ longer than the kernel itself; in these it does not. Views are no new arrays.
 """
 
 
-def _apart(_context: Any) -> Any:
+def _mark_arguments(_context: Any) -> Any:
     def mark(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
         for argument in builder.function.args:
             if argument.type.is_pointer:
@@ -43,11 +79,33 @@ def _apart(_context: Any) -> Any:
     return numba.types.none(), mark
 
 
-apart: Any = intrinsic(_apart)
-"""Promise, in a kernel, that no two of the arrays it was given share memory.
+def _check_arguments() -> None:
+    frame = sys._getframe(1)
+    arguments = frame.f_code.co_varnames[: frame.f_code.co_argcount]
+    found = [pair for name in arguments for pair in _arrays_in(frame.f_locals[name], name)]
+    for i, (name, array) in enumerate(found):
+        for other, other_array in found[:i]:
+            if np.shares_memory(array, other_array):
+                raise AssertionError(
+                    f"{frame.f_code.co_qualname} promises that its arrays share no memory; "
+                    f"{other} and {name} do"
+                )
+
+
+def _arrays_in(value: Any, name: str) -> Iterator[tuple[str, np.ndarray]]:
+    if isinstance(value, np.ndarray):
+        yield name, value
+    elif hasattr(value, "_asdict"):
+        for field, inner in value._asdict().items():
+            yield from _arrays_in(inner, f"{name}.{field}")
+
+
+no_alias: Any = intrinsic(_mark_arguments) if COMPILES else _check_arguments
+"""Promise, in the first line of a kernel, that no two of the arrays it was given share memory.
 
 Without it, compiled code compares their addresses before each inner loop; if classes are few, that
-takes longer than the loop. Where the promise does not hold, results are wrong.
+can take longer than the loop. Where the promise does not hold, results are wrong: with
+``NUMBA_DISABLE_JIT=1`` it is checked, in every call.
 """
 
 
@@ -56,95 +114,239 @@ def compiled(name: str, template: Callable[..., Any], *, nogil: bool, **kernels:
 
     As a `lean_kernel`, it makes no arrays.
 
-    Where the sources or a place to store the result are missing, as for kernels typed into a
-    notebook, the function is compiled anew in each process.
+    Where there is no place to store the result, or where a kernel uses something whose value cannot
+    be told in bytes, the function is compiled anew in each process.
     """
+    return _compiled(name, template, kernels, nogil=nogil, _nrt=False)
+
+
+def called_from_python(function: Callable[..., Any]) -> Any:
+    """Compile a function that Python calls, and that may make arrays; a decorator."""
+    name = f"{function.__module__}.{function.__name__}"
+    return _compiled(name, function, {}, nogil=False, _nrt=True)
+
+
+def entry_point(function: Any, signature: tuple[Any, ...]) -> Any:
+    """Return `function` from `compiled` for arguments of these types, which it then trusts."""
+    if not COMPILES:
+        return function
+    function.compile(signature)
+    return function.overloads[signature].entry_point
+
+
+def _compiled(name: str, template: Any, kernels: dict[str, Any], **options: Any) -> Any:
     bound = FunctionType(template.__code__, {**template.__globals__, **kernels})
-    home = _cache_home(name, bound)
-    if home is not None:
-        # Numba stores compiled code beside the file that a function says it comes from.
-        bound = FunctionType(bound.__code__.replace(co_filename=str(home)), bound.__globals__)
-    return _njit(bound, error_model="numpy", nogil=nogil, cache=home is not None, _nrt=False)
+    bound.__module__, bound.__doc__ = template.__module__, template.__doc__
+    if not COMPILES:
+        return _as_python(bound)
+    dispatcher = _njit(bound, error_model="numpy", **options)
+    with suppress(_CannotDigest):
+        folder = f"{name}-{_fingerprint(bound, dispatcher.targetoptions)}"
+        dispatcher._cache = _DiskCache([root / folder for root in _cache_roots()])
+    return dispatcher
 
 
-def _cache_home(name: str, function: FunctionType) -> Path | None:
-    """Return a file in a folder of this version of `function`, and drop the folders of others."""
-    try:
-        version = _fingerprint(function)
-    except OSError:
+# The cache
+
+
+class _DiskCache(NullCache):
+    """Compiled code of one function in files, one for each signature and processor.
+
+    It is read from the first of `folders` that has it, and written to the first that can be
+    written. A file that cannot be read is no error: the function is compiled anew.
+    """
+
+    def __init__(self, folders: list[Path]) -> None:
+        self._folders = folders
+
+    def load_overload(self, sig: Any, target_context: Any) -> CompileResult | None:
+        """Return the code for a signature, if it is stored."""
+        target_context.refresh()
+        arguments, _ = sigutils.normalize_signature(sig)
+        name = _file_name(arguments, target_context.codegen())
+        for folder in self._folders:
+            try:
+                payload = pickle.loads((folder / name).read_bytes())
+                found = CompileResult._rebuild(target_context, *payload)
+            except Exception:  # a damaged file can raise anything, and only costs time
+                continue
+            if found.signature.args != arguments:  # classes of a script are new in each process
+                continue
+            with suppress(OSError):
+                os.utime(folder)
+            return found
         return None
-    for root in _cache_roots():
-        folder = root / f"{name}-{version}"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            home = folder / "compiled.py"
-            if not home.exists():
-                home.write_text(f"# Compiled code of onebit's {name} is kept beside this file.\n")
-        except OSError:
-            continue
-        for other in root.glob(f"{name}-*"):
-            if other.name != folder.name:
-                shutil.rmtree(other, ignore_errors=True)
-        return home
-    return None
+
+    def save_overload(self, sig: Any, cres: CompileResult) -> None:
+        """Store the code for a signature."""
+        if cres.lifted or cres.library.has_dynamic_globals:
+            return
+        arguments, _ = sigutils.normalize_signature(sig)
+        name, payload = _file_name(arguments, cres.codegen), dumps(cres._reduce())
+        for folder in self._folders:
+            try:
+                _drop_unused(folder.parent)
+                folder.mkdir(parents=True, exist_ok=True)
+                _replace(folder / name, payload)
+            except OSError:
+                continue
+            return
+
+
+def _file_name(arguments: tuple[Any, ...], codegen: Any) -> str:
+    """Return the name of a file for everything that code depends on besides its function."""
+    switches = config.BOUNDSCHECK, config.OPT, config.DEBUGINFO_DEFAULT
+    parts = (*map(_described, arguments), codegen.magic_tuple(), switches)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16] + ".compiled"
+
+
+def _described(type_: Any) -> str:
+    """Return all that code knows of a type: of named tuples, Numba's own names lack the fields."""
+    if not isinstance(type_, types.BaseNamedTuple):
+        return str(type_)
+    cls = type_.instance_class
+    fields = zip(type_.fields, map(_described, type_), strict=True)
+    return f"{cls.__module__}.{cls.__qualname__}({', '.join(map(': '.join, fields))})"
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file that other processes see whole or not at all."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+@cache
+def _drop_unused(root: Path) -> None:
+    """Delete, once in a process, what was not used for long: also other versions of onebit may
+    keep their code here.
+    """
+    oldest = time.time() - _UNUSED_DAYS * 24 * 3600
+    for folder in root.glob("*-" + 16 * "[0-9a-f]"):
+        with suppress(OSError):
+            if folder.is_dir() and folder.stat().st_mtime < oldest:
+                shutil.rmtree(folder)
 
 
 def _cache_roots() -> Iterator[Path]:
     if "NUMBA_CACHE_DIR" in os.environ:
         yield Path(os.environ["NUMBA_CACHE_DIR"]) / "onebit"
     yield Path(__file__).parent / "__pycache__"
-    yield Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "onebit"
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    yield Path(home) / "onebit"
 
 
-def _fingerprint(function: FunctionType) -> str:
-    """Digest the source files and constants that compiled `function` depends on."""
-    files = {__file__}
-    constants: set[str] = set()
-    for reached in _reachable(function):
-        files.add(reached.__code__.co_filename)
-        constants.update(
-            f"{name}={value!r}"
-            for name, value in _globals_of(reached)
-            if isinstance(value, int | float | str | tuple)
-        )
-    digest = hashlib.sha256()
-    for file in sorted(files):
-        digest.update(Path(file).read_bytes())
-    for constant in sorted(constants):
-        digest.update(constant.encode())
-    return digest.hexdigest()[:16]
+# The fingerprint
 
 
-def _reachable(function: FunctionType) -> Iterator[FunctionType]:
+class _CannotDigest(Exception):
+    """A function depends on something whose value cannot be told in bytes."""
+
+
+_VERSIONED = {"builtins", "math", "cmath", "numpy", "numba"}
+"""Packages whose contents are told by a version."""
+
+_VERSIONS = f"Python {sys.version}, NumPy {np.__version__}, Numba {numba.__version__}"
+
+
+def _fingerprint(function: FunctionType, options: dict[str, Any]) -> str:
+    """Digest everything that compiled `function` is made from."""
+    parts = {_VERSIONS, _code_told(_mark_arguments.__code__)}
     seen: set[FunctionType] = set()
-    found = [function]
+    found = [(function, options)]
     while found:
-        current = found.pop()
+        current, options = found.pop()
         if current in seen:
             continue
         seen.add(current)
-        yield current
-        for _, value in _globals_of(current):
+        where = f"{current.__module__}.{current.__qualname__}"
+        defaults = _told(current.__defaults__), _told(current.__kwdefaults__)
+        parts.add(f"{where} {sorted(options.items())} {defaults} {_code_told(current.__code__)}")
+        for name, value in _outer_names(current):
             if isinstance(value, Dispatcher):
-                found.append(value.py_func)
+                found.append((value.py_func, value.targetoptions))
+                parts.add(f"{where} {name}={value.py_func.__module__}.{value.py_func.__qualname__}")
+            else:
+                parts.add(f"{where} {name}={_told(value)}")
+    return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()[:16]
 
 
-def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
+@cache
+def _code_told(code: CodeType) -> str:
+    """Return all of a function's code but where it was written."""
+    constants = [
+        _code_told(constant) if isinstance(constant, CodeType) else _told(constant)
+        for constant in code.co_consts
+    ]
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
+    return repr((code.co_code, code.co_exceptiontable, constants, names, counts))
+
+
+def _outer_names(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """Yield the names that `function` takes from outside, with their values."""
-    names = set(_names(function.__code__))
+    names, attributes = _names(function.__code__)
     for name in names & function.__globals__.keys():
         value = function.__globals__[name]
-        yield name, value
-        if isinstance(value, ModuleType):
-            for attribute in names & vars(value).keys():
-                yield attribute, vars(value)[attribute]
+        if isinstance(value, ModuleType) and not _is_versioned(value.__name__):
+            for attribute in attributes & vars(value).keys():
+                yield f"{name}.{attribute}", vars(value)[attribute]
+        else:
+            yield name, value
     cells = function.__closure__ or ()
     for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
         yield name, cell.cell_contents
 
 
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
+@cache
+def _names(code: CodeType) -> tuple[set[str], set[str]]:
+    """Return the global names that code uses, and the attributes of anything."""
+    names, attributes = set(), set()
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            names.add(instruction.argval)
+        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            attributes.add(instruction.argval)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _names(constant)
+            inner_names, inner_attributes = _names(constant)
+            names |= inner_names
+            attributes |= inner_attributes
+    return names, attributes
+
+
+def _told(value: Any) -> str:
+    """Return a text that is the same for the same value, and for no other."""
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return f"{kind} {value!r}"
+    if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+        content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        layout = np.asarray(value).strides, np.asarray(value).flags.writeable
+        return f"{kind} {value.dtype.descr} {value.shape} {layout} {content}"
+    if isinstance(value, tuple | frozenset):
+        return f"{kind}({', '.join(map(_told, value))})"
+    if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
+        defaults = {name: _told(default) for name, default in value._field_defaults.items()}
+        return f"{value.__module__}.{value.__qualname__} {value._fields} {defaults}"
+    if isinstance(value, ModuleType):
+        return f"module {value.__name__}"
+    if value is no_alias:
+        return "no_alias"
+    if isinstance(value, types.Type):
+        return f"type {value}"
+    if isinstance(value, type | BuiltinFunctionType | FunctionType):
+        if _is_versioned(value.__module__ or ""):
+            return f"{value.__module__}.{value.__qualname__}"
+    elif isinstance(value, np.ufunc) and getattr(np, value.__name__, None) is value:
+        return f"ufunc {value.__name__}"
+    raise _CannotDigest(value)
+
+
+def _is_versioned(module: str) -> bool:
+    return module.partition(".")[0] in _VERSIONED

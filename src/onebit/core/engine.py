@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numba import float64, int64, typeof
 
-from onebit.core.compiling import compiled
+from onebit.core.compiling import compiled, entry_point
 from onebit.core.example import EXAMPLE, row
 from onebit.core.generator import draw
 
@@ -92,8 +92,7 @@ class Kernels:
     def _entry(self, name: str, template: Any, state: Any, *types: Any) -> Any:
         function = self._compiled(name, template, nogil=False)
         signature = (typeof(state), typeof(EXAMPLE), float64[::1], *types)
-        function.compile(signature)
-        return function.overloads[signature].entry_point
+        return entry_point(function, signature)
 
     def _compiled(self, name: str, template: Any, *, nogil: bool) -> Any:
         full_name = f"{self._module}.{self._name}.{name}"

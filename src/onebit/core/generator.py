@@ -17,8 +17,18 @@ from onebit.core.compiling import lean_kernel
 
 def new_generator(random_state: Any) -> np.ndarray:
     """Return the state of a generator seeded from a scikit-learn `random_state`."""
-    seed = check_random_state(random_state).randint(2**32, size=4, dtype=np.uint32)
+    seed = random_state_of(random_state).randint(2**32, size=4, dtype=np.uint32)
     return np.random.SFC64(np.random.SeedSequence(seed.tolist())).state["state"]["state"].copy()
+
+
+def random_state_of(random_state: Any) -> np.random.RandomState:
+    """Return a `random_state` as scikit-learn does, but for None with entropy of its own.
+
+    NumPy's global generator, which scikit-learn takes, is the same in all processes of a fork.
+    """
+    if random_state is None:
+        return np.random.RandomState(np.random.MT19937(np.random.SeedSequence()))
+    return check_random_state(random_state)
 
 
 @lean_kernel

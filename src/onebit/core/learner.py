@@ -16,7 +16,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from onebit.core import storage
+from onebit.core import registry, storage
 from onebit.core.decision import Decision
 from onebit.core.engine import Kernels
 from onebit.core.example import INDEX, Example, Rows, count_rows, slice_rows
@@ -133,6 +133,10 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     exempt: ClassVar[dict[str, str]] = {}
     """Names of checks that do not hold for this learner, each with the reason."""
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        registry.register(cls)
+
     @classmethod
     def is_linear_time(cls) -> bool:
         """Tell whether a round costs O(nnz K), but for forms with a full covariance."""
@@ -141,6 +145,13 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     @abstractmethod
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         """Return the kernels for the learner's parameters, and its state before the first round."""
+
+    def _at_size(self, n_features: int, n_classes: int) -> Learner:
+        """Return this learner, with what its parameters leave to these sizes decided.
+
+        Files are checked by the state of a smaller learner of the same form.
+        """
+        return self
 
     # The online face
 

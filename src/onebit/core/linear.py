@@ -6,12 +6,13 @@ So stored, one feature of a sparse row touches one run of memory.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from onebit.core.compiling import apart, kernel, lean_kernel
+from onebit.core.compiling import no_alias, kernel, lean_kernel
 from onebit.core.example import Example
+from onebit.core.state import Count, Field, Weights
 
 _SMALLEST_SCALE = 1e-100
 """A smaller scale is multiplied into the weights, so that ||V||^2 cannot overflow."""
@@ -26,7 +27,7 @@ def linear_scores(state, x, scores):
 @lean_kernel
 def products(W, x, scores):
     """Fill ``scores[k] = w_k . x`` for the weights W."""
-    apart()
+    no_alias()
     # Four features at a time: the scores then go through memory a fourth as often.
     at, v, n = x.indices, x.values, x.indices.size
     whole = n - n % 4
@@ -121,10 +122,10 @@ class Scaled(NamedTuple):
     their changes since squares was last summed anew.
     """
 
-    V: np.ndarray
-    scale: np.ndarray
-    squares: np.ndarray
-    changes: np.ndarray
+    V: Weights
+    scale: Annotated[np.ndarray, Field(least=1e-200)]
+    squares: Annotated[np.ndarray, Field(least=-1e300, most=1e300)]
+    changes: Count
 
 
 def new_scaled(n_features: int, n_classes: int) -> Scaled:
@@ -177,7 +178,7 @@ def add_outer(W, c, x, scores):
     The squares are rounded once, not once for each weight, so a feature counts as one change. Zeros
     are passed over: dense and sparse copies of a row count alike.
     """
-    apart()
+    no_alias()
     V, scale, changes = W.V, W.scale[()], 0
     for i in range(x.indices.size):
         j, share = x.indices[i], x.values[i] / scale

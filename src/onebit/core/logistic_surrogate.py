@@ -63,6 +63,12 @@ def class_basis(n_classes: int) -> np.ndarray:
     return np.ascontiguousarray(helmert(n_classes).T)
 
 
+def check_basis(Q: np.ndarray) -> None:
+    """Raise ValueError for a Q that is not `class_basis`."""
+    if not np.allclose(Q, class_basis(len(Q)), rtol=0.0, atol=1e-12):
+        raise ValueError(f"Q is not the basis of {len(Q)} classes")
+
+
 @kernel
 def look(state, x):
     """Fill the scratch with what x is to A and G."""

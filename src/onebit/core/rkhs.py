@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, Self
 
-import numba
 import numpy as np
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS
 
+from onebit.core.compiling import called_from_python
 from onebit.core.example import Example
 
 KERNEL_NAMES = {"cosine", "laplacian", "linear", "poly", "polynomial", "rational", "rbf"}
@@ -61,6 +63,8 @@ class Between:
     ) -> None:
         self._kernel = kernel
         self._parameters = dict(parameters or {})
+        if not callable(kernel):
+            _check_parameters(kernel, self._parameters)
 
     def __call__(self, x: Example, rows: np.ndarray) -> np.ndarray:
         """Return the kernel of x with each row."""
@@ -88,6 +92,21 @@ class Between:
         return values[0]
 
 
+def _check_parameters(kernel: str, parameters: dict[str, Any]) -> None:
+    """Raise for what a kernel of `KERNEL_NAMES` does not take."""
+    known = ["nu"] if kernel == "rational" else KERNEL_PARAMS[kernel]
+    for name, value in parameters.items():
+        if name not in known:
+            has = f"it has {', '.join(sorted(known))}" if known else "it has none"
+            raise ValueError(f"the kernel {kernel!r} has no parameter {name!r}: {has}")
+        if value is None and name == "gamma":
+            continue
+        if not isinstance(value, Real) or not abs(value) < math.inf:
+            raise ValueError(f"{name} of the kernel {kernel!r} is a finite number; got {value!r}")
+    if kernel == "rational" and not 0.0 < parameters.get("nu", 0.5) < 1.0:
+        raise ValueError(f"nu of the rational kernel is in (0, 1); got {parameters['nu']}")
+
+
 def linear(products: np.ndarray) -> np.ndarray:
     """Return ``<x, x'>``."""
     return products
@@ -99,9 +118,7 @@ def rbf(squares: np.ndarray, n_features: int, gamma: float | None = None) -> np.
 
 
 def rational(products: np.ndarray, nu: float = 0.5) -> np.ndarray:
-    """Return ``1 / (1 - nu <x, x'>)``, for x and x' no longer than one."""
-    if not 0.0 < nu < 1.0:
-        raise ValueError(f"nu of the rational kernel is in (0, 1); got {nu}")
+    """Return ``1 / (1 - nu <x, x'>)``, for x and x' no longer than one and nu in (0, 1)."""
     return 1.0 / (1.0 - nu * products)
 
 
@@ -118,7 +135,7 @@ def dense(x: Example) -> np.ndarray:
     return row
 
 
-@numba.njit(cache=True)
+@called_from_python
 def _products(indices, values, rows):
     """Return ``<x, x_s>`` for each row x_s."""
     products = np.zeros(rows.shape[0])
@@ -128,7 +145,7 @@ def _products(indices, values, rows):
     return products
 
 
-@numba.njit(cache=True)
+@called_from_python
 def _squared_distances(x, rows):
     """Return ``||x - x_s||^2`` for each row x_s."""
     squares = np.zeros(rows.shape[0])

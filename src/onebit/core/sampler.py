@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from onebit.core.example import Example
 from onebit.core.generator import below, normal, uniform
 from onebit.core.mixture import log_mixture, log_sum, smooth
 from onebit.core.rkhs import Growing, dense
+from onebit.core.state import EXAMPLES, LABELS, ROWS, Field
 
 _FEWEST = 0.5
 """Of the samples, as many must be effective, or they are renewed."""
@@ -57,13 +58,20 @@ class Posterior(NamedTuple):
     each moves `n_sweeps` times in each of K d directions.
     """
 
-    samples: np.ndarray
-    log_weights: np.ndarray
-    examples: Growing
-    labels: Growing
-    weights: Growing
+    samples: Annotated[np.ndarray, Field("n_samples", "features", "classes")]
+    log_weights: Annotated[np.ndarray, Field("n_samples", most=1e-6)]
+    examples: Annotated[Growing, EXAMPLES]
+    labels: Annotated[Growing, LABELS]
+    weights: Annotated[Growing, Field(ROWS, least=0.0)]
     B: float
     n_sweeps: int
+
+    def check(self) -> None:
+        """Check that samples are in the balls and their weights sum to one, up to rounding."""
+        if not (np.linalg.norm(self.samples, axis=1) <= self.B * (1.0 + 1e-6)).all():
+            raise ValueError(f"samples has a row longer than B = {self.B}")
+        if not np.isclose(np.exp(self.log_weights).sum(), 1.0, rtol=0.0, atol=1e-6):
+            raise ValueError("log_weights are not those of a distribution")
 
 
 def new_posterior(

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from onebit.core.compiling import kernel
 from onebit.core.example import INDEX, Example
+from onebit.core.state import Field
 
 PENDING = 64
 """How many updates are gathered before the matrix is rewritten."""
+
+_ROUNDING = 1e-8
+"""Relative to the largest number on the diagonal, how far below zero rounding may take one."""
 
 _TILE = 64
 """Rows and columns rewritten at once.
@@ -33,10 +37,30 @@ class Inverse(NamedTuple):
     With a leading axis in every field it is one inverse for each class; `of_class` takes one out.
     """
 
-    base: np.ndarray
-    vectors: np.ndarray
-    weights: np.ndarray
-    n_pending: np.ndarray
+    base: Annotated[np.ndarray, Field("n", "n")]
+    vectors: Annotated[np.ndarray, Field(PENDING, "n")]
+    weights: Annotated[np.ndarray, Field(PENDING, least=0.0)]
+    n_pending: Annotated[np.ndarray, Field(1, dtype=np.int64, least=0, most=PENDING - 1)]
+
+    def check(self) -> None:
+        """Check that each inverse is symmetric and positive semidefinite, up to rounding."""
+        n = self.base.shape[-1]
+        vectors, weights = self.vectors.reshape(-1, PENDING, n), self.weights.reshape(-1, PENDING)
+        for k, base in enumerate(self.base.reshape(-1, n, n)):
+            if not np.array_equal(base, base.T):
+                raise ValueError("base is not symmetric")
+            count = int(self.n_pending.reshape(-1)[k])
+            pending = vectors[k, :count]
+            with np.errstate(all="ignore"):
+                matrix = base - (pending.T * weights[k, :count]) @ pending
+                matrix /= base.diagonal().max(initial=np.finfo(float).tiny)
+            matrix[np.diag_indices(n)] += _ROUNDING
+            try:
+                sound = bool(np.isfinite(np.linalg.cholesky(matrix)).all())
+            except np.linalg.LinAlgError:
+                sound = False
+            if not sound:
+                raise ValueError("base, less what is pending, is not positive semidefinite")
 
 
 def new_inverse(n: int, a: float) -> Inverse:

@@ -1,88 +1,89 @@
-"""Learners in files: arrays in the safetensors format and a JSON header. Never pickle."""
+"""Learners in files: arrays in the safetensors format and a JSON header. Never pickle.
+
+A file is checked as if it came from an enemy: nothing in it is run or imported, memory is taken
+only for what it really contains, and each array is compared with what the state of its learner
+declares (`onebit.core.state`).
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator
+import os
+import re
+import stat
+import struct
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+import safetensors.numpy
+from safetensors import SafetensorError
+from sklearn.base import clone
 
 from onebit.core.engine import PythonKernels
+from onebit.core.generator import new_generator
+from onebit.core.registry import class_named, name_of
+from onebit.core.replacing import replace_file
+from onebit.core.state import (
+    ANY,
+    ROWS,
+    check_arrays,
+    check_shape,
+    check_state,
+    declared,
+    sizes_of,
+)
+from onebit.core.validation import check_classes
 
 if TYPE_CHECKING:
-    from onebit.core.learner import Learner
+    from onebit.core.learner import Learner, Started
 
-FORMAT = 1
-"""Version of the layout below; a file of a later version is refused."""
+FORMAT = 2
+"""Version of the layout below; a file of a later version is refused.
+
+Version 1 had no checksum, and named a class without its module.
+"""
 
 _LEARNER = "onebit.learner"
 """Key, in the header, of the class of a learner that is a parameter of another one."""
 
+_MOST_FEATURES = 10**7
+"""Of a learner whose file has no array of that size, such as one that remembers no example yet."""
+
+_PLAIN_DTYPES = re.compile(r"\|b1|\|[iu]1|[<>][iu][248]|[<>]f[248]|[<>]U[1-9][0-9]{0,6}|\|O")
+"""Of labels. Objects are what JSON has: texts and numbers."""
+
 
 def write(path: str | PathLike[str], learner: Learner) -> None:
-    """Write a started learner to `path`."""
-    state = learner._state
-    header = {
-        "format": FORMAT,
-        "learner": type(learner).__name__,
-        "parameters": _plain_parameters(learner, learner._parameters),
-        "classes": learner.classes_.tolist(),
-        "classes_dtype": learner.classes_.dtype.str,
-        "n_features": learner.n_features_in_,
-        "feature_names": getattr(learner, "feature_names_in_", np.empty(0)).tolist(),
-    }
-    arrays = {name: np.ascontiguousarray(value) for name, value in arrays_of(state)}
-    try:
-        save_file(arrays, path, metadata={"onebit": json.dumps(header)})
-    except SafetensorError as error:
-        raise OSError(f"cannot write {path}: {error}") from None
+    """Write a started learner to `path`; a file that is there is replaced at once or not at all."""
+    run = learner._run
+    with run.turns:  # what another thread learns meanwhile is in all of the file, or in nothing
+        content = _content(learner, run)
+    replace_file(path, content)
 
 
 def read(path: str | PathLike[str]) -> Learner:
     """Return the learner in `path`, ready to go on as if nothing had happened.
 
-    Only learners of onebit, and those whose class has been imported, can be read.
+    Only learners whose class has been imported can be read. What is not sound raises ValueError.
     """
+    # All at once, for another program may write to the file meanwhile.
+    with open(path, "rb", opener=_open_to_read) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError(f"{path} is not a learner saved by onebit: it is no regular file")
+        content = file.read()
     try:
-        with safe_open(path, framework="numpy") as file:
-            header = json.loads((file.metadata() or {})["onebit"])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is not a learner saved by onebit: {error}") from None
-    if header["format"] > FORMAT:
-        raise ValueError(
-            f"{path} has format {header['format']}, and this onebit reads up to {FORMAT}: "
-            "read it with a newer one"
-        )
-    learner = _made(header["learner"], header["parameters"])
-    classes = np.array(header["classes"], dtype=header["classes_dtype"])
-    learner._start(classes, header["n_features"])
-    grows = isinstance(learner._kernels, PythonKernels)
-    try:
-        learner._state = _restored(learner._state, arrays, grows)
-    except ValueError as error:
-        raise ValueError(f"{path} is not a learner saved by onebit: {error}") from None
-    if header["feature_names"]:
-        learner.feature_names_in_ = np.array(header["feature_names"], dtype=object)
-    return learner
+        return _learner_in(content)
+    except (ValueError, SafetensorError, RecursionError) as error:
+        raise ValueError(f"{path} is not a learner saved by onebit: {error}") from error
 
 
-def arrays_of(state: Any, prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the arrays of a state and of the states inside it; numbers follow from parameters.
-
-    A field named `scratch` holds nothing that lasts, and is passed over.
-    """
-    for name, value in state._asdict().items():
-        if name == "scratch":
-            continue
-        if isinstance(value, np.ndarray):
-            yield prefix + name, value
-        elif hasattr(value, "_asdict"):
-            yield from arrays_of(value, f"{prefix}{name}.")
+def arrays_of(state: Any) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the arrays of a state and of the states inside it, by their names."""
+    for name, array, _ in declared(state):
+        yield name, array
 
 
 def writeable(state: Any) -> Any:
@@ -96,27 +97,159 @@ def writeable(state: Any) -> Any:
     return state._replace(**new) if new else state
 
 
-def _restored(state: Any, arrays: dict[str, np.ndarray], grows: bool, prefix: str = "") -> Any:
-    """Return `state` with the arrays that were stored; compiled code trusts them to be alike."""
-    new = {}
-    for name, value in state._asdict().items():
-        if name == "scratch":
-            continue
-        if isinstance(value, np.ndarray):
-            stored = arrays.get(prefix + name)
-            if stored is None:
-                raise ValueError(f"it has no {prefix + name}")
-            stored = stored.reshape(()) if value.ndim == 0 and stored.size == 1 else stored
-            alike = stored.dtype == value.dtype and stored.ndim == value.ndim
-            if not alike or (stored.shape != value.shape and not grows):
-                raise ValueError(
-                    f"{prefix + name} is {stored.dtype}{list(stored.shape)}, and should be "
-                    f"{value.dtype}{list(value.shape)}"
-                )
-            new[name] = stored
-        elif hasattr(value, "_asdict"):
-            new[name] = _restored(value, arrays, grows, f"{prefix}{name}.")
-    return state._replace(**new)
+def _open_to_read(path: str, flags: int) -> int:
+    # A pipe that nobody writes to would be waited for.
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+# What is in a file
+
+
+def _content(learner: Learner, run: Started) -> bytes:
+    sizes = _sizes(learner, run.parameters, run.all_features.size, run.classes.size)
+    try:
+        check_arrays(declared(run.state), sizes)
+    except ValueError as error:
+        raise ValueError(f"{type(learner).__name__} is not sound, and not saved: {error}") from None
+    header = json.dumps(
+        {
+            "format": FORMAT,
+            "learner": name_of(type(learner)),
+            "parameters": _plain_parameters(learner, run.parameters),
+            "classes": _plain_classes(run.classes),
+            "classes_dtype": run.classes.dtype.str,
+            "n_features": run.all_features.size,
+            "feature_names": getattr(learner, "feature_names_in_", np.empty(0)).tolist(),
+        },
+        allow_nan=False,
+    )
+    arrays = {name: np.ascontiguousarray(value) for name, value in arrays_of(run.state)}
+    metadata = {"onebit": header, "sha256": _digest(header, arrays)}
+    return safetensors.numpy.save(arrays, metadata)
+
+
+def _learner_in(content: bytes) -> Learner:
+    metadata, arrays = _parse(content)
+    header = _json(metadata["onebit"], "the header")
+    version = _item(header, "format", int)
+    if version > FORMAT:
+        raise ValueError(
+            f"it has format {version}, and this onebit reads up to {FORMAT}: read it with a newer "
+            "one"
+        )
+    if version < 1:
+        raise ValueError(f"format is {version}, and should be from 1 to {FORMAT}")
+    has_checksum = version > 1 or "sha256" in metadata
+    if has_checksum and metadata.get("sha256") != _digest(metadata["onebit"], arrays):
+        raise ValueError("its content does not have the checksum in it: it was damaged")
+    n_features = _item(header, "n_features", int)
+    largest = max([_MOST_FEATURES, *(array.size for array in arrays.values())])
+    if not 1 <= n_features <= min(largest, 2**32 - 1):
+        raise ValueError(f"n_features is {n_features}, and should be from 1 to {largest}")
+    classes = _classes(header, len(metadata["onebit"]))
+    names = _item(header, "feature_names", list)
+    if names and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
+        raise ValueError(f"feature_names are not the names of {n_features} features")
+    learner = _made(header, version)
+    sizes = _sizes(learner, learner.get_params(deep=False), n_features, classes.size)
+    try:
+        _check_shapes(learner, arrays, sizes)
+        learner._start(classes, n_features)
+    except _MismatchError:
+        raise
+    except Exception as error:
+        # Whatever a learner says of parameters that it was never meant to have.
+        raise ValueError(
+            f"parameters are not those of {type(learner).__name__}: {error}"
+        ) from error
+    grows = isinstance(learner._kernels, PythonKernels)
+    state = _restored(learner._state, arrays, grows)
+    check_state(state, sizes)
+    learner._state = state
+    if names:
+        learner.feature_names_in_ = np.array(names, dtype=object)
+    return learner
+
+
+class _MismatchError(ValueError):
+    """Arrays that are not those of a state."""
+
+
+def _parse(content: bytes) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """Return the metadata of a safetensors file and its arrays, which cannot be written."""
+    try:
+        arrays = safetensors.numpy.load(content)
+    except KeyError as error:
+        raise ValueError(f"it has an array of type {error}") from None
+    (size,) = struct.unpack("<Q", content[:8])
+    metadata = _json(content[8 : 8 + size].decode(), "the header").get("__metadata__", {})
+    if "onebit" not in metadata:
+        raise ValueError("it has no header of onebit")
+    return metadata, arrays
+
+
+def _json(text: str, name: str) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{name} contains {constant}")
+
+    try:
+        value = json.loads(text, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{name} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is not a JSON object")
+    return value
+
+
+def _item(header: Mapping[str, Any], name: str, kind: type) -> Any:
+    if name not in header:
+        raise ValueError(f"the header has no {name}")
+    if type(header[name]) is not kind:
+        raise ValueError(f"{name} is {_short(header[name])}, and should be a JSON {kind.__name__}")
+    return header[name]
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _digest(header: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """Return a checksum of all there is in a file. It tells of damage, not of who wrote it."""
+    digest = hashlib.sha256(header.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(json.dumps([name, array.dtype.str, array.shape]).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _classes(header: Mapping[str, Any], header_size: int) -> np.ndarray:
+    labels, dtype = _item(header, "classes", list), _item(header, "classes_dtype", str)
+    if not _PLAIN_DTYPES.fullmatch(dtype):
+        raise ValueError(f"classes_dtype is {_short(dtype)}, which labels never have")
+    if not all(isinstance(label, str | int | float) for label in labels):
+        raise ValueError("classes are not texts or numbers")
+    if np.dtype(dtype).itemsize * len(labels) > 64 * header_size + 2**20:
+        raise ValueError(f"classes_dtype {dtype} is wider than the labels are")
+    try:
+        classes = np.array(labels, dtype=dtype)
+        sound = classes.tolist() == labels and np.array_equal(check_classes(classes), classes)
+    except (TypeError, OverflowError) as error:
+        raise ValueError(f"classes are not of type {dtype}: {error}") from None
+    if not sound or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
+        raise ValueError(f"classes are not sorted labels of type {dtype}: {_short(labels)}")
+    return classes
+
+
+def _plain_classes(classes: np.ndarray) -> list[Any]:
+    labels = classes.tolist()
+    plain = all(isinstance(label, str | int | float) for label in labels)
+    if not (plain and _PLAIN_DTYPES.fullmatch(classes.dtype.str)):
+        raise ValueError(
+            f"labels of type {classes.dtype}, such as {labels[0]!r}, cannot be written to a file"
+        )
+    return labels
 
 
 def _plain_parameters(learner: Learner, given: dict[str, Any]) -> dict[str, Any]:
@@ -132,10 +265,10 @@ def _plain_parameters(learner: Learner, given: dict[str, Any]) -> dict[str, Any]
         value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
         if isinstance(value, Learner):
             inner = _plain_parameters(value, value.get_params(deep=False))
-            value = {_LEARNER: type(value).__name__, "parameters": inner}
+            value = {_LEARNER: name_of(type(value)), "parameters": inner}
         try:
-            json.dumps(value)
-        except TypeError:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError):
             raise ValueError(
                 f"{name}={value!r} of {type(learner).__name__} cannot be written to a file"
             ) from None
@@ -143,24 +276,100 @@ def _plain_parameters(learner: Learner, given: dict[str, Any]) -> dict[str, Any]
     return parameters
 
 
-def _made(name: str, parameters: dict[str, Any]) -> Learner:
+def _made(header: Mapping[str, Any], version: int, key: str = "learner") -> Learner:
     """Return a new learner, and what is a learner among its parameters."""
-    made = {
-        key: _made(value[_LEARNER], value["parameters"])
-        if isinstance(value, dict) and _LEARNER in value
-        else value
-        for key, value in parameters.items()
-    }
-    return _class_named(name)(**made)
+    cls = class_named(_item(header, key, str), without_module=version == 1)
+    parameters = _item(header, "parameters", dict)
+    unknown = parameters.keys() - set(cls._get_param_names())
+    if unknown:
+        raise ValueError(f"{cls.__name__} has no parameter {_short(min(unknown))}")
+    return cls(
+        **{
+            name: _made(value, version, _LEARNER)
+            if isinstance(value, dict) and _LEARNER in value
+            else value
+            for name, value in parameters.items()
+        }
+    )
 
 
-def _class_named(name: str) -> type[Learner]:
-    import onebit.learners  # noqa: F401  (so that its classes exist)
+# States
+
+
+def _sizes(
+    learner: Learner, parameters: dict[str, Any], n_features: int, n_classes: int
+) -> dict[str, int]:
+    """Return the sizes that the state's axes may name, those of a learner inside included."""
     from onebit.core.learner import Learner
 
-    found = list(Learner.__subclasses__())
-    for cls in found:
-        if cls.__name__ == name:
-            return cls
-        found += cls.__subclasses__()
-    raise ValueError(f"no learner is named {name}: import the module that defines it first")
+    inside: dict[str, int] = {}
+    for value in parameters.values():
+        if isinstance(value, Learner):
+            inside |= _sizes(value, value.get_params(deep=False), n_features, n_classes)
+    return inside | sizes_of(n_features, n_classes, parameters)
+
+
+def _check_shapes(learner: Learner, arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
+    """Raise ValueError unless the arrays have the shapes of a state, before it takes any memory.
+
+    Which arrays there are, and their axes, a small learner of the same form tells.
+    """
+    n_features, n_classes = sizes["features"], sizes["classes"]
+    small = _small(learner._at_size(n_features, n_classes))
+    small._validate_params()
+    _, state = small._begin(min(n_features, 2), min(n_classes, 2), new_generator(0))
+    expected = {name: (array, field) for name, array, field in declared(state)}
+    for name in arrays.keys() - expected.keys():
+        raise _MismatchError(f"it has an array {name}, which {type(learner).__name__} has not")
+    for name, (array, field) in expected.items():
+        if name not in arrays:
+            raise _MismatchError(f"it has no {name}")
+        if field is not None:
+            try:
+                check_shape(name, _scalar(arrays[name], array.ndim), field, sizes)
+            except ValueError as error:
+                raise _MismatchError(str(error)) from None
+
+
+def _small(learner: Learner) -> Learner:
+    """Return a copy with all those parameters small that are sizes: n_nodes, n_samples, ..."""
+    from onebit.core.learner import Learner
+
+    new = clone(learner)
+    for name, value in new.get_params(deep=False).items():
+        if isinstance(value, Learner):
+            new.set_params(**{name: _small(value)})
+        elif name.startswith("n_") and type(value) is int and value > 2:
+            new.set_params(**{name: 2})
+    return new
+
+
+def _scalar(array: np.ndarray, ndim: int) -> np.ndarray:
+    """Return a number that was stored as an array of one number, as what it was."""
+    return array.reshape(()) if ndim == 0 and array.size == 1 else array
+
+
+def _restored(state: Any, arrays: dict[str, np.ndarray], grows: bool) -> Any:
+    """Return `state` with copies of the arrays that were stored; compiled code trusts them."""
+    new: dict[str, np.ndarray] = {}
+    for name, first, field in declared(state):
+        stored = _scalar(arrays[name], first.ndim)
+        free = {ROWS, ANY}.intersection(field.axes) if field is not None else grows
+        alike = stored.dtype == first.dtype and stored.ndim == first.ndim
+        if not alike or (stored.shape != first.shape and not free):
+            raise ValueError(
+                f"{name} is {stored.dtype}{list(stored.shape)}, and should be "
+                f"{first.dtype}{list(first.shape)}"
+            )
+        new[name] = np.array(stored, order="C")
+    return _with_arrays(state, new)
+
+
+def _with_arrays(state: Any, arrays: dict[str, np.ndarray], prefix: str = "") -> Any:
+    new = {}
+    for name, value in state._asdict().items():
+        if prefix + name in arrays:
+            new[name] = arrays[prefix + name]
+        elif name != "scratch" and hasattr(value, "_asdict"):
+            new[name] = _with_arrays(value, arrays, f"{prefix}{name}.")
+    return state._replace(**new)

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import _num_features
 
 from onebit.core.example import (
     INDEX,
+    NO_ROW,
     NOT_SORTED,
     OUTSIDE,
     SOUND,
@@ -24,8 +26,10 @@ from onebit.core.example import (
 
 def check_rows(X: Any, estimator: Any) -> Rows:
     """Return the rows of a matrix, fit to become rounds."""
+    given = X
+    _check_storage(given, "X")
     X = check_array(
-        X,
+        given,
         accept_sparse="csr",
         dtype=np.float64,
         order="C",
@@ -33,10 +37,18 @@ def check_rows(X: Any, estimator: Any) -> Rows:
         estimator=estimator,
         input_name="X",
     )
+    if _num_features(given) != X.shape[1]:
+        raise ValueError(
+            f"X says that it has {_num_features(given)} features; its values are an array of shape "
+            f"{X.shape}"
+        )
     rows = rows_of(X)
     fault, i, r = inspect_rows(*rows)
+    if fault == NO_ROW:
+        raise ValueError(f"X was changed by another thread: there is no row {r} any more")
     if fault == NOT_SORTED:
-        X = X.copy()
+        indices = rows.indices.view(np.int32).copy()
+        X = sp.csr_array((X.data.copy(), indices, rows.indptr), shape=X.shape)
         X.sum_duplicates()
         rows = rows_of(X)
         fault, i, r = inspect_rows(*rows)
@@ -51,30 +63,21 @@ def check_example(x: Any, all_features: np.ndarray | None) -> Example:
     `all_features` is 0, 1, ... as indices, if the number of features is known.
     """
     if isinstance(x, Example):
-        indices, values = x.indices, x.values
-        if (indices.dtype, values.dtype) != (INDEX, np.float64) or (
-            indices.shape != values.shape or values.ndim != 1
-        ):
-            raise ValueError(
-                "an Example has as many uint32 indices as float64 values; got "
-                f"{indices.dtype}{list(indices.shape)} and {values.dtype}{list(values.shape)}"
-            )
-        # Compiled single rounds trust that the arrays are contiguous.
-        example = Example(np.ascontiguousarray(indices), np.ascontiguousarray(values), x.n_features)
+        example = _trusted(x)
     elif sp.issparse(x):
-        if x.format != "csr":
-            x = sp.csr_array(x.reshape(1, -1) if x.ndim == 1 else x)
-        if x.shape[:-1] not in ((1,), ()):
-            raise ValueError(_not_one_example(x.shape))
-        indices, values = x.indices.astype(INDEX), np.array(x.data, dtype=np.float64)
-        example = Example(indices, values, x.shape[-1])
+        example = _sparse_example(x)
     else:
+        if type(x) is not np.ndarray or x.dtype is not _FLOAT:
+            _check_storage(x, "x")
+            x = _real(x)
         values = np.array(x, dtype=np.float64)
         if values.ndim != 1:
             raise ValueError(_not_one_example(values.shape))
         if all_features is None or all_features.size != values.size:
             indices = np.arange(values.size, dtype=INDEX)
         else:
+            if all_features.flags.writeable:  # a copy of a learner has a new array
+                all_features.flags.writeable = False
             indices = all_features
         example = Example(indices, values, values.size)
     if example.n_features == 0:
@@ -102,25 +105,65 @@ def check_labels(y: Any, n_rows: int, estimator: Any) -> np.ndarray:
             f"This {type(estimator).__name__} estimator requires y to be passed, "
             "but the target y is None."
         )
-    y = column_or_1d(y, warn=True)
-    check_consistent_length(np.empty((n_rows, 0)), y)
-    if y.dtype.kind == "f":
-        if not np.isfinite(y).all():
-            raise ValueError(f"y contains NaN or infinity in row {int(np.argmin(np.isfinite(y)))}")
-        if (y % 1 != 0).any():
-            i = int(np.argmax(y % 1 != 0))
-            raise ValueError(f"Unknown label type: continuous, such as {y[i]} in row {i} of y")
-    return y
+    _check_storage(y, "y")
+    labels = as_labels(y, column_or_1d(y, warn=True), "y")
+    check_consistent_length(np.empty((n_rows, 0)), labels)
+    return labels
 
 
 def check_classes(classes: Any) -> np.ndarray:
     """Return the sorted labels of a problem; there must be at least two."""
-    found = np.unique(np.asarray(classes))
+    array = np.asarray(classes)
+    if array.ndim == 2 and array.shape[1] == 1:  # a column of labels, as scikit-learn has it
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(
+            f"classes is a list of labels, and a label is {_ALLOWED}; got an array of shape "
+            f"{array.shape}"
+        )
+    found = np.unique(as_labels(classes, array, "classes"))
     if found.size < 2:
         raise ValueError(
             f"classification needs at least two classes; got {found.size} class: {found.tolist()}"
         )
     return found
+
+
+_LARGEST_FLOAT = 2**53
+"""Up to here each integer is a float of its own."""
+
+_ALLOWED = "a str, an int of 64 bits, a bool or a whole float, all of one kind"
+
+
+def as_labels(given: Any, array: np.ndarray, name: str) -> np.ndarray:
+    """Return `array`, made from `given`, if all it contains can be labels."""
+    if array.dtype.kind == "O" or (array.dtype.kind == "U" and not isinstance(given, np.ndarray)):
+        # NumPy turned what was mixed with text into text.
+        items = np.ravel(np.asarray(given, dtype=object)).tolist()
+        if not all(isinstance(item, str) for item in items):
+            array = np.array(items)  # numbers in an array of objects
+            if array.dtype.kind not in "biuf" or array.ndim != 1:
+                kinds = ", ".join(sorted({type(item).__name__ for item in items}))
+                raise ValueError(f"a label is {_ALLOWED}; {name} contains {kinds}")
+    elif array.dtype.kind == "T":
+        array = array.astype(object)
+    elif array.dtype.kind not in "biufU":
+        raise ValueError(f"a label is {_ALLOWED}; {name} contains {array.dtype.name}")
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all():
+            i = int(np.argmin(np.isfinite(array)))
+            raise ValueError(f"{name} contains NaN or infinity in row {i}")
+        if (array % 1 != 0).any():
+            i = int(np.argmax(array % 1 != 0))
+            raise ValueError(
+                f"Unknown label type: continuous, such as {array[i]} in row {i} of {name}"
+            )
+        if array.size and np.abs(array).max() > _LARGEST_FLOAT:
+            raise ValueError(
+                f"{name} contains {array[np.argmax(np.abs(array))]}: floats beyond 2^53 skip "
+                "integers, and cannot be labels"
+            )
+    return array
 
 
 def positions_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -132,6 +175,8 @@ def positions_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
                 return positions.astype(np.int64, copy=False)
             known = (positions >= 0) & (positions < classes.size)
         else:
+            if classes.dtype.kind != y.dtype.kind:
+                classes, y = _exact(classes), _exact(y)
             positions = np.searchsorted(classes, y)
             known = classes[np.minimum(positions, classes.size - 1)] == y
     except TypeError:  # labels that do not compare with the classes, such as numbers with strings
@@ -142,11 +187,110 @@ def positions_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     return positions.astype(np.int64, copy=False)
 
 
+def _exact(labels: np.ndarray) -> np.ndarray:
+    """Return labels so that those beyond 2^53, where floats skip integers, stay apart."""
+    if labels.dtype.kind in "iu" and labels.size and (
+        labels.max() > _LARGEST_FLOAT or labels.min() < -_LARGEST_FLOAT
+    ):
+        return labels.astype(object)
+    return labels
+
+
 def unknown(label: Any, classes: np.ndarray) -> str:
     """Return words for a label that is none of `classes`."""
     label = label.item() if isinstance(label, np.generic) else label
     shown = ", ".join(repr(known) for known in classes[:5].tolist())
     return f"{label!r}: the classes are {shown}{', ...' if classes.size > 5 else ''}"
+
+
+_FLOAT = np.dtype(np.float64)
+
+
+def _trusted(x: Example) -> Example:
+    """Return an example that may have been made by hand, of the types that kernels trust."""
+    try:
+        indices, values = x.indices, x.values
+        sound = (indices.dtype, values.dtype) == (INDEX, np.float64) and (
+            indices.shape == values.shape and values.ndim == 1 and x.n_features >= 0
+        )
+    except (AttributeError, TypeError):
+        sound = False
+    if not sound:
+        raise ValueError(
+            "an Example has an array of uint32 indices, one of as many float64 values, and a "
+            f"number of features; got {tuple(x)}"
+        )
+    # Compiled single rounds trust that the arrays are contiguous.
+    return Example(np.ascontiguousarray(indices), np.ascontiguousarray(values), x.n_features)
+
+
+def _sparse_example(x: Any) -> Example:
+    _check_storage(x, "x")
+    if x.format != "csr":
+        x = sp.csr_array(x.reshape(1, -1) if x.ndim == 1 else x)
+    if x.shape[:-1] not in ((1,), ()):
+        raise ValueError(_not_one_example(x.shape))
+    lo, hi = x.indptr
+    indices, values = x.indices[lo:hi].astype(INDEX), np.array(_real(x.data[lo:hi]), np.float64)
+    return Example(indices, values, x.shape[-1])
+
+
+def _real(x: Any) -> np.ndarray:
+    """Return x as an array of anything but complex numbers."""
+    x = np.asarray(x)
+    if x.dtype.kind == "c" or (x.dtype.kind == "O" and any(map(np.iscomplexobj, x.flat))):
+        raise ValueError("x contains complex numbers; features are real")
+    return x
+
+
+def _check_storage(X: Any, name: str) -> None:
+    """Raise for what would be lost or believed if arrays were taken for what they say they are."""
+    if np.ma.is_masked(X):
+        raise ValueError(f"{name} is a masked array with values missing; fill them in first")
+    if not sp.issparse(X):
+        return
+    fault = _sparse_fault(X)
+    if fault:
+        raise ValueError(f"{name} is not a sound sparse matrix: {fault}")
+
+
+def _sparse_fault(X: Any) -> str | None:
+    """Say what is wrong with the arrays of a sparse matrix, which SciPy checks only once."""
+    if X.format == "coo":
+        return _coordinates_fault(X.data, X.coords, X.shape)
+    if X.format not in ("csr", "csc", "bsr"):
+        return None
+    n_major, n_minor = (1, *X.shape)[-2:]
+    if X.format == "csc":
+        n_major, n_minor = n_minor, n_major
+    elif X.format == "bsr":
+        n_major, n_minor = n_major // X.blocksize[0], n_minor // X.blocksize[1]
+    indptr, indices, data = X.indptr, X.indices, X.data
+    for array, what in ((indptr, "indptr"), (indices, "indices")):
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            return f"{what} is an array {list(array.shape)} of {array.dtype}, and not of integers"
+    if indptr.size != n_major + 1:
+        return f"indptr has {indptr.size} numbers, and {n_major + 1} are needed for {X.shape}"
+    if indices.size != len(data):
+        return f"there are {indices.size} indices of {len(data)} values"
+    if indptr[0] < 0 or indptr[-1] > indices.size or (indptr[1:] < indptr[:-1]).any():
+        return f"indptr does not increase from 0 to at most {indices.size}, the number of values"
+    # Those of 32 bits are compared with the number of features row by row, in compiled code.
+    if X.format != "csr" or indices.dtype.itemsize > 4:
+        return _coordinates_fault(data, (indices,), (n_minor,))
+    return None
+
+
+def _coordinates_fault(
+    data: np.ndarray, coordinates: tuple[np.ndarray, ...], shape: tuple[int, ...]
+) -> str | None:
+    for axis, size in zip(coordinates, shape, strict=True):
+        if len(axis) != len(data):
+            return f"there are {len(axis)} indices of {len(data)} values"
+        if len(axis) and not (0 <= axis.min() and axis.max() < size):
+            wrong = axis.min() if axis.min() < 0 else axis.max()
+            return f"it has an index {wrong}, and indices are 0 to {size - 1}"
+    return None
 
 
 def _not_one_example(shape: tuple[int, ...]) -> str:
@@ -156,5 +300,6 @@ def _not_one_example(shape: tuple[int, ...]) -> str:
 def _fault(fault: int, x: Example, i: int, where: str) -> str:
     j, value = x.indices[i], x.values[i]
     if fault == OUTSIDE:
+        j = j.astype(np.int32) if x.n_features < 2**31 else j  # as it was before it became unsigned
         return f"{where} has a feature {j}, but features are numbered 0 to {x.n_features - 1}"
     return f"{where} contains {'NaN' if np.isnan(value) else 'infinity (inf)'}, in feature {j}"

@@ -14,14 +14,26 @@ from onebit.core.exploration import argmax
 _REACH = 6.0
 """A draw is taken to lie within so many standard deviations of its mean; one in 10^9 does not."""
 
+_FEW = 50
+"""Of more draws, more reach far: the reach grows, so that the chance that any exceeds it does not.
+
+Beyond r = 6, the chance to exceed r + ln(c) / 6 is less than 1 / c of that to exceed r.
+"""
+
 _NEGLIGIBLE = 1e-10
 """A panel below which the largest draw lies with a smaller probability is left out."""
 
-_PANEL = 2.0
-"""Width of a panel of the integral, in standard deviations of the narrowest draw in it."""
+_POINT = 1e-300
+"""A smaller deviation is zero."""
 
-_FARTHEST = 9.0
-"""More than _REACH and _PANEL together: no z is farther from zero."""
+_PANEL = 2.0
+"""Width of a panel of the integral, in standard deviations of the narrowest draw in it.
+
+Less for more than _FEW draws, as the law of the largest is the narrower, the more there are.
+"""
+
+_FARTHEST = 11.0
+"""No z is farther from zero: more than the reach, for 10^8 draws, and _PANEL together."""
 
 
 def _mills() -> tuple[float, ...]:
@@ -40,12 +52,14 @@ def _mills() -> tuple[float, ...]:
 
 _MILLS = _mills()
 
+_HIGHEST_DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
+
 _NODES, _WEIGHTS = (tuple(values.tolist()) for values in np.polynomial.legendre.leggauss(12))
 
 
 @lean_kernel
-def winning_probabilities(means, deviations, p, hazards):
-    """Fill ``p[k]`` with the probability that draw k is the largest; return the k of the largest mean.
+def winning_probabilities(means, deviations, p, room):
+    """Fill ``p[k]`` with the probability that draw k is the largest, and return the largest mean.
 
     Draw k is normal, with mean ``means[k]`` and standard deviation ``deviations[k]``, so
 
@@ -53,42 +67,59 @@ def winning_probabilities(means, deviations, p, hazards):
 
     by Gauss and Legendre in panels from the lowest u that the largest draw can have upwards. Each
     is as wide as its narrowest draw allows, and a draw that cannot reach it is left out: classes
-    far below the best cost one comparison. `hazards` is room for K numbers.
+    far below the best cost one comparison. `room` is scratch of shape (4, K).
+
+    Each p has an absolute error of at most 1e-7, for any number of draws whose means and deviations
+    are at most 1e300 in size. A draw with a deviation below 1e-300 is its mean; of several such
+    draws with the same mean, the first is the largest.
     """
     best = argmax(means)
-    bottom, narrowest = -math.inf, math.inf
+    reach = _REACH + max(0.0, math.log(p.size / _FEW) / _REACH)
+    highest = best
     for k in range(p.size):
         p[k] = 0.0
-        bottom = max(bottom, means[k] - _REACH * deviations[k])
-        narrowest = min(narrowest, deviations[k])
-    if not narrowest > 0.0:  # nothing to draw: x is zero, or the learner does not explore
-        p[best] = 1.0
-        return best
+        # A difference of means has more digits to tell than the two ends of the draws.
+        if means[k] - means[highest] > reach * (deviations[k] - deviations[highest]):
+            highest = k
+    # u is relative to the mean of the draw whose lowest value is the highest: what matters is near
+    # it. It starts a little above that value, where no draw that is far narrower can be.
+    origin, bottom = means[highest], -0.99 * reach * deviations[highest]
+    gaps, widths, hazards, labels = room[0], room[1], room[2], room[3]
+    n = 0
+    for k in range(p.size):
+        if means[k] - origin + reach * deviations[k] > bottom and deviations[k] >= _POINT:
+            gaps[n], widths[n], labels[n] = means[k] - origin, deviations[k], k
+            n += 1
     total = 0.0
-    while True:
-        alive, last, narrowest = 0, best, math.inf
-        for k in range(p.size):
-            if means[k] + _REACH * deviations[k] > bottom:
-                alive, last, narrowest = alive + 1, k, min(narrowest, deviations[k])
-        if alive == 1:
-            p[last] += max(0.0, 1.0 - total)
-        if alive <= 1:
-            break
-        width = _PANEL * narrowest
-        if _all_below(bottom + width, bottom, means, deviations) > _NEGLIGIBLE:
+    if deviations[highest] < _POINT:
+        total = p[highest] = _all_below(bottom, gaps, widths, n)
+    while n > 1:
+        narrowest = widths[0]
+        for i in range(1, n):
+            narrowest = min(narrowest, widths[i])
+        width = _PANEL * narrowest / (1.0 + 0.3 * max(0.0, math.log(n / _FEW)))
+        width = max(width, 1e-4 * abs(bottom))  # it is more, but for rounding
+        if _all_below(bottom + width, gaps, widths, n) > _NEGLIGIBLE:
+            per_width = 1.0 / width
             for node, weight in zip(_NODES, _WEIGHTS):  # noqa: B905  (Numba knows no strict)
                 u = bottom + 0.5 * width * (1.0 + node)
-                density = 0.5 * width * weight
-                for k in range(p.size):
-                    if means[k] + _REACH * deviations[k] > bottom:
-                        phi, Phi = normal_law((u - means[k]) / deviations[k])
-                        hazards[k] = phi / (Phi * deviations[k])
-                        density *= Phi
-                for k in range(p.size):
-                    if means[k] + _REACH * deviations[k] > bottom:
-                        p[k] += density * hazards[k]
-                        total += density * hazards[k]
+                density = 0.5 * weight
+                for i in range(n):
+                    phi, Phi = normal((u - gaps[i]) / widths[i])
+                    hazards[i] = phi / (Phi * (per_width * widths[i]))
+                    density *= Phi
+                for i in range(n):
+                    p[int(labels[i])] += density * hazards[i]
+                    total += density * hazards[i]
         bottom += width
+        left = 0
+        for i in range(n):
+            if gaps[i] + reach * widths[i] > bottom:
+                gaps[left], widths[left], labels[left] = gaps[i], widths[i], labels[i]
+                left += 1
+        n = left
+    if n == 1:
+        p[int(labels[0])] += max(0.0, 1.0 - total)
     total = 0.0
     for k in range(p.size):
         total += p[k]
@@ -98,25 +129,26 @@ def winning_probabilities(means, deviations, p, hazards):
 
 
 @lean_kernel
-def normal_law(z):
+def normal(z):
     """Return the density phi(z) and the probability Phi(z) of the standard normal law.
 
-    For |z| up to _FARTHEST. One exponential serves both; math.erfc would take most of the time.
+    For z up to _FARTHEST, and no less than -_FARTHEST. One exponential serves both; math.erfc would
+    take most of the time.
     """
+    z = max(z, -_FARTHEST)
     t = abs(z)
     w = (t - 4.0) / (t + 4.0)
     ratio = 0.0
     for coefficient in _MILLS:
         ratio = ratio * w + coefficient
-    phi = math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+    phi = _HIGHEST_DENSITY * math.exp(-0.5 * z * z)
     return phi, (phi * ratio if z < 0.0 else 1.0 - phi * ratio)
 
 
 @lean_kernel
-def _all_below(u, bottom, means, deviations):
-    """Return the probability that all draws that can reach `bottom` are below u."""
+def _all_below(u, gaps, widths, n):
+    """Return the probability that the first n draws are all below u."""
     product = 1.0
-    for k in range(means.size):
-        if means[k] + _REACH * deviations[k] > bottom:
-            product *= normal_law((u - means[k]) / deviations[k])[1]
+    for i in range(n):
+        product *= normal((u - gaps[i]) / widths[i])[1]
     return product

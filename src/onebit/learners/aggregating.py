@@ -18,6 +18,7 @@ from onebit.core.sampler import (
     observe,
     predict,
 )
+from onebit.core.state import Generator
 
 
 class State(NamedTuple):
@@ -25,7 +26,7 @@ class State(NamedTuple):
 
     P: Posterior
     mu: float
-    rng: np.ndarray
+    rng: Generator
 
 
 def score(state: State, x: Example, scores: np.ndarray) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -13,6 +13,7 @@ from onebit.core import Kernels, ProbabilityLearner, kernel
 from onebit.core.exploration import greedy
 from onebit.core.fixed_point import binary_fixed_point
 from onebit.core.second_order import Inverse, inner, new_inverse, subtract, times
+from onebit.core.state import Field, Generator, Within
 
 
 class Scratch(NamedTuple):
@@ -26,11 +27,11 @@ class Scratch(NamedTuple):
 class State(NamedTuple):
     """A_inv: A^{-1}, of size d; h: A^{-1} b; c: curvature of the surrogate losses."""
 
-    A_inv: Inverse
-    h: np.ndarray
+    A_inv: Annotated[Inverse, Within(n="features")]
+    h: Annotated[np.ndarray, Field("features")]
     c: float
     scratch: Scratch
-    rng: np.ndarray
+    rng: Generator
 
 
 @kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -12,24 +12,25 @@ from onebit.core import Kernels, Learner, kernel, lean_kernel
 from onebit.core.exploration import argmax_except, greedy
 from onebit.core.linear import linear_scores
 from onebit.core.second_order import Inverse, descend, difference, inner, new_inverse, times
+from onebit.core.state import Generator, Variances, Weights, Within
 
 
 class FullState(NamedTuple):
     """W: the means mu of the weights; Sigma: their covariance, of size d K."""
 
-    W: np.ndarray
-    Sigma: Inverse
+    W: Weights
+    Sigma: Annotated[Inverse, Within(n="weights")]
     r: float
-    rng: np.ndarray
+    rng: Generator
 
 
 class DiagonalState(NamedTuple):
     """W: the means mu of the weights; Sigma: the variance of each."""
 
-    W: np.ndarray
-    Sigma: np.ndarray
+    W: Weights
+    Sigma: Variances
     r: float
-    rng: np.ndarray
+    rng: Generator
 
 
 @kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 from onebit.core import Kernels, Learner, kernel, lean_kernel
 from onebit.core.exploration import argmax, gamma_greedy
 from onebit.core.linear import Scaled, new_scaled, scaled_scores
+from onebit.core.state import Amount, Field, Generator, Share, Variances, Weights
 
 _CEILING = 1e100
 """The largest sum of masses before all are taken relative to a higher shift."""
@@ -27,16 +28,35 @@ class State(NamedTuple):
     parts; peak: the largest total since the shift was chosen; gamma: share of rounds that explore.
     """
 
-    theta: np.ndarray
+    theta: Weights
     W: Scaled
-    mass: np.ndarray
-    total: np.ndarray
-    peak: np.ndarray
-    shift: np.ndarray
+    mass: Variances
+    total: Annotated[np.ndarray, Field(2)]
+    peak: Amount
+    shift: Amount
     eta: float
     radius: float
-    gamma: np.ndarray
-    rng: np.ndarray
+    gamma: Share
+    rng: Generator
+
+    def check(self) -> None:
+        """Check that all but the exponents and the shift follows from them."""
+        size, total = np.abs(self.theta), self.total.sum()
+        with np.errstate(all="ignore"):
+            larger = np.exp(size - self.shift)
+            mass = larger * (1.0 + np.exp(-2.0 * size))
+            V = np.copysign(larger * np.expm1(-2.0 * size), self.theta)
+            scale = self.radius / total
+        for name, found, expected in [
+            ("mass", self.mass, mass),
+            ("W.V", self.W.V, V),
+            ("total", total, mass.sum()),
+            ("W.scale", self.W.scale, scale),
+        ]:
+            if not np.allclose(found, expected, rtol=1e-6, atol=1e-250):
+                raise ValueError(f"{name} does not follow from theta and shift")
+        if not total <= self.peak * (1.0 + 1e-6):
+            raise ValueError(f"peak is {self.peak}, below the total {total}")
 
 
 @lean_kernel

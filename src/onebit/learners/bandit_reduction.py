@@ -28,6 +28,7 @@ from onebit.core.foreign import (
 )
 from onebit.core.generator import below, new_generator, uniform
 from onebit.core.learner import Started
+from onebit.core.state import Generator
 from onebit.core.turns import Turns
 from onebit.learners.aioli import Aioli
 from onebit.learners.folklore import Folklore
@@ -39,7 +40,7 @@ class State(NamedTuple):
 
     alg: Any
     gamma: float
-    rng: np.ndarray
+    rng: Generator
 
 
 @lean_kernel

@@ -11,14 +11,15 @@ from sklearn.utils._param_validation import Interval
 from onebit.core import Kernels, Learner, lean_kernel
 from onebit.core.exploration import argmax, gamma_greedy
 from onebit.core.linear import add_to_class, linear_scores
+from onebit.core.state import Generator, Share, Weights
 
 
 class State(NamedTuple):
     """W: weights; gamma: share of the rounds that explore."""
 
-    W: np.ndarray
-    gamma: np.ndarray
-    rng: np.ndarray
+    W: Weights
+    gamma: Share
+    rng: Generator
 
 
 @lean_kernel

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import Kernels, Learner, kernel, lean_kernel
-from onebit.core.compiling import apart
+from onebit.core.compiling import no_alias
 from onebit.core.example import Example, Rows
 from onebit.core.exploration import argmax
 from onebit.core.generator import uniform
@@ -25,6 +25,7 @@ from onebit.core.second_order import (
     subtract,
     times,
 )
+from onebit.core.state import Amount, Count, Field, Generator, Variances, Weights, Within
 
 
 class Confidence(NamedTuple):
@@ -35,11 +36,11 @@ class Confidence(NamedTuple):
     the width stays as it is.
     """
 
-    width: np.ndarray
-    terms: np.ndarray
-    Q: np.ndarray
-    rounds: np.ndarray
-    q: np.ndarray
+    width: Amount
+    terms: Amount
+    Q: Amount
+    rounds: Count
+    q: Annotated[np.ndarray, Field("errors", least=0.0)]
     passed: int
     theory: bool
     rho: float
@@ -66,22 +67,22 @@ class DiagonalScratch(NamedTuple):
 class DiagonalState(NamedTuple):
     """W: weights; A_inv: 1 / A_i, one number for each weight; alpha: of the noise model."""
 
-    W: np.ndarray
-    A_inv: np.ndarray
+    W: Weights
+    A_inv: Variances
     alpha: float
     confidence: Confidence
-    rng: np.ndarray
+    rng: Generator
     scratch: DiagonalScratch
 
 
 class FullState(NamedTuple):
     """A_inv: the inverse of A_i, for each class."""
 
-    W: np.ndarray
-    A_inv: Inverse
+    W: Weights
+    A_inv: Annotated[Inverse, Within(n="features", each="classes")]
     alpha: float
     confidence: Confidence
-    rng: np.ndarray
+    rng: Generator
     scratch: Scratch
 
 
@@ -240,7 +241,7 @@ def learn_full(state, x, scores, label, probability, correct):
 @lean_kernel
 def learn_projected_diagonal(state, x, scores, label, probability, correct):
     """Figure 1, steps 2 and 6-8: the projection moves the weights of all classes."""
-    apart()
+    no_alias()
     W, A_inv, tau = state.W, state.A_inv, state.scratch.tau
     for i in range(x.indices.size):
         j, x_j = x.indices[i], state.scratch.x[i]

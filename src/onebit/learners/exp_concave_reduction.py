@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -14,6 +14,7 @@ from onebit.core.exploration import argmax, gamma_greedy
 from onebit.core.linear import linear_scores
 from onebit.core.newton import Pace, new_pace, newton_step
 from onebit.core.second_order import Inverse, difference, new_inverse
+from onebit.core.state import Generator, Share, Weights, Within
 
 
 class State(NamedTuple):
@@ -22,13 +23,13 @@ class State(NamedTuple):
     gamma is an array for `gamma_greedy`; it does not change.
     """
 
-    W: np.ndarray
-    W_free: np.ndarray
-    A_inv: Inverse
+    W: Weights
+    W_free: Weights
+    A_inv: Annotated[Inverse, Within(n="weights")]
     pace: Pace
-    gamma: np.ndarray
+    gamma: Share
     eta: float
-    rng: np.ndarray
+    rng: Generator
 
 
 @kernel

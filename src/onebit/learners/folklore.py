@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import float64
@@ -18,6 +18,7 @@ from onebit.core.learner import Started
 from onebit.core.logistic_surrogate import (
     Parameters,
     Scratch,
+    check_basis,
     class_basis,
     look,
     new_scratch,
@@ -25,6 +26,7 @@ from onebit.core.logistic_surrogate import (
     update,
 )
 from onebit.core.second_order import Inverse, new_inverse
+from onebit.core.state import Field, Generator, Within
 
 _NEARLY_ONE = 1e-6
 """How far the sum of a distribution may be from one."""
@@ -36,12 +38,16 @@ class State(NamedTuple):
     That basis leaves out what never changes (Appendix D): see `onebit.core.logistic_surrogate`.
     """
 
-    A_inv: Inverse
-    h: np.ndarray
-    Q: np.ndarray
+    A_inv: Annotated[Inverse, Within(n="contrast_weights")]
+    h: Annotated[np.ndarray, Field("features", "contrasts")]
+    Q: Annotated[np.ndarray, Field("classes", "contrasts")]
     given: Parameters
     scratch: Scratch
-    rng: np.ndarray
+    rng: Generator
+
+    def check(self) -> None:
+        """Check that Q is the basis."""
+        check_basis(self.Q)
 
 
 @kernel

@@ -13,6 +13,7 @@ from onebit import losses
 from onebit.core import Kernels, Learner, kernel
 from onebit.core.exploration import argmax
 from onebit.core.linear import Scaled, add_outer, new_scaled, project, scaled_scores
+from onebit.core.state import Generator
 
 
 class State(NamedTuple):
@@ -22,7 +23,7 @@ class State(NamedTuple):
     eta: float
     gamma: float
     D: float
-    rng: np.ndarray
+    rng: Generator
 
 
 def _kernels(loss: str, gap: Any, gradient: Any) -> dict[str, Kernels]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.stats import norm, qmc
@@ -15,6 +15,7 @@ from onebit.core.exploration import greedy
 from onebit.core.logistic_surrogate import (
     Parameters,
     Scratch,
+    check_basis,
     class_basis,
     look,
     new_scratch,
@@ -23,6 +24,7 @@ from onebit.core.logistic_surrogate import (
 )
 from onebit.core.mixture import log_mixture
 from onebit.core.second_order import Inverse, new_inverse
+from onebit.core.state import Field, Generator, Within
 
 
 class State(NamedTuple):
@@ -31,13 +33,17 @@ class State(NamedTuple):
     nodes: points of R^{K-1} that stand for N(0, I), of equal weight.
     """
 
-    A_inv: Inverse
-    h: np.ndarray
-    Q: np.ndarray
-    nodes: np.ndarray
+    A_inv: Annotated[Inverse, Within(n="contrast_weights")]
+    h: Annotated[np.ndarray, Field("features", "contrasts")]
+    Q: Annotated[np.ndarray, Field("classes", "contrasts")]
+    nodes: Annotated[np.ndarray, Field("n_nodes", "contrasts", least=-100.0, most=100.0)]
     given: Parameters
     scratch: Scratch
-    rng: np.ndarray
+    rng: Generator
+
+    def check(self) -> None:
+        """Check that Q is the basis."""
+        check_basis(self.Q)
 
 
 @kernel

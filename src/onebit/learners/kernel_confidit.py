@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg.blas import dtpsv
+from scipy.linalg.blas import dtpmv, dtpsv
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import Example, Kernels
 from onebit.core.engine import PythonKernels
+from onebit.core.example import INDEX
 from onebit.core.rkhs import KERNEL_NAMES, Between, Growing, dense
+from onebit.core.state import ANY, EXAMPLES, LABELS, ROWS, Field, Generator
 from onebit.learners.confidit import (
     Confidence,
     ConfidenceLearner,
@@ -41,6 +43,15 @@ class Factor:
         # To BLAS, which goes by columns, the rows of L are the columns of an upper triangle.
         return dtpsv(b.size, self._memory, b, trans=not transposed)
 
+    @property
+    def packed(self) -> np.ndarray:
+        """The numbers so far, as a view."""
+        return self._memory[: self._n]
+
+    def times(self, b: np.ndarray) -> np.ndarray:
+        """Return the first rows of L b, as many as b has numbers."""
+        return dtpmv(b.size, self._memory, b, trans=True) if b.size else b
+
     def append(self, row: np.ndarray) -> None:
         """Add the next row of the triangle."""
         end = self._n + row.size
@@ -52,7 +63,7 @@ class Factor:
         self._n = end
 
     def _asdict(self) -> dict[str, np.ndarray]:
-        return {"packed": self._memory[: self._n]}
+        return {"packed": self.packed}
 
     def _replace(self, packed: np.ndarray) -> Self:
         return type(self)(packed)
@@ -77,16 +88,42 @@ class State(NamedTuple):
     the factor of rho I + K_i, with K_i the kernel between the rounds S_i with output i.
     """
 
-    examples: Growing
-    scales: Growing
-    outputs: Growing
-    C: Growing
-    L: Factors
+    examples: Annotated[Growing, EXAMPLES]
+    scales: Annotated[Growing, Field(ROWS, least=0.0)]
+    outputs: Annotated[Growing, LABELS]
+    C: Annotated[Growing, Field(ROWS, "classes")]
+    L: Annotated[Factors, Field(ANY)]
     between: Between
     alpha: float
     confidence: Confidence
-    rng: np.ndarray
+    rng: Generator
     scratch: Scratch
+
+    def check(self) -> None:
+        """Check that scales and factors follow from examples and outputs, up to rounding."""
+        X, scales, outputs = self.examples.rows, self.scales.rows, self.outputs.rows
+        if self.confidence.rounds != len(X):
+            raise ValueError(f"confidence.rounds is {self.confidence.rounds}, not {len(X)}")
+        sizes = [n * (n + 1) // 2 for n in np.bincount(outputs, minlength=len(self.L)).tolist()]
+        for i, size in enumerate(sizes):
+            if self.L[i].packed.size != size:
+                raise ValueError(f"L.{i}.packed has {self.L[i].packed.size} numbers, not {size}")
+        at = np.zeros(len(self.L), dtype=np.int64)  # where the next row of each factor begins
+        features, rho = np.arange(X.shape[1], dtype=INDEX), self.confidence.rho
+        for s, i in enumerate(outputs):
+            mine = np.flatnonzero(outputs[: s + 1] == i)
+            row = self.L[i].packed[at[i] : at[i] + mine.size]
+            at[i] += mine.size
+            with np.errstate(all="ignore"):
+                k = self.between(Example(features, X[s], features.size), X[mine])
+                if not np.isclose(scales[s] ** 2 * k[-1], float(k[-1] > 0.0), rtol=0.0, atol=1e-6):
+                    raise ValueError(f"scales.rows[{s}] is {scales[s]} where k(x, x) is {k[-1]}")
+                K_row = scales[s] * k * scales[mine]
+                K_row[-1] += rho
+                # What L L' has in this row, up to its diagonal.
+                found = np.append(self.L[i].times(row[:-1]), row @ row)
+            if not (np.allclose(found, K_row, rtol=0.0, atol=1e-6 * (rho + 1.0)) and row[-1] > 0.0):
+                raise ValueError(f"L.{i}.packed is not the factor of the kernel")
 
 
 class Look(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -13,6 +13,7 @@ from onebit.core import Example, Kernels, Learner
 from onebit.core.engine import PythonKernels
 from onebit.core.generator import below
 from onebit.core.rkhs import KERNEL_NAMES, Between, Growing, dense, shortened
+from onebit.core.state import EXAMPLES, LABELS, ROWS, Field, Generator
 from onebit.learners.separable_bandit import policy, repository, theory
 
 
@@ -23,13 +24,23 @@ class State(NamedTuple):
     supports of a class.
     """
 
-    points: Growing
-    owners: Growing
-    signs: Growing
+    points: Annotated[Growing, EXAMPLES]
+    owners: Annotated[Growing, LABELS]
+    signs: Annotated[Growing, Field(ROWS, least=-1.0, most=1.0)]
     between: Between
     shorten: bool
     budget: float
-    rng: np.ndarray
+    rng: Generator
+
+    def check(self) -> None:
+        """Check that signs are 1 or -1, points in the unit ball, supports within the budget."""
+        points = self.points.rows
+        if not (np.abs(self.signs.rows) == 1.0).all():
+            raise ValueError("signs.rows has a sign that is neither 1 nor -1")
+        if self.shorten and not (np.linalg.norm(points, axis=1) <= 1.0 + 1e-9).all():
+            raise ValueError("points.rows has a point outside of the unit ball")
+        if np.bincount(self.owners.rows, minlength=1).max() > self.budget:
+            raise ValueError(f"owners.rows has a class with more than {self.budget} supports")
 
 
 def point(state: State, x: Example) -> Example:

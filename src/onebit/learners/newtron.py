@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import softmax as softmax_of
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import Kernels, Learner, kernel, lean_kernel
-from onebit.core.compiling import apart
+from onebit.core.compiling import no_alias
 from onebit.core.exploration import argmax, softmax
 from onebit.core.generator import uniform
 from onebit.core.linear import Scaled, length, linear_scores, new_scaled, scaled_scores
 from onebit.core.newton import newton_step
 from onebit.core.second_order import Inverse, new_inverse, outer
+from onebit.core.state import Generator, Precisions, Weights, Within
 
 
 class Parameters(NamedTuple):
@@ -37,11 +38,11 @@ class Scratch(NamedTuple):
 class FullState(NamedTuple):
     """W: the weights W'; W_free: W'' = -A^{-1} b, before the projection; A_inv: A^{-1} / D."""
 
-    W: np.ndarray
-    W_free: np.ndarray
-    A_inv: Inverse
+    W: Weights
+    W_free: Weights
+    A_inv: Annotated[Inverse, Within(n="weights")]
     given: Parameters
-    rng: np.ndarray
+    rng: Generator
     scratch: Scratch
 
 
@@ -49,10 +50,10 @@ class DiagonalState(NamedTuple):
     """W: the weights W' = scale V with V = W'' = -b / A; A: the diagonal of the matrix."""
 
     W: Scaled
-    A: np.ndarray
-    b: np.ndarray
+    A: Precisions
+    b: Weights
     given: Parameters
-    rng: np.ndarray
+    rng: Generator
     scratch: Scratch
 
 
@@ -110,7 +111,7 @@ def descend_diagonally(state, x, scores, label, own, others, step, curvature):
     The row of `label` in g is `own` x and that of all other classes is `others` x. The scores are
     done with: their place serves to sum the changes of the squares, class by class.
     """
-    apart()
+    no_alias()
     W, V, A, b, growth = state.W, state.W.V, state.A, state.b, scores
     changes = 0
     for k in range(growth.size):

@@ -13,6 +13,7 @@ from onebit.core import Example, Kernels
 from onebit.core.engine import PythonKernels
 from onebit.core.exploration import argmax, softmax
 from onebit.core.sampler import Posterior, new_posterior, observe
+from onebit.core.state import Generator
 from onebit.learners.aggregating import Aggregating, Forecaster, score
 
 
@@ -22,7 +23,7 @@ class State(NamedTuple):
     P: Posterior
     mu: float
     eta: float
-    rng: np.ndarray
+    rng: Generator
 
 
 def policy(state: State, x: Example, scores: np.ndarray, p: np.ndarray) -> int:

@@ -13,17 +13,18 @@ from onebit import losses
 from onebit.core import Kernels, ProbabilityLearner, kernel
 from onebit.core.exploration import greedy
 from onebit.core.linear import Scaled, add_outer, new_scaled, project, scaled_scores
+from onebit.core.state import Count, Generator
 
 
 class State(NamedTuple):
     """W: weights; t: rounds; eta: the step, or if it `shrinks`, eta_1; D: radius of the ball."""
 
     W: Scaled
-    t: np.ndarray
+    t: Count
     eta: float
     shrinks: bool
     D: float
-    rng: np.ndarray
+    rng: Generator
 
 
 @kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -15,16 +15,17 @@ from onebit.core.exploration import greedy
 from onebit.core.linear import linear_scores
 from onebit.core.newton import Pace, new_pace, newton_step
 from onebit.core.second_order import Inverse, new_inverse, outer
+from onebit.core.state import Generator, Weights, Within
 
 
 class State(NamedTuple):
     """W: weights; W_free: before the projection; A_inv: epsilon A^{-1}, of size d K."""
 
-    W: np.ndarray
-    W_free: np.ndarray
-    A_inv: Inverse
+    W: Weights
+    W_free: Weights
+    A_inv: Annotated[Inverse, Within(n="weights")]
     pace: Pace
-    rng: np.ndarray
+    rng: Generator
 
 
 @kernel

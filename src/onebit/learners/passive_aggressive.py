@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from onebit.core import Kernels, Learner, lean_kernel
 from onebit.core.exploration import argmax_except, greedy
 from onebit.core.linear import add_to_class, linear_scores, squared_norm
+from onebit.core.state import Generator, Weights
 
 _SMALLEST = np.finfo(np.float64).tiny
 """The smallest squared length of an x that one can divide by."""
@@ -23,10 +24,10 @@ class State(NamedTuple):
     PA: infinity and 0. PA-I: C and 0. PA-II: infinity and 1 / (2 C).
     """
 
-    W: np.ndarray
+    W: Weights
     largest: float
     slack: float
-    rng: np.ndarray
+    rng: Generator
 
 
 @lean_kernel

@@ -9,13 +9,14 @@ import numpy as np
 from onebit.core import Kernels, Learner, lean_kernel
 from onebit.core.exploration import argmax, greedy
 from onebit.core.linear import add_to_class, linear_scores
+from onebit.core.state import Generator, Weights
 
 
 class State(NamedTuple):
     """W: weights."""
 
-    W: np.ndarray
-    rng: np.ndarray
+    W: Weights
+    rng: Generator
 
 
 @lean_kernel

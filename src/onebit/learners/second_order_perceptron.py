@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -12,31 +12,32 @@ from onebit.core import Kernels, Learner, kernel, lean_kernel
 from onebit.core.exploration import argmax, greedy
 from onebit.core.linear import linear_scores
 from onebit.core.second_order import Inverse, descend, difference, inner, new_inverse, times
+from onebit.core.state import Generator, Precisions, Weights, Within
 
 
 class FullState(NamedTuple):
     """W = A^{-1} theta: weights; A_inv: the inverse of A, of size d K."""
 
-    W: np.ndarray
-    A_inv: Inverse
-    rng: np.ndarray
+    W: Weights
+    A_inv: Annotated[Inverse, Within(n="weights")]
+    rng: Generator
 
 
 class DiagonalState(NamedTuple):
     """W = theta / A elementwise, each of the shape of the weights."""
 
-    W: np.ndarray
-    A: np.ndarray
-    theta: np.ndarray
-    rng: np.ndarray
+    W: Weights
+    A: Precisions
+    theta: Weights
+    rng: Generator
 
 
 class CurrentState(NamedTuple):
     """A and theta as in `DiagonalState`; with the current x in A there are no fixed weights."""
 
-    A: np.ndarray
-    theta: np.ndarray
-    rng: np.ndarray
+    A: Precisions
+    theta: Weights
+    rng: Generator
 
 
 @lean_kernel

@@ -10,13 +10,14 @@ from sklearn.utils._param_validation import StrOptions
 from onebit.core import Kernels, Learner, lean_kernel
 from onebit.core.exploration import argmax
 from onebit.core.linear import add_to_class, linear_scores
+from onebit.core.state import Generator, Weights
 
 
 class State(NamedTuple):
     """W: weights, one binary Perceptron for each class."""
 
-    W: np.ndarray
-    rng: np.ndarray
+    W: Weights
+    rng: Generator
 
 
 @lean_kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -13,6 +13,7 @@ from onebit.core import Kernels, Learner, kernel, lean_kernel
 from onebit.core.exploration import argmax_except, gamma_greedy
 from onebit.core.linear import linear_scores
 from onebit.core.second_order import Inverse, descend, difference, inner, new_inverse, times
+from onebit.core.state import Amount, Count, Generator, Share, Variances, Weights, Within
 
 
 class Progress(NamedTuple):
@@ -21,31 +22,31 @@ class Progress(NamedTuple):
     margins: sum of n_s m_s; terms: sum of n_s z_s' A_s^{-1} z_s; rounds: t - 1.
     """
 
-    margins: np.ndarray
-    terms: np.ndarray
-    rounds: np.ndarray
+    margins: Amount
+    terms: Amount
+    rounds: Count
     adaptive: bool
 
 
 class FullState(NamedTuple):
     """W: weights; A_inv: the inverse of A, of size d K; gamma: share of rounds that explore."""
 
-    W: np.ndarray
-    A_inv: Inverse
+    W: Weights
+    A_inv: Annotated[Inverse, Within(n="weights")]
     a: float
-    gamma: np.ndarray
+    gamma: Share
     progress: Progress
-    rng: np.ndarray
+    rng: Generator
 
 
 class DiagonalState(NamedTuple):
     """W: weights; A_inv: 1 / A, one number for each weight. theta = W / A_inv is not stored."""
 
-    W: np.ndarray
-    A_inv: np.ndarray
-    gamma: np.ndarray
+    W: Weights
+    A_inv: Variances
+    gamma: Share
     progress: Progress
-    rng: np.ndarray
+    rng: Generator
 
 
 @lean_kernel

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from onebit.core.validation import as_labels
+
 SIZE = 10_000
 """Examples in a batch: few enough to be small, enough that handing one over costs nothing."""
 
@@ -77,7 +79,7 @@ def batched(
     first = 0
     while batch := list(islice(source, size)):
         xs, labels = zip(*batch, strict=True)
-        yield _stacked(xs, n_features, first), np.array(labels)
+        yield _stacked(xs, n_features, first), as_labels(labels, np.array(labels), "examples")
         first += len(batch)
 
 

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Iterator
 from functools import cached_property
 from io import BytesIO
-from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -25,6 +24,12 @@ _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open
 
 _LARGEST = 2**31 - 1
 """Largest number of features; SciPy's indices are int32."""
+
+_LONGEST_LINE = 2**26
+"""Bytes of a line: some million features. A longer one is no data, and would fill the memory."""
+
+_LARGEST_BATCH = 2**28
+"""Bytes of the lines of a batch, about; it then ends before it has `size` lines."""
 
 
 def svmlight(
@@ -44,7 +49,8 @@ def svmlight(
     n_features : int, optional
         Without it the file is read once before the first batch, for its largest index.
     size : int, default=10_000
-        Lines in a batch. Blank lines and comments count, but give no example.
+        Lines in a batch. Blank lines and comments count, but give no example. Lines of more than
+        256 MB together make more batches.
     zero_based : bool, default=False
         Whether the first feature of the file has the index 0, not 1.
 
@@ -117,7 +123,7 @@ class SvmlightFile:
         n_features = self.n_features
         line_number = 1
         with self._open() as file:
-            while lines := self._read(file):
+            while lines := self._read(file, line_number):
                 X, y = self._parsed(lines, line_number, n_features)
                 line_number += len(lines)
                 if y.size:
@@ -127,9 +133,9 @@ class SvmlightFile:
     def _scan(self) -> _Scan:
         """Go through the file once. Values are left to the parser, which looks at all of them."""
         n_examples, largest, line_number = 0, -1, 0
-        labels: dict[bytes, float] = {}
+        labels: dict[bytes, int | float] = {}
         with self._open() as file:
-            while lines := self._read(file):
+            while lines := self._read(file, line_number + 1):
                 for line in lines:
                     line_number += 1
                     fields = line.partition(b"#")[0].split()
@@ -138,8 +144,7 @@ class SvmlightFile:
                     n_examples += 1
                     try:
                         if fields[0] not in labels:
-                            labels[fields[0]] = float(fields[0])
-                            _check_finite(labels[fields[0]])
+                            labels[fields[0]] = _label(fields[0])
                         # Indices increase, so the last one is the largest of its line.
                         if len(fields) > 1 and not fields[-1].startswith(b"qid:"):
                             largest = max(largest, int(fields[-1].partition(b":")[0]))
@@ -148,14 +153,27 @@ class SvmlightFile:
         if not n_examples:
             raise ValueError(f"{self.path}: the file has no examples")
         n_features = min(largest + self.zero_based, _LARGEST)
-        return _Scan(n_examples, max(n_features, 1), _as_labels(np.unique([*labels.values()])))
+        return _Scan(n_examples, max(n_features, 1), np.unique([*labels.values()]))
 
     def _open(self) -> IO[bytes]:
         return _OPENERS.get(self.path.suffix, open)(self.path, "rb")
 
-    def _read(self, file: IO[bytes]) -> list[bytes]:
+    def _read(self, file: IO[bytes], line_number: int) -> list[bytes]:
+        """Return the lines of a batch, the first of which is line `line_number`."""
+        lines, n_bytes = [], 0
         try:
-            return list(islice(file, self.size))
+            while len(lines) < self.size and n_bytes < _LARGEST_BATCH:
+                line = file.readline(_LONGEST_LINE)
+                if not line:
+                    break
+                if len(line) == _LONGEST_LINE:
+                    raise ValueError(
+                        f"{self.path}:{line_number + len(lines)}: the line is longer than "
+                        f"{_LONGEST_LINE:,} bytes"
+                    )
+                lines.append(line)
+                n_bytes += len(line)
+            return lines
         except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
             raise ValueError(f"{self.path}: cannot be decompressed: {error}") from error
 
@@ -168,6 +186,9 @@ class SvmlightFile:
                 BytesIO(b"".join(lines)), n_features=n_features, zero_based=self.zero_based
             )
             _check_finite(X.data, y)
+            if y.size and np.abs(y).max() >= 2**53:  # where floats skip integers
+                fields = (line.partition(b"#")[0].split() for line in lines)
+                y = np.array([_label(some[0]) for some in fields if some])
         except (ValueError, OverflowError) as error:
             if len(lines) == 1:
                 raise self._error(line_number, lines[0], error) from None
@@ -176,7 +197,7 @@ class SvmlightFile:
             self._parsed(lines[:middle], line_number, n_features)
             self._parsed(lines[middle:], line_number + middle, n_features)
             raise
-        return sp.csr_array(X), _as_labels(y)
+        return sp.csr_array(X), y.astype(np.int64) if np.all(y == np.rint(y)) else y
 
     def _error(self, line_number: int, line: bytes, error: Exception) -> ValueError:
         fault = _fault(line, self.zero_based, self._n_features) or str(error)
@@ -194,16 +215,30 @@ def _check_finite(*numbers: Any) -> None:
         raise ValueError("NaN or infinity")
 
 
-def _as_labels(y: np.ndarray) -> np.ndarray:
-    """Return labels as integers if all of them are."""
-    return y.astype(np.int64) if np.all(y == np.rint(y)) else y
+def _label(text: bytes) -> int | float:
+    """Return a label as an integer of 64 bits if it is one, and else as a float."""
+    try:
+        label: int | float = int(text)
+    except ValueError:
+        label = float(text)
+        _check_finite(label)
+        if label != round(label):
+            return label
+        if abs(label) > 2**53:
+            raise ValueError(f"a label beyond 2^53 must be written as an integer; got {label}")
+        label = int(label)
+    if not -(2**63) <= label < 2**63:
+        raise ValueError(f"a label is an integer of 64 bits; got {label}")
+    return label
 
 
 def _fault(line: bytes, zero_based: bool, n_features: int | None) -> str | None:
     """Say what is wrong with a line, in the words of its author and not of a parser."""
-    label, *pairs = line.decode(errors="replace").partition("#")[0].split()
+    # Text has more white space than the bytes that were parsed.
+    fields = line.partition(b"#")[0].split()
+    label, *pairs = (field.decode(errors="replace") for field in fields)
     if not math.isfinite(_number(label)):
-        return f"the label must be a number; got {label!r}"
+        return f"the label must be a number; got {_short(label)}"
     previous = -1 if zero_based else 0
     largest = _LARGEST if n_features is None else n_features - zero_based
     for pair in pairs:
@@ -211,14 +246,18 @@ def _fault(line: bytes, zero_based: bool, n_features: int | None) -> str | None:
         if name == "qid":
             continue
         if not name.isdecimal() or not math.isfinite(_number(value)):
-            return f"a feature is written index:value, two numbers; got {pair!r}"
-        index = int(name)
+            return f"a feature is written index:value, two numbers; got {_short(pair)}"
+        index = int(name) if len(name) <= len(str(_LARGEST)) else _LARGEST + 1
         if not 1 - zero_based <= index <= largest:
-            return f"feature indices are {1 - zero_based} to {largest}; got {pair!r}"
+            return f"feature indices are {1 - zero_based} to {largest}; got {_short(pair)}"
         if index <= previous:
-            return f"feature indices must increase; got {pair!r} after {previous}"
+            return f"feature indices must increase; got {_short(pair)} after {previous}"
         previous = index
     return None
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:40] + "...")
 
 
 def _number(text: str) -> float:

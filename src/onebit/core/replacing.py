@@ -1,0 +1,115 @@
+"""Files that are replaced whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+import stat
+from os import PathLike
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where a file that is open cannot be removed
+    fcntl = None  # type: ignore[assignment]
+
+
+def replace_file(path: str | PathLike[str], content: bytes) -> None:
+    """Put a file with this content in the place of `path`, or raise OSError and change nothing.
+
+    The mode of the file that is there is kept, and if `path` is a link, what it leads to is
+    replaced. A process that is killed may leave a file named .onebit-*, which the next one that
+    writes to the same path removes.
+    """
+    place = os.path.realpath(os.fsdecode(path))
+    folder, name = os.path.split(place)
+    prefix = f".onebit-{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}-"
+    try:
+        before = _regular(place)
+        _remove_leftovers(folder, prefix)
+        temporary, descriptor = _new_file(folder, prefix, 0o666 if before is None else 0o600)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                if before is not None:
+                    _copy_owner_and_mode(before, descriptor)
+                os.fsync(descriptor)
+                if fcntl is not None:  # while it is locked
+                    os.replace(temporary, place)
+            if fcntl is None:
+                os.replace(temporary, place)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        _sync_folder(folder)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), os.fsdecode(path)) from error
+
+
+def _regular(place: str) -> os.stat_result | None:
+    """Return what is known of the file in that place, if there is one."""
+    try:
+        found = os.stat(place)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file, and not replaced")
+    return found
+
+
+def _new_file(folder: str, prefix: str, mode: int) -> tuple[str, int]:
+    """Return the name and the descriptor of a new file, locked to show that it is in use."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    while True:
+        name = os.path.join(folder, prefix + secrets.token_hex(8))
+        descriptor = os.open(name, flags, mode)
+        if fcntl is None:
+            return name, descriptor
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.path.exists(name):
+            return name, descriptor
+        os.close(descriptor)  # it was taken for a leftover before it was locked
+
+
+def _remove_leftovers(folder: str, prefix: str) -> None:
+    """Remove the files of processes that were killed."""
+    for name in os.listdir(folder):
+        if not name.startswith(prefix):
+            continue
+        leftover = os.path.join(folder, name)
+        with contextlib.suppress(OSError):  # locked, by one that is alive, or not ours
+            descriptor = os.open(leftover, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
+            try:
+                if fcntl is not None:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(leftover)
+            finally:
+                os.close(descriptor)
+            if fcntl is None:
+                os.unlink(leftover)
+
+
+def _copy_owner_and_mode(before: os.stat_result, descriptor: int) -> None:
+    if not hasattr(os, "fchown"):
+        return
+    now = os.fstat(descriptor)
+    mode = stat.S_IMODE(before.st_mode)
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        try:
+            os.fchown(descriptor, before.st_uid, before.st_gid)
+        except OSError:  # only root gives files away; what is now ours must not act as us
+            mode &= 0o777
+    os.fchmod(descriptor, mode)
+
+
+def _sync_folder(folder: str) -> None:
+    with contextlib.suppress(OSError):  # folders cannot be opened on Windows
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,220 @@
+"""What the arrays of a state are: their axes, their types and the values that kernels rely on.
+
+Compiled code goes where the arrays of a state lead it. So each state declares its arrays, in the
+annotations of its fields, and `check_state` compares a state with what it declares:
+
+    class State(NamedTuple):
+        W: Weights
+        labels: Annotated[Growing, Field("rows", dtype=np.int64, least=0, below="classes")]
+        A_inv: Annotated[Inverse, Within(n="weights")]
+        rng: Generator
+
+What holds between several arrays, a state tells by a method ``check(self)`` that raises ValueError.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any, NamedTuple, get_type_hints
+
+import numpy as np
+
+LIMIT = 1e150
+"""The largest number, positive or negative, in a sound state: its square is a float still."""
+
+MOST_ROUNDS = 10**15
+"""The largest count in a sound state: a round each microsecond for thirty years."""
+
+LARGEST = 1e30
+"""The largest feature, positive or negative."""
+
+ROWS = "rows"
+"""The axis that grows. All arrays of a state that have it have as many rows."""
+
+ANY = "any"
+"""An axis of any size, which the state's own `check` looks at."""
+
+
+class Field:
+    """An array: its axes, by name or fixed size, its type, and the range of its values.
+
+    Axes are "features"; "classes"; "contrasts", one less than the classes; "weights", one for each
+    feature and class; "contrast_weights", one for each feature and contrast; `ROWS`; an integer
+    parameter of the learner, by its name; `ANY`; or any other name, of a size that the first state
+    has.
+    With `below`, the values are less than the size of that axis.
+    """
+
+    def __init__(
+        self,
+        *axes: str | int,
+        dtype: Any = np.float64,
+        least: float = -LIMIT,
+        most: float = LIMIT,
+        below: str | None = None,
+    ) -> None:
+        self.axes, self.dtype = axes, np.dtype(dtype)
+        self.least, self.most, self.below = least, most, below
+
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int | None, ...]:
+        """Return the size of each axis, None where `sizes` does not tell it."""
+        return tuple(axis if isinstance(axis, int) else sizes.get(axis) for axis in self.axes)
+
+
+class Within:
+    """Axes of the state inside of a field, by their names outside; `each` is one before them all.
+
+    Parameters
+    ----------
+    each : str, optional
+        The axis that every array inside has first.
+    **axes : str
+        For an axis inside, its name outside.
+    """
+
+    def __init__(self, each: str | None = None, **axes: str) -> None:
+        self.each = each
+        self.axes: Mapping[Any, str] = axes
+
+    def __call__(self, field: Field) -> Field:
+        """Return the declaration of an array inside, as it is outside."""
+        first = () if self.each is None else (self.each,)
+        inside = [self.axes.get(axis, axis) for axis in field.axes]
+        outside = copy.copy(field)
+        outside.axes = (*first, *inside)
+        return outside
+
+
+Weights = Annotated[np.ndarray, Field("features", "classes")]
+Variances = Annotated[np.ndarray, Field("features", "classes", least=0.0)]
+Precisions = Annotated[np.ndarray, Field("features", "classes", least=1e-100)]
+Number = Annotated[np.ndarray, Field()]
+Amount = Annotated[np.ndarray, Field(least=0.0)]
+Share = Annotated[np.ndarray, Field(least=0.0, most=1.0)]
+Count = Annotated[np.ndarray, Field(dtype=np.int64, least=0, most=MOST_ROUNDS)]
+EXAMPLES = Field(ROWS, "features", least=-LARGEST, most=LARGEST)
+"""Of `Growing`, an example in each row."""
+LABELS = Field(ROWS, dtype=np.int64, least=0, below="classes")
+"""Of `Growing`, the position of a label in each row."""
+Generator = Annotated[np.ndarray, Field(4, dtype=np.uint64, least=0, most=2.0**64)]
+
+
+class Declared(NamedTuple):
+    """An array of a state, by its full name, and what is declared of it."""
+
+    name: str
+    array: np.ndarray
+    field: Field | None
+
+
+def sizes_of(n_features: int, n_classes: int, parameters: Mapping[str, Any]) -> dict[str, int]:
+    """Return the sizes of the axes that `Field` names."""
+    numbers = {name: value for name, value in parameters.items() if type(value) is int}
+    return numbers | {
+        "features": n_features,
+        "classes": n_classes,
+        "contrasts": n_classes - 1,
+        "weights": n_features * n_classes,
+        "contrast_weights": n_features * (n_classes - 1),
+    }
+
+
+def declared(state: Any, prefix: str = "", mark: Any = None) -> Iterator[Declared]:
+    """Yield the arrays of a state and of the states inside it; numbers follow from parameters.
+
+    A field named `scratch` holds nothing that lasts, and is passed over. `mark` is what is declared
+    of the state as a whole, where it is itself a field.
+    """
+    cls: Any = type(state)
+    marks = _marks(cls)
+    for name, value in state._asdict().items():
+        if name == "scratch":
+            continue
+        own = marks.get(name)
+        if isinstance(mark, Field):
+            own = mark
+        elif isinstance(mark, Within) and isinstance(own, Field):
+            own = mark(own)
+        if isinstance(value, np.ndarray):
+            yield Declared(prefix + name, value, own if isinstance(own, Field) else None)
+        elif hasattr(value, "_asdict"):
+            yield from declared(value, f"{prefix}{name}.", own)
+
+
+def check_state(state: Any, sizes: Mapping[str, int]) -> None:
+    """Raise ValueError, with the name of the field, unless all of a state is as it declares."""
+    check_arrays(declared(state), sizes)
+    _check_relations(state, "")
+
+
+def check_arrays(arrays: Iterator[Declared], sizes: Mapping[str, int]) -> None:
+    """Raise ValueError for an array whose type, shape or values are not as declared."""
+    found = dict(sizes)
+    for name, array, field in arrays:
+        if field is None:
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise ValueError(f"{name} contains NaN or infinity")
+            continue
+        check_shape(name, array, field, found)
+        found.update(
+            (axis, size)
+            for axis, size in zip(field.axes, array.shape, strict=True)
+            if isinstance(axis, str) and axis != ANY
+        )
+        _check_values(name, array, field, found)
+
+
+def check_shape(name: str, array: np.ndarray, field: Field, sizes: Mapping[str, int]) -> None:
+    """Raise ValueError for an array whose type or shape is not as declared."""
+    expected = field.shape(sizes)
+    fits = array.dtype == field.dtype and array.ndim == len(expected)
+    if not fits or any(
+        size is not None and size != found
+        for size, found in zip(expected, array.shape, strict=True)
+    ):
+        shown = ", ".join("any" if size is None else str(size) for size in expected)
+        raise ValueError(
+            f"{name} is {array.dtype}{list(array.shape)}, and should be {field.dtype}[{shown}]"
+        )
+
+
+def _check_values(name: str, array: np.ndarray, field: Field, sizes: Mapping[str, int]) -> None:
+    most = field.most if field.below is None else sizes[field.below] - 1
+    if array.size == 0 or array.dtype == np.uint64:
+        return
+    least_found, most_found = array.min(), array.max()
+    if not (least_found >= field.least and most_found <= most):  # or if they are NaN
+        at = np.unravel_index(int(np.argmin((array >= field.least) & (array <= most))), array.shape)
+        place = f"[{', '.join(map(str, at))}]" if at else ""
+        raise ValueError(
+            f"{name}{place} is {array[at]}, and should be from {field.least:g} to {most:g}"
+        )
+
+
+def _check_relations(state: Any, prefix: str) -> None:
+    for name, value in state._asdict().items():
+        if name != "scratch" and hasattr(value, "_asdict"):
+            _check_relations(value, f"{prefix}{name}.")
+    check = getattr(state, "check", None)
+    if callable(check):
+        try:
+            check()
+        except ValueError as error:
+            raise ValueError(f"{prefix}{error}") from None
+
+
+@cache
+def _marks(cls: Any) -> dict[str, Field | Within]:
+    """Return what the annotations of a state declare."""
+    try:
+        hints = get_type_hints(cls, include_extras=True)
+    except NameError:  # a class in a function, whose annotations name what is local there
+        return {}
+    found = {}
+    for name, hint in hints.items():
+        for mark in getattr(hint, "__metadata__", ()):
+            if isinstance(mark, Field | Within):
+                found[name] = mark
+    return found
