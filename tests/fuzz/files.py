@@ -9,26 +9,9 @@ import numpy as np
 
 from fuzz import forms
 from fuzz.soundness import live
+from mutations import mutate
 from onebit import load
 from onebit.core.learner import Learner
-
-try:
-    from mutations import mutate
-except ImportError:
-
-    def mutate(content: bytes, rng: np.random.Generator) -> bytes:
-        """Return a model file with some bytes changed, added or missing."""
-        found = bytearray(content)
-        for _ in range(rng.choice([1, 1, 2, 8])):
-            i = int(rng.integers(len(found)))
-            match rng.integers(8):
-                case 0:
-                    del found[i : i + int(rng.integers(1, 64))]
-                case 1:
-                    found[i:i] = rng.bytes(int(rng.integers(1, 64)))
-                case _:
-                    found[i] = int(rng.integers(256))
-        return bytes(found)
 
 
 def case(form: str, rng: np.random.Generator) -> None:
