@@ -2,7 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench errors compare clean
+# Minutes that `make fuzz` takes; FUZZ=--checked makes compiled code check each index.
+MINUTES ?= 60
+
+.PHONY: demo test fuzz bench errors compare clean
 
 demo: .venv/.installed-cli
 	$(BIN)/onebit demo
@@ -12,6 +15,9 @@ test: .venv/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist worksteal
+
+fuzz: .venv/.installed-dev
+	PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) $(FUZZ)
 
 bench: .venv/.installed-bench
 	$(BIN)/python bench/bench.py
@@ -23,7 +29,7 @@ compare: .venv/.installed-bench
 	$(BIN)/python bench/compare.py
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv build dist .fuzz-cache .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/bin/python:
