@@ -23,7 +23,7 @@ import ours
 import rivals
 from measuring import EARLY, Measured, machine
 from onebit import SOBA, Banditron, streams
-from onebit.core.second_order import PENDING
+from onebit.numerics.second_order import PENDING
 from onebit.streams.synthetic import N_CLASSES
 
 FULL_SIZE = 1_000_000

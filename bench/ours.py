@@ -16,9 +16,9 @@ from onebit import SOBA, Aggregating, Obama, learners, play
 from onebit.core.compiling import compiled, kernel
 from onebit.core.example import row, rows_of
 from onebit.core.learner import Learner
-from onebit.core.linear import linear_scores
-from onebit.core.second_order import difference, inner, new_inverse, subtract, times
 from onebit.core.validation import check_rows
+from onebit.numerics.linear import linear_scores
+from onebit.numerics.second_order import difference, inner, new_inverse, subtract, times
 
 _SLOW_ROUNDS = 200
 """Rounds of a form whose rounds cost more than O(nnz K); but for SOBA, which NumPy is beside."""

@@ -8,9 +8,9 @@ from scipy.stats import kstest
 from onebit import play
 from onebit.core.example import INDEX, Example
 from onebit.core.generator import new_generator
-from onebit.core.rkhs import Growing
-from onebit.core.sampler import chord, effective_sample_size, new_posterior, observe
+from onebit.core.growing import Growing
 from onebit.learners.aggregating import Aggregating
+from onebit.numerics.sampler import chord, effective_sample_size, new_posterior, observe
 from onebit.theory import best_linear, bounds, online_log_loss
 from references import aggregating
 

@@ -18,8 +18,8 @@ from sklearn.neural_network import MLPClassifier
 
 from onebit import SOBA, Aioli, Decision, Folklore, Gaptron, Perceptron, load, play
 from onebit.core import Kernels, ProbabilityLearner, lean_kernel
-from onebit.core.exploration import greedy
 from onebit.learners.bandit_reduction import BanditReduction
+from onebit.numerics.exploration import greedy
 from onebit.theory import best_linear, bounds
 from paths import TOLERANCE, continuous, one_hot, repeated, unit
 from references import bandit_reduction, folklore

@@ -64,8 +64,8 @@ def edit(file, old, new):
     ("file", "old", "new"),
     [
         ("learners/banditron.py", "x, y_hat, -1.0)", "x, y_hat, -2.0)"),
-        ("core/exploration.py", "p[best] = share + (", "p[0] = share + ("),
-        ("core/linear.py", "scores[k] += W[a, k] * v_a", "scores[k] -= W[a, k] * v_a"),
+        ("numerics/exploration.py", "p[best] = share + (", "p[0] = share + ("),
+        ("numerics/linear.py", "scores[k] += W[a, k] * v_a", "scores[k] -= W[a, k] * v_a"),
     ],
 )
 def test_edited_kernel_takes_effect(package, file, old, new):
@@ -229,7 +229,7 @@ def test_arrays_of_kernels_that_promise_it_share_no_memory(package):
 import numpy as np, scipy.sparse as sp
 from onebit import learners, play
 from onebit.core.example import Example
-from onebit.core.linear import products
+from onebit.numerics.linear import products
 W = np.zeros((2, 3))
 try:
     products(W, Example(np.arange(2, dtype=np.uint32), np.ones(2), 2), W[0])

@@ -9,9 +9,9 @@ from scipy.optimize import minimize
 
 from onebit import Decision, play
 from onebit.core.generator import new_generator
-from onebit.core.second_order import of_class
 from onebit.learners.confidit import Confidit, multipliers
 from onebit.learners.kernel_confidit import KernelConfidit
+from onebit.numerics.second_order import of_class
 from paths import assert_same_path, continuous, every_stream, one_hot, repeated
 from references import confidit
 

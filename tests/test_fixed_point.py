@@ -6,15 +6,9 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import softmax
 
-from onebit.core.fixed_point import (
-    backward,
-    binary_fixed_point,
-    covariance_root,
-    factor,
-    fixed_point,
-    forward,
-    forward_rows,
-)
+from onebit.numerics.cholesky import backward, factor, forward, forward_rows
+from onebit.numerics.fixed_point import binary_fixed_point, fixed_point
+from onebit.numerics.softmax import covariance_root
 
 
 @numba.njit

@@ -7,7 +7,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from onebit import load, play
 from onebit.core.generator import new_generator
-from onebit.core.rkhs import Growing
+from onebit.core.growing import Growing
 from onebit.learners.kernel_separable_bandit import KernelSeparableBandit
 from onebit.learners.separable_bandit import SeparableBandit
 from paths import assert_same_path, continuous, one_hot, repeated, unit

@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 
 from onebit import Decision, play, streams
 from onebit.core.generator import new_generator
-from onebit.core.linear import weights
 from onebit.learners.newtron import Newtron
+from onebit.numerics.linear import 
 from paths import assert_same_path, continuous, every_stream, one_hot, repeated
 from references import newtron
 
@@ -29,7 +29,7 @@ def numpy_generator(rng):
 
 def walk(learner, reference, X, y, storage):
     def stays_in_the_ball(reference, label, truth):
-        assert np.linalg.norm(weights(learner._state.W)) <= learner.D * (1 + 1e-12)
+        assert np.linalg.norm(np.asarray(learner._state.W)) <= learner.D * (1 + 1e-12)
 
     assert_same_path(learner, reference, X, y, storage, stays_in_the_ball)
 

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from onebit.core.projection import project_in_norm
-from onebit.core.second_order import new_inverse, subtract
+from onebit.numerics.projection import project_in_norm
+from onebit.numerics.second_order import new_inverse, subtract
 
 
 def problem(n, seed, spread=2.0):

@@ -5,9 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from onebit import learners, play
-from onebit.core.linear import Scaled, new_scaled
-from onebit.core.rkhs import Growing
-from onebit.core.second_order import PENDING, Inverse, new_inverse, new_inverses, subtract
+from onebit.core.growing import Growing
 from onebit.core.state import (
     LABELS,
     ROWS,
@@ -20,6 +18,8 @@ from onebit.core.state import (
     declared,
     sizes_of,
 )
+from onebit.numerics.linear import Scaled, new_scaled
+from onebit.numerics.second_order import PENDING, Inverse, new_inverse, new_inverses, subtract
 
 LEARNERS = [getattr(learners, name) for name in learners.__all__]
 FORMS = [cls(**form) for cls in LEARNERS for form in cls.forms]

@@ -8,7 +8,7 @@ from scipy.special import log_ndtr, ndtr
 from scipy.stats import norm
 
 from onebit import OneBitClassifier, play, streams
-from onebit.core.winning import normal, winning_probabilities
+from onebit.numerics.winning import normal, winning_probabilities
 
 PROMISE = 1e-7
 

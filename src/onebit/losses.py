@@ -21,7 +21,8 @@ from __future__ import annotations
 import math
 
 from onebit.core.compiling import lean_kernel
-from onebit.core.exploration import argmax, argmax_except, softmax
+from onebit.numerics.argmax import argmax, argmax_except
+from onebit.numerics.softmax import softmax
 
 LN2 = math.log(2.0)
 

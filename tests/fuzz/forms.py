@@ -4,8 +4,8 @@ from sklearn.base import clone
 
 from onebit import learners, play
 from onebit.core.engine import PythonKernels
-from onebit.core.foreign import Model
 from onebit.core.learner import Learner
+from onebit.learners.foreign import Model
 
 FORMS: dict[str, Learner] = {
     f"{name}-{i}": getattr(learners, name)(**form)

@@ -30,6 +30,13 @@ EXAMPLE = Example(np.zeros(0, dtype=INDEX), np.zeros(0), 0)
 """An example to tell the types of all others from."""
 
 
+def dense(x: Example) -> np.ndarray:
+    """Return x as a 1-D array."""
+    row = np.zeros(x.n_features)
+    row[x.indices] = x.values
+    return row
+
+
 class Rows(NamedTuple):
     """Many examples. If not `sparse`, all rows share the whole of `indices`."""
 

@@ -21,7 +21,6 @@ from onebit.core.decision import Decision
 from onebit.core.engine import Kernels
 from onebit.core.example import INDEX, Example, Rows, count_rows, slice_rows
 from onebit.core.generator import new_generator
-from onebit.core.linear import weights
 from onebit.core.turns import Turns
 from onebit.core.validation import (
     check_classes,
@@ -315,7 +314,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         if not hasattr(self._state, "W"):
             raise AttributeError(f"the scores of this {type(self).__name__} are not linear in x")
         with self._run.turns:
-            return np.array(weights(self._state.W).T, order="C")
+            return np.array(np.asarray(self._state.W).T, order="C")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,16 +10,16 @@ from sklearn.utils._param_validation import Interval
 
 from onebit.core import Example, Kernels, ProbabilityLearner
 from onebit.core.engine import PythonKernels
-from onebit.core.exploration import greedy
 from onebit.core.ranges import POSITIVE
-from onebit.core.sampler import (
+from onebit.core.state import Generator
+from onebit.numerics.exploration import greedy
+from onebit.numerics.sampler import (
     Posterior,
     effective_sample_size,
     new_posterior,
     observe,
     predict,
 )
-from onebit.core.state import Generator
 
 
 class State(NamedTuple):
@@ -119,7 +119,7 @@ class Aggregating(Forecaster):
     -ln E e^{-L(W)} <= d K ln(1 / a) + L(U) + a E L(V), by Jensen's inequality, and
     E L(V) <= T (B R + ln K), as the mean of V x is zero. Take a = d K / (T (B R + ln K)), or 1.
 
-    The bound is for the exact mean. The authors leave open how to sample; `onebit.core.sampler`
+    The bound is for the exact mean. The authors leave open how to sample; `onebit.numerics.sampler`
     says how it is done here. The text of the paper was not at hand: the algorithm is as later
     accounts give it, and the bound was derived anew.
 

@@ -8,11 +8,11 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from onebit.core import Kernels, ProbabilityLearner, kernel
-from onebit.core.exploration import greedy
-from onebit.core.fixed_point import binary_fixed_point
 from onebit.core.ranges import POSITIVE
-from onebit.core.second_order import Inverse, inner, new_inverse, subtract, times
 from onebit.core.state import Field, Generator, Within
+from onebit.numerics.exploration import greedy
+from onebit.numerics.fixed_point import binary_fixed_point
+from onebit.numerics.second_order import Inverse, inner, new_inverse, subtract, times
 
 
 class Scratch(NamedTuple):

@@ -8,10 +8,11 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from onebit.core import Kernels, Learner, kernel, lean_kernel
-from onebit.core.exploration import argmax, gamma_greedy
-from onebit.core.linear import Scaled, new_scaled, scaled_scores
 from onebit.core.ranges import PART, POSITIVE
 from onebit.core.state import Amount, Field, Generator, Share, Variances, Weights
+from onebit.numerics.argmax import argmax
+from onebit.numerics.exploration import gamma_greedy
+from onebit.numerics.linear import Scaled, new_scaled, scaled_scores
 
 _CEILING = 1e100
 """The largest sum of masses before all are taken relative to a higher shift."""

@@ -16,8 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from onebit.core import Kernels, Learner, ProbabilityLearner, lean_kernel
 from onebit.core.engine import PythonKernels
-from onebit.core.exploration import argmax, softmax
-from onebit.core.foreign import (
+from onebit.core.generator import below, new_generator, uniform
+from onebit.core.learner import Started
+from onebit.core.state import Generator
+from onebit.core.turns import Turns
+from onebit.learners.aioli import Aioli
+from onebit.learners.folklore import Folklore
+from onebit.learners.foreign import (
     Model,
     gives_probabilities,
     new_model,
@@ -26,12 +31,8 @@ from onebit.core.foreign import (
     takes_positive_only,
     with_labels,
 )
-from onebit.core.generator import below, new_generator, uniform
-from onebit.core.learner import Started
-from onebit.core.state import Generator
-from onebit.core.turns import Turns
-from onebit.learners.aioli import Aioli
-from onebit.learners.folklore import Folklore
+from onebit.numerics.argmax import argmax
+from onebit.numerics.softmax import softmax
 from onebit.theory import bounds
 
 

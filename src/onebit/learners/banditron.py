@@ -7,10 +7,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from onebit.core import Kernels, Learner, lean_kernel
-from onebit.core.exploration import argmax, gamma_greedy
-from onebit.core.linear import add_to_class, linear_scores
 from onebit.core.ranges import PART
 from onebit.core.state import Generator, Share, Weights
+from onebit.numerics.argmax import argmax
+from onebit.numerics.exploration import gamma_greedy
+from onebit.numerics.linear import add_to_class, linear_scores
 
 
 class State(NamedTuple):

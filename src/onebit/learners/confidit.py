@@ -13,12 +13,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from onebit.core import Kernels, Learner, kernel, lean_kernel
 from onebit.core.compiling import no_alias
 from onebit.core.example import Example, Rows
-from onebit.core.exploration import argmax
 from onebit.core.generator import uniform
 from onebit.core.learner import Started
-from onebit.core.linear import linear_scores, squared_norm, unit, unit_scores
 from onebit.core.ranges import NOT_NEGATIVE
-from onebit.core.second_order import (
+from onebit.core.state import Amount, Count, Field, Generator, Variances, Weights, Within
+from onebit.numerics.argmax import argmax
+from onebit.numerics.linear import linear_scores, squared_norm, unit, unit_scores
+from onebit.numerics.second_order import (
     Inverse,
     class_inverse,
     new_inverses,
@@ -26,7 +27,6 @@ from onebit.core.second_order import (
     subtract,
     times,
 )
-from onebit.core.state import Amount, Count, Field, Generator, Variances, Weights, Within
 
 
 class Confidence(NamedTuple):

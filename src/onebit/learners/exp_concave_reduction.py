@@ -10,12 +10,13 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import Kernels, Learner, kernel
-from onebit.core.exploration import argmax, gamma_greedy
-from onebit.core.linear import linear_scores
-from onebit.core.newton import Pace, new_pace, newton_step
 from onebit.core.ranges import PART, POSITIVE
-from onebit.core.second_order import Inverse, difference, new_inverse
 from onebit.core.state import Generator, Share, Weights, Within
+from onebit.numerics.argmax import argmax
+from onebit.numerics.exploration import gamma_greedy
+from onebit.numerics.linear import linear_scores
+from onebit.numerics.newton import Pace, new_pace, newton_step
+from onebit.numerics.second_order import Inverse, difference, new_inverse
 
 
 class State(NamedTuple):

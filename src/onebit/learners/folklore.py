@@ -11,10 +11,12 @@ from sklearn.utils._param_validation import StrOptions
 
 from onebit.core import Kernels, ProbabilityLearner, kernel
 from onebit.core.example import Example
-from onebit.core.exploration import greedy
-from onebit.core.fixed_point import fixed_point
 from onebit.core.learner import Started
-from onebit.core.logistic_surrogate import (
+from onebit.core.ranges import POSITIVE
+from onebit.core.state import Field, Generator, Within
+from onebit.numerics.exploration import greedy
+from onebit.numerics.fixed_point import fixed_point
+from onebit.numerics.logistic_surrogate import (
     Parameters,
     Scratch,
     check_basis,
@@ -24,9 +26,7 @@ from onebit.core.logistic_surrogate import (
     safe_parameters,
     update,
 )
-from onebit.core.ranges import POSITIVE
-from onebit.core.second_order import Inverse, new_inverse
-from onebit.core.state import Field, Generator, Within
+from onebit.numerics.second_order import Inverse, new_inverse
 
 _NEARLY_ONE = 1e-6
 """How far the sum of a distribution may be from one."""
@@ -35,7 +35,7 @@ _NEARLY_ONE = 1e-6
 class State(NamedTuple):
     """A_inv: A^{-1}; h: A^{-1} G; Q: the basis of the classes that both are written in.
 
-    That basis leaves out what never changes (Appendix D): see `onebit.core.logistic_surrogate`.
+    That basis leaves out what never changes (Appendix D): see `onebit.numerics.logistic_surrogate`.
     """
 
     A_inv: Annotated[Inverse, Within(n="contrast_weights")]

@@ -11,10 +11,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit import losses
 from onebit.core import Kernels, Learner, kernel
-from onebit.core.exploration import argmax
-from onebit.core.linear import Scaled, add_outer, new_scaled, project, scaled_scores
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator
+from onebit.numerics.argmax import argmax
+from onebit.numerics.linear import Scaled, add_outer, new_scaled, project, scaled_scores
 
 
 class State(NamedTuple):

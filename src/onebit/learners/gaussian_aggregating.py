@@ -11,8 +11,10 @@ from scipy.stats import norm, qmc
 from sklearn.utils._param_validation import Interval
 
 from onebit.core import Kernels, ProbabilityLearner, kernel
-from onebit.core.exploration import greedy
-from onebit.core.logistic_surrogate import (
+from onebit.core.ranges import POSITIVE
+from onebit.core.state import Field, Generator, Within
+from onebit.numerics.exploration import greedy
+from onebit.numerics.logistic_surrogate import (
     Parameters,
     Scratch,
     check_basis,
@@ -22,10 +24,8 @@ from onebit.core.logistic_surrogate import (
     safe_parameters,
     update,
 )
-from onebit.core.mixture import log_mixture
-from onebit.core.ranges import POSITIVE
-from onebit.core.second_order import Inverse, new_inverse
-from onebit.core.state import Field, Generator, Within
+from onebit.numerics.mixture import log_mixture
+from onebit.numerics.second_order import Inverse, new_inverse
 
 
 class State(NamedTuple):

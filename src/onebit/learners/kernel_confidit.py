@@ -14,9 +14,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import Example, Kernels
 from onebit.core.engine import PythonKernels
-from onebit.core.example import INDEX
+from onebit.core.example import INDEX, dense
+from onebit.core.growing import Growing
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
-from onebit.core.rkhs import KERNEL_NAMES, Between, Growing, dense
 from onebit.core.state import ANY, EXAMPLES, LABELS, ROWS, Field, Generator
 from onebit.learners.confidit import (
     Confidence,
@@ -29,6 +29,7 @@ from onebit.learners.confidit import (
     new_confidence,
     sign,
 )
+from onebit.numerics.rkhs import KERNEL_NAMES, Between
 
 
 class Factor:

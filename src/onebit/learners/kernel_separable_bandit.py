@@ -11,10 +11,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import Example, Kernels, Learner
 from onebit.core.engine import PythonKernels
+from onebit.core.example import dense
 from onebit.core.generator import below
-from onebit.core.rkhs import KERNEL_NAMES, Between, Growing, dense, shortened
+from onebit.core.growing import Growing
 from onebit.core.state import EXAMPLES, LABELS, ROWS, Field, Generator
 from onebit.learners.separable_bandit import policy, repository, theory
+from onebit.numerics.rkhs import KERNEL_NAMES, Between, shortened
 
 
 class State(NamedTuple):

@@ -12,13 +12,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import Kernels, Learner, kernel, lean_kernel
 from onebit.core.compiling import no_alias
-from onebit.core.exploration import argmax, softmax
 from onebit.core.generator import uniform
-from onebit.core.linear import Scaled, length, linear_scores, new_scaled, scaled_scores
-from onebit.core.newton import newton_step
 from onebit.core.ranges import POSITIVE
-from onebit.core.second_order import Inverse, new_inverse, outer
 from onebit.core.state import Generator, Precisions, Weights, Within
+from onebit.numerics.argmax import argmax
+from onebit.numerics.linear import Scaled, length, linear_scores, new_scaled, scaled_scores
+from onebit.numerics.newton import newton_step
+from onebit.numerics.second_order import Inverse, new_inverse, outer
+from onebit.numerics.softmax import softmax
 
 
 class Parameters(NamedTuple):

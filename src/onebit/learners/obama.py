@@ -11,11 +11,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import Example, Kernels
 from onebit.core.engine import PythonKernels
-from onebit.core.exploration import argmax, softmax
 from onebit.core.ranges import PART, POSITIVE
-from onebit.core.sampler import Posterior, new_posterior, observe
 from onebit.core.state import Generator
 from onebit.learners.aggregating import Aggregating, Forecaster, score
+from onebit.numerics.argmax import argmax
+from onebit.numerics.sampler import Posterior, new_posterior, observe
+from onebit.numerics.softmax import softmax
 
 
 class State(NamedTuple):

@@ -13,10 +13,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from onebit.core import Kernels, ProbabilityLearner, kernel, lean_kernel
 from onebit.core.compiling import no_alias
 from onebit.core.example import Example
-from onebit.core.exploration import softmax
-from onebit.core.linear import fill_unit, products, unit_scores
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
-from onebit.core.second_order import (
+from onebit.core.state import Amount, Count, Generator, Variances, Weights, Within
+from onebit.numerics.linear import fill_unit, products, unit_scores
+from onebit.numerics.second_order import (
     Inverse,
     class_inverse,
     fill_times,
@@ -24,8 +24,8 @@ from onebit.core.second_order import (
     new_inverses,
     subtract,
 )
-from onebit.core.state import Amount, Count, Generator, Variances, Weights, Within
-from onebit.core.winning import winning_probabilities
+from onebit.numerics.softmax import softmax
+from onebit.numerics.winning import winning_probabilities
 
 LARGEST_FULL = 200_000
 """covariance="auto" takes full matrices up to so many numbers in them: d * d * K."""

@@ -10,10 +10,10 @@ from sklearn.utils._param_validation import StrOptions
 
 from onebit import losses
 from onebit.core import Kernels, ProbabilityLearner, kernel
-from onebit.core.exploration import greedy
-from onebit.core.linear import Scaled, add_outer, new_scaled, project, scaled_scores
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Count, Generator
+from onebit.numerics.exploration import greedy
+from onebit.numerics.linear import Scaled, add_outer, new_scaled, project, scaled_scores
 
 
 class State(NamedTuple):

@@ -10,12 +10,12 @@ from sklearn.utils._param_validation import StrOptions
 
 from onebit import losses
 from onebit.core import Kernels, ProbabilityLearner, kernel
-from onebit.core.exploration import greedy
-from onebit.core.linear import linear_scores
-from onebit.core.newton import Pace, new_pace, newton_step
 from onebit.core.ranges import POSITIVE
-from onebit.core.second_order import Inverse, new_inverse, outer
 from onebit.core.state import Generator, Weights, Within
+from onebit.numerics.exploration import greedy
+from onebit.numerics.linear import linear_scores
+from onebit.numerics.newton import Pace, new_pace, newton_step
+from onebit.numerics.second_order import Inverse, new_inverse, outer
 
 
 class State(NamedTuple):

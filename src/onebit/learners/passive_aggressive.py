@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from onebit.core import Kernels, Learner, lean_kernel
-from onebit.core.exploration import argmax_except, greedy
-from onebit.core.linear import add_to_class, linear_scores, squared_norm
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Weights
+from onebit.numerics.argmax import argmax_except
+from onebit.numerics.exploration import greedy
+from onebit.numerics.linear import add_to_class, linear_scores, squared_norm
 
 _SMALLEST = np.finfo(np.float64).tiny
 """The smallest squared length of an x that one can divide by."""

@@ -7,9 +7,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from onebit.core import Kernels, Learner, lean_kernel
-from onebit.core.exploration import argmax, greedy
-from onebit.core.linear import add_to_class, linear_scores
 from onebit.core.state import Generator, Weights
+from onebit.numerics.argmax import argmax
+from onebit.numerics.exploration import greedy
+from onebit.numerics.linear import add_to_class, linear_scores
 
 
 class State(NamedTuple):

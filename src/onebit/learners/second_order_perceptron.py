@@ -8,11 +8,12 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from onebit.core import Kernels, Learner, kernel, lean_kernel
-from onebit.core.exploration import argmax, greedy
-from onebit.core.linear import linear_scores
 from onebit.core.ranges import POSITIVE
-from onebit.core.second_order import Inverse, descend, difference, inner, new_inverse, times
 from onebit.core.state import Generator, Precisions, Weights, Within
+from onebit.numerics.argmax import argmax
+from onebit.numerics.exploration import greedy
+from onebit.numerics.linear import linear_scores
+from onebit.numerics.second_order import Inverse, descend, difference, inner, new_inverse, times
 
 
 class FullState(NamedTuple):

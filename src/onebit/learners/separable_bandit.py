@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from onebit.core import Kernels, Learner, lean_kernel
-from onebit.core.exploration import argmax
-from onebit.core.linear import add_to_class, linear_scores
 from onebit.core.state import Generator, Weights
+from onebit.numerics.argmax import argmax
+from onebit.numerics.linear import add_to_class, linear_scores
 
 
 class State(NamedTuple):

@@ -9,11 +9,12 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from onebit.core import Kernels, Learner, kernel, lean_kernel
-from onebit.core.exploration import argmax_except, gamma_greedy
-from onebit.core.linear import linear_scores
 from onebit.core.ranges import PART, POSITIVE
-from onebit.core.second_order import Inverse, descend, difference, inner, new_inverse, times
 from onebit.core.state import Amount, Count, Generator, Share, Variances, Weights, Within
+from onebit.numerics.argmax import argmax_except
+from onebit.numerics.exploration import gamma_greedy
+from onebit.numerics.linear import linear_scores
+from onebit.numerics.second_order import Inverse, descend, difference, inner, new_inverse, times
 
 
 class Progress(NamedTuple):

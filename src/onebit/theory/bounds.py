@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from onebit.core.newton import theory_beta
 from onebit.losses import log_loss_exp_concavity
+from onebit.numerics.newton import theory_beta
 
 
 def folklore(

@@ -18,7 +18,9 @@ import math
 import numpy as np
 
 from onebit.core.compiling import kernel
-from onebit.core.exploration import argmax, softmax
+from onebit.numerics.argmax import argmax
+from onebit.numerics.cholesky import backward, factor, forward
+from onebit.numerics.softmax import covariance_root, softmax
 
 _PRECISION = 1e-12
 """Of z, relative to its size."""
@@ -35,68 +37,6 @@ _SMALL_MOVE = 1e-7
 
 _MOST_STEPS = 100
 """Where A is of size 100 or less, a dozen is enough."""
-
-
-@kernel
-def covariance_root(p, L):
-    """Fill L, K x (K-1) and lower triangular, such that L L' = diag(p) - pp'.
-
-    The Cholesky factor of the covariance of a draw from p has a closed form (Tanabe and Sagae
-    1992): column j is sqrt(p_j rest / (p_j + rest)) (e_j - the others' shares of rest), where rest
-    is the sum of p_i over i > j. Nothing is subtracted, so no digits are lost.
-    """
-    L[:] = 0.0
-    rest = p[p.size - 1]
-    for j in range(p.size - 2, -1, -1):
-        if p[j] > 0.0 and rest > 0.0:
-            L[j, j] = math.sqrt(p[j] * (rest / (p[j] + rest)))
-            for i in range(j + 1, p.size):
-                L[i, j] = -L[j, j] * (p[i] / rest)
-        rest += p[j]
-
-
-@kernel
-def factor(M):
-    """Replace M, the identity plus a positive semidefinite matrix, by its Cholesky factor F.
-
-    Only the lower triangle is looked at. No pivot is below one: rounding might put it there.
-    """
-    for j in range(M.shape[0]):
-        for k in range(j):
-            for i in range(j, M.shape[0]):
-                M[i, j] -= M[i, k] * M[j, k]
-        M[j, j] = math.sqrt(max(M[j, j], 1.0))
-        for i in range(j + 1, M.shape[0]):
-            M[i, j] /= M[j, j]
-
-
-@kernel
-def forward(F, b):
-    """Put F^{-1} b in the place of the vector b."""
-    for i in range(F.shape[0]):
-        for k in range(i):
-            b[i] -= F[i, k] * b[k]
-        b[i] /= F[i, i]
-
-
-@kernel
-def forward_rows(F, B):
-    """Put F^{-1} B in the place of the matrix B."""
-    for i in range(F.shape[0]):
-        for k in range(i):
-            for c in range(B.shape[1]):
-                B[i, c] -= F[i, k] * B[k, c]
-        for c in range(B.shape[1]):
-            B[i, c] /= F[i, i]
-
-
-@kernel
-def backward(F, b):
-    """Put F'^{-1} b in the place of the vector b."""
-    for i in range(F.shape[0] - 1, -1, -1):
-        for k in range(i + 1, F.shape[0]):
-            b[i] -= F[k, i] * b[k]
-        b[i] /= F[i, i]
 
 
 @kernel

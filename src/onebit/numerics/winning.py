@@ -9,7 +9,7 @@ from numpy.polynomial import Chebyshev, Polynomial
 from scipy.special import erfcx
 
 from onebit.core.compiling import lean_kernel
-from onebit.core.exploration import argmax
+from onebit.numerics.argmax import argmax
 
 _REACH = 6.0
 """A draw is taken to lie within so many standard deviations of its mean; one in 10^9 does not."""

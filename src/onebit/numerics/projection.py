@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from onebit.core.compiling import kernel
-from onebit.core.second_order import rewrite
+from onebit.numerics.second_order import rewrite
 
 _PRECISION = 1e-15
 """Of the solution, as a share of the radius."""

@@ -13,9 +13,8 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from onebit.core.engine import PythonKernels
-from onebit.core.example import Example
-from onebit.core.exploration import greedy
-from onebit.core.rkhs import dense
+from onebit.core.example import Example, dense
+from onebit.numerics.exploration import greedy
 
 _LEAST = 1e-300
 """A probability that stands for zero, whose logarithm is not finite."""

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from onebit.core.compiling import kernel
-from onebit.core.exploration import argmax
+from onebit.numerics.argmax import argmax
 
 
 @kernel

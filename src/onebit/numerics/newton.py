@@ -27,8 +27,8 @@ from typing import NamedTuple
 import numpy as np
 
 from onebit.core.compiling import kernel
-from onebit.core.projection import project_in_norm
-from onebit.core.second_order import descend, inner, times
+from onebit.numerics.projection import project_in_norm
+from onebit.numerics.second_order import descend, inner, times
 
 _SMALLEST_BETA = 1e-50
 """A smaller one moves no weight in any number of rounds, and its powers would not be floats."""

@@ -6,7 +6,7 @@ So stored, one feature of a sparse row touches one run of memory.
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -127,16 +127,14 @@ class Scaled(NamedTuple):
     squares: Annotated[np.ndarray, Field(least=-1e300, most=1e300)]
     changes: Count
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.scale * self.V, dtype=dtype)
+
 
 def new_scaled(n_features: int, n_classes: int) -> Scaled:
     """Return zero weights."""
     V = np.zeros((n_features, n_classes))
     return Scaled(V, np.ones(()), np.zeros(()), np.zeros((), dtype=np.int64))
-
-
-def weights(W: np.ndarray | Scaled) -> np.ndarray:
-    """Return W as an array."""
-    return W.scale * W.V if isinstance(W, Scaled) else W
 
 
 @lean_kernel

@@ -5,45 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS
 
 from onebit.core.compiling import called_from_python
-from onebit.core.example import Example
+from onebit.core.example import Example, dense
 
 KERNEL_NAMES = {"cosine", "laplacian", "linear", "poly", "polynomial", "rational", "rbf"}
 """Kernels that are inner products, whatever the signs of the features. All but "rational" are
 scikit-learn's; its others can be given as functions."""
-
-
-class Growing:
-    """Rows that more can be appended to. Memory doubles when it is full."""
-
-    def __init__(self, rows: np.ndarray) -> None:
-        self._memory, self._n = rows, len(rows)
-
-    @property
-    def rows(self) -> np.ndarray:
-        """The rows so far, as a view."""
-        return self._memory[: self._n]
-
-    def append(self, row: Any) -> None:
-        """Add a row."""
-        if self._n == len(self._memory):
-            shape = (max(16, 2 * self._n), *self._memory.shape[1:])
-            grown = np.zeros(shape, dtype=self._memory.dtype)
-            grown[: self._n] = self._memory
-            self._memory = grown
-        self._memory[self._n] = row
-        self._n += 1
-
-    def _asdict(self) -> dict[str, np.ndarray]:
-        return {"rows": self.rows}
-
-    def _replace(self, rows: np.ndarray) -> Self:
-        return type(self)(rows)
 
 
 class Between:
@@ -126,13 +98,6 @@ def shortened(x: Example) -> Example:
     """Return the point of the unit ball next to x: x itself, or x at length one."""
     length = np.linalg.norm(x.values)
     return x if length <= 1.0 else x._replace(values=x.values / length)
-
-
-def dense(x: Example) -> np.ndarray:
-    """Return x as a 1-D array."""
-    row = np.zeros(x.n_features)
-    row[x.indices] = x.values
-    return row
 
 
 @called_from_python

@@ -23,9 +23,9 @@ import numpy as np
 from scipy.linalg import helmert
 
 from onebit.core.compiling import kernel
-from onebit.core.exploration import softmax
-from onebit.core.fixed_point import covariance_root, factor, forward, forward_rows
-from onebit.core.second_order import subtract, times_each
+from onebit.numerics.cholesky import factor, forward, forward_rows
+from onebit.numerics.second_order import subtract, times_each
+from onebit.numerics.softmax import covariance_root, softmax
 
 
 class Parameters(NamedTuple):

@@ -23,11 +23,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from onebit.core.compiling import compiled, kernel
-from onebit.core.example import Example
+from onebit.core.example import Example, dense
 from onebit.core.generator import below, normal, uniform
-from onebit.core.mixture import log_mixture, log_sum, smooth
-from onebit.core.rkhs import Growing, dense
+from onebit.core.growing import Growing
 from onebit.core.state import EXAMPLES, LABELS, ROWS, Field
+from onebit.numerics.mixture import log_mixture, log_sum, smooth
 
 _FEWEST = 0.5
 """Of the samples, as many must be effective, or they are renewed."""

@@ -1,0 +1,1 @@
+"""The mathematics that several learners share. It knows no learner."""

@@ -1,0 +1,38 @@
+"""Softmax, and the covariance of a draw from it."""
+
+from __future__ import annotations
+
+import math
+
+from onebit.core.compiling import kernel, lean_kernel
+from onebit.numerics.argmax import argmax
+
+
+@lean_kernel
+def softmax(scores, temper, p):
+    """Fill p with the probabilities proportional to exp(temper * scores)."""
+    largest = scores[argmax(scores)]
+    total = 0.0
+    for k in range(scores.size):
+        p[k] = math.exp(temper * (scores[k] - largest))
+        total += p[k]
+    for k in range(scores.size):
+        p[k] /= total
+
+
+@kernel
+def covariance_root(p, L):
+    """Fill L, K x (K-1) and lower triangular, such that L L' = diag(p) - pp'.
+
+    The Cholesky factor of the covariance of a draw from p has a closed form (Tanabe and Sagae
+    1992): column j is sqrt(p_j rest / (p_j + rest)) (e_j - the others' shares of rest), where rest
+    is the sum of p_i over i > j. Nothing is subtracted, so no digits are lost.
+    """
+    L[:] = 0.0
+    rest = p[p.size - 1]
+    for j in range(p.size - 2, -1, -1):
+        if p[j] > 0.0 and rest > 0.0:
+            L[j, j] = math.sqrt(p[j] * (rest / (p[j] + rest)))
+            for i in range(j + 1, p.size):
+                L[i, j] = -L[j, j] * (p[i] / rest)
+        rest += p[j]
