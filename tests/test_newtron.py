@@ -10,7 +10,6 @@ from scipy.optimize import minimize
 from onebit import Decision, play, streams
 from onebit.core.generator import new_generator
 from onebit.learners.newtron import Newtron
-from onebit.numerics.linear import 
 from paths import assert_same_path, continuous, every_stream, one_hot, repeated
 from references import newtron
 

@@ -114,7 +114,7 @@ def learners(as_json: AsJson = False) -> None:
     for name, cls in found.items():
         table.add_row(
             f"[bold]{name}[/]\n[dim]{cls.feedback}",
-            f"{escape(cls.cost)}\n[dim]{escape(cls.bound)}",
+            f"{escape(str(cls.cost))}\n[dim]{escape(cls.bound)}",
             f"{escape(cls.reference)}\n[dim]{escape(shown(parameters_of(cls())))}",
         )
     console = Console()
@@ -127,7 +127,7 @@ def learner_as_json(cls: type[Learner]) -> dict[str, Any]:
     return {
         "learner": cls.__name__,
         "feedback": cls.feedback,
-        "cost": cls.cost,
+        "cost": str(cls.cost),
         "bound": cls.bound,
         "reference": cls.reference,
         "parameters": parameters_of(cls()),
@@ -441,7 +441,7 @@ def demo(
     results: dict[str, tuple[Learner, Result]] = {}
     with progress_bar(hidden=False) as bar:
         for name, cls in learner_classes().items():
-            if not cls.is_linear_time():
+            if not cls.cost.is_linear:
                 continue
             learner = cls(classes=stream.classes, random_state=seed)
             results[name] = learner, play_timed(learner, stream, bar)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from os import PathLike
 from threading import RLock
 from time import perf_counter
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import softmax
@@ -105,6 +105,26 @@ def _started_again(classes: np.ndarray, n_features: int, kernels: Kernels, *rest
     return Started(classes, n_features, kernels, storage.writeable(state), *others)
 
 
+class Cost(NamedTuple):
+    """Time of a round, up to a constant; d features, nnz of them not zero, K classes, round n."""
+
+    round: str
+    full: str | None = None
+    """With a full covariance, if the learner has such a form."""
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether a round costs O(nnz K), but with a full covariance."""
+        return self.round == LINEAR
+
+    def __str__(self) -> str:
+        return self.round if self.full is None else f"{self.round}; full: {self.full}"
+
+
+LINEAR = "nnz K"
+"""The cost of a round of most learners."""
+
+
 class Learner(ClassifierMixin, BaseEstimator, ABC):
     """A classifier that learns from what is said of its own decisions.
 
@@ -123,8 +143,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     reference: ClassVar[str]
     """Where the algorithm was published."""
 
-    cost: ClassVar[str]
-    """Time of a round; d features, nnz of them not zero, K classes."""
+    cost: ClassVar[Cost]
+    """Time of a round."""
 
     bound: ClassVar[str]
     """What is proven of its mistakes in T rounds."""
@@ -135,14 +155,16 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     exempt: ClassVar[dict[str, str]] = {}
     """Names of checks that do not hold for this learner, each with the reason."""
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "classes": ["array-like", None],
+        "random_state": ["random_state"],
+    }
+    """What every learner's parameters may be; a subclass declares its own in addition."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls._parameter_constraints = cls._parameter_constraints | Learner._parameter_constraints
         registry.register(cls)
-
-    @classmethod
-    def is_linear_time(cls) -> bool:
-        """Tell whether a round costs O(nnz K), but for forms with a full covariance."""
-        return cls.cost.startswith("nnz K")
 
     @abstractmethod
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
@@ -231,6 +253,20 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             decision._learned_by += (me,)
         finally:
             turns.lock.release()
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Return the score of each label for each row of `X`, as the policy sees them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Also for two classes, unlike that of `decision_function`.
+        """
+        return self._evaluate(X)[1]
 
     def policy(self, X: Any) -> np.ndarray:
         """Return, for each row of `X`, the probabilities with which `decide` puts out the labels.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from onebit.core import Example, Kernels, ProbabilityLearner
+from onebit.core import Cost, Example, Kernels, ProbabilityLearner
 from onebit.core.engine import PythonKernels
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator
@@ -47,7 +47,7 @@ class Forecaster(ProbabilityLearner):
     """What the forecasters that average over samples have in common."""
 
     reference = "Foster, Kale, Luo, Mohri, Sridharan 2018"
-    cost = "n (K d)^2 for each sample, in some rounds n"
+    cost = Cost("n (K d)^2 for each sample, in some rounds n")
     exempt: ClassVar[dict[str, str]] = {
         "check_state_stays_the_same_size": "to renew its samples takes all past examples"
     }
@@ -152,8 +152,6 @@ class Aggregating(Forecaster):
         "mu": [Interval(Real, 0, 1, closed="left")],
         "n_samples": [Interval(Integral, 2, None, closed="left")],
         "n_sweeps": [Interval(Integral, 1, None, closed="left")],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

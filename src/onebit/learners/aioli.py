@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.core import Kernels, ProbabilityLearner, kernel
+from onebit.core import Cost, Kernels, ProbabilityLearner, kernel
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Field, Generator, Within
 from onebit.numerics.exploration import greedy
@@ -130,7 +130,7 @@ class Aioli(ProbabilityLearner):
     """
 
     reference = "Jezequel, Gaillard, Rudi 2020"
-    cost = "d^2"
+    cost = Cost("d^2")
     bound = "O(d B R ln T) over logistic loss"
     feedback = "full"
 
@@ -138,8 +138,6 @@ class Aioli(ProbabilityLearner):
         "B": [POSITIVE],
         "R": [POSITIVE],
         "regularization": [POSITIVE, None],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

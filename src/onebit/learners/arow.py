@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from onebit.core import Kernels, Learner, kernel, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, kernel, lean_kernel
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Variances, Weights, Within
 from onebit.numerics.argmax import argmax_except
@@ -126,15 +126,13 @@ class AROW(Learner):
 
     feedback = "full"
     reference = "Crammer, Kulesza, Dredze 2009"
-    cost = "nnz K; full: (d K)^2"
+    cost = Cost(LINEAR, full="(d K)^2")
     bound = "L - N + sqrt(U' A U (ln det(A / r) + N)) (full)"
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"covariance": "full"}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "r": [POSITIVE],
         "covariance": [StrOptions({"diagonal", "full"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.core import Kernels, Learner, kernel, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, kernel, lean_kernel
 from onebit.core.ranges import PART, POSITIVE
 from onebit.core.state import Amount, Field, Generator, Share, Variances, Weights
 from onebit.numerics.argmax import argmax
@@ -206,15 +206,13 @@ class BanditEG(Learner):
     """
 
     reference = "EG+- on the estimator of Kakade et al. 2008"
-    cost = "nnz K"
+    cost = Cost(LINEAR)
     bound = "O(T^(2/3)) over hinge loss, logarithmic in d"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "eta": [POSITIVE],
         "gamma": [PART],
         "radius": [POSITIVE],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

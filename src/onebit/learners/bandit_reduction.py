@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from onebit.core import Kernels, Learner, ProbabilityLearner, lean_kernel
+from onebit.core import Cost, Kernels, Learner, ProbabilityLearner, lean_kernel
 from onebit.core.engine import PythonKernels
 from onebit.core.generator import below, new_generator, uniform
 from onebit.core.learner import Started
@@ -188,7 +188,7 @@ class BanditReduction(ProbabilityLearner):
     """
 
     reference = "Agarwal, Kale, Zimmert 2022"
-    cost = "that of the learner inside"
+    cost = Cost("that of the learner inside")
     bound = "2 sqrt(K T Reg(T)) over logistic loss, for a learner inside with regret Reg(T)"
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
@@ -206,8 +206,6 @@ class BanditReduction(ProbabilityLearner):
         ],
         "gamma": [Interval(Real, 0, 1, closed="both"), StrOptions({"theory"})],
         "horizon": [Interval(Integral, 1, None, closed="left")],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.core import Kernels, Learner, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, lean_kernel
 from onebit.core.ranges import PART
 from onebit.core.state import Generator, Share, Weights
 from onebit.numerics.argmax import argmax
@@ -68,13 +68,11 @@ class Banditron(Learner):
     """
 
     reference = "Kakade, Shalev-Shwartz, Tewari 2008"
-    cost = "nnz K"
+    cost = Cost(LINEAR)
     bound = "O(T^(2/3)) over hinge loss"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "gamma": [PART],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

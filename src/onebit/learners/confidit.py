@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import Kernels, Learner, kernel, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, kernel, lean_kernel
 from onebit.core.compiling import no_alias
 from onebit.core.example import Example, Rows
 from onebit.core.generator import uniform
@@ -394,7 +394,7 @@ class Confidit(ConfidenceLearner):
     """
 
     reference = "Crammer, Gentile 2013"
-    cost = "nnz K; full: d^2 K"
+    cost = Cost(LINEAR, full="d^2 K")
     bound = "O(sqrt(T) log T) over the best label, linear noise (version 1)"
     forms: ClassVar[list[dict[str, Any]]] = [
         {"projection": True, "confidence": "theory", "covariance": "full"},
@@ -419,8 +419,6 @@ class Confidit(ConfidenceLearner):
             callable,
             None,
         ],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import Kernels, Learner, kernel
+from onebit.core import Cost, Kernels, Learner, kernel
 from onebit.core.ranges import PART, POSITIVE
 from onebit.core.state import Generator, Share, Weights, Within
 from onebit.numerics.argmax import argmax
@@ -126,7 +126,7 @@ class ExpConcaveReduction(Learner):
     """
 
     reference = "Beygelzimer, Orabona, Zhang 2017"
-    cost = "(d K)^2, m (d K)^2 when projecting"
+    cost = Cost("(d K)^2, m (d K)^2 when projecting")
     bound = "O(K sqrt(d T ln(T) / eta)) over eta-loss"
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"oracle": "ftal", "gamma": 0.1}]
 
@@ -139,8 +139,6 @@ class ExpConcaveReduction(Learner):
         "horizon": [Interval(Integral, 2, None, closed="left")],
         "beta": [POSITIVE, StrOptions({"theory"})],
         "epsilon": [POSITIVE, StrOptions({"theory"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

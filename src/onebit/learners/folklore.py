@@ -9,7 +9,7 @@ import numpy as np
 from numba import float64
 from sklearn.utils._param_validation import StrOptions
 
-from onebit.core import Kernels, ProbabilityLearner, kernel
+from onebit.core import Cost, Kernels, ProbabilityLearner, kernel
 from onebit.core.example import Example
 from onebit.core.learner import Started
 from onebit.core.ranges import POSITIVE
@@ -188,7 +188,7 @@ class Folklore(ProbabilityLearner):
     """
 
     reference = "Agarwal, Kale, Zimmert 2022"
-    cost = "K^3 d^2"
+    cost = Cost("K^3 d^2")
     bound = "O((B R + ln K) d K ln T) over logistic loss"
     feedback = "full"
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"curvature": "paper"}]
@@ -198,8 +198,6 @@ class Folklore(ProbabilityLearner):
         "R": [POSITIVE],
         "regularization": [POSITIVE, None],
         "curvature": [StrOptions({"safe", "paper"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

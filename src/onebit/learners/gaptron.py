@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit import losses
-from onebit.core import Kernels, Learner, kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, kernel
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator
 from onebit.numerics.argmax import argmax
@@ -166,7 +166,7 @@ class Gaptron(Learner):
     """
 
     reference = "van der Hoeven 2020"
-    cost = "nnz K"
+    cost = Cost(LINEAR)
     bound = "O(K X D sqrt(T)) over the loss; full: O(K X^2 ||U||^2)"
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
@@ -185,8 +185,6 @@ class Gaptron(Learner):
         "radius": [POSITIVE, None],
         "max_norm": [POSITIVE],
         "horizon": [Interval(Integral, 1, None, closed="left")],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

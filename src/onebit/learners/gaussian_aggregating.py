@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import norm, qmc
 from sklearn.utils._param_validation import Interval
 
-from onebit.core import Kernels, ProbabilityLearner, kernel
+from onebit.core import Cost, Kernels, ProbabilityLearner, kernel
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Field, Generator, Within
 from onebit.numerics.exploration import greedy
@@ -176,7 +176,7 @@ class GaussianAggregating(ProbabilityLearner):
     """
 
     reference = "after Jezequel, Gaillard, Rudi 2021"
-    cost = "K^3 d^2 + K^2 for each node"
+    cost = Cost("K^3 d^2 + K^2 for each node")
     bound = "none"
     feedback = "full"
 
@@ -185,8 +185,6 @@ class GaussianAggregating(ProbabilityLearner):
         "R": [POSITIVE],
         "regularization": [POSITIVE, None],
         "n_nodes": [Interval(Integral, 2, None, closed="left")],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -12,7 +12,7 @@ from scipy.linalg.blas import dtpmv, dtpsv
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import Example, Kernels
+from onebit.core import Cost, Example, Kernels
 from onebit.core.engine import PythonKernels
 from onebit.core.example import INDEX, dense
 from onebit.core.growing import Growing
@@ -288,7 +288,7 @@ class KernelConfidit(ConfidenceLearner):
     """
 
     reference = "Crammer, Gentile 2013"
-    cost = "n d + n^2 in round n"
+    cost = Cost("n d + n^2 in round n")
     bound = Confidit.bound
     forms: ClassVar[list[dict[str, Any]]] = [
         {},

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import Example, Kernels, Learner
+from onebit.core import Cost, Example, Kernels, Learner
 from onebit.core.engine import PythonKernels
 from onebit.core.example import dense
 from onebit.core.generator import below
@@ -143,7 +143,7 @@ class KernelSeparableBandit(Learner):
     """
 
     reference = "Beygelzimer et al. 2019"
-    cost = "n d, n examples remembered; linear, rational: n nnz"
+    cost = Cost("n d, n examples remembered; linear, rational: n nnz")
     bound = "min(2^O~(K log^2(1 / gamma)), 2^O~(sqrt(1 / gamma) log K)) if separable by gamma"
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
@@ -159,8 +159,6 @@ class KernelSeparableBandit(Learner):
         "form": [StrOptions({"theory", "repository"})],
         "budget": [Interval(Integral, 1, None, closed="left"), None],
         "kernel_params": [dict, None],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

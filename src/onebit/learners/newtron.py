@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import softmax as softmax_of
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import Kernels, Learner, kernel, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, kernel, lean_kernel
 from onebit.core.compiling import no_alias
 from onebit.core.generator import uniform
 from onebit.core.ranges import POSITIVE
@@ -244,7 +244,7 @@ class Newtron(Learner):
     """
 
     reference = "Hazan, Kale 2011"
-    cost = "nnz K; full: (d K)^2, m (d K)^2 when projecting"
+    cost = Cost(LINEAR, full="(d K)^2, m (d K)^2 when projecting")
     bound = "O(log T) for constant alpha, O(T^(2/3)) for any, over alpha-logistic loss (full)"
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
@@ -259,8 +259,6 @@ class Newtron(Learner):
         "D": [POSITIVE],
         "covariance": [StrOptions({"diagonal", "full"})],
         "variant": [StrOptions({"paper", "soba2017"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

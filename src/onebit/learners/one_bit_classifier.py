@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import Kernels, ProbabilityLearner, kernel, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, kernel, lean_kernel
 from onebit.core.compiling import no_alias
 from onebit.core.example import Example
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
@@ -344,7 +344,7 @@ class OneBitClassifier(ProbabilityLearner):
     """
 
     reference = "onebit"
-    cost = "nnz K; full: d^2 K"
+    cost = Cost(LINEAR, full="d^2 K")
     bound = "none proven"
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
@@ -358,8 +358,6 @@ class OneBitClassifier(ProbabilityLearner):
         "a": [POSITIVE, None],
         "forgetting": [Interval(Real, 0, 10, closed="both"), None],
         "min_probability": [Interval(Real, 0, 1, closed="left")],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from onebit import losses
-from onebit.core import Kernels, ProbabilityLearner, kernel
+from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, kernel
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Count, Generator
 from onebit.numerics.exploration import greedy
@@ -88,7 +88,7 @@ class OnlineGradient(ProbabilityLearner):
     """
 
     reference = "Zinkevich 2003"
-    cost = "nnz K"
+    cost = Cost(LINEAR)
     bound = "O(D R sqrt(T)) over logistic loss"
     feedback = "full"
 
@@ -96,8 +96,6 @@ class OnlineGradient(ProbabilityLearner):
         "radius": [POSITIVE],
         "max_norm": [POSITIVE],
         "eta": [POSITIVE, StrOptions({"theory"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from onebit import losses
-from onebit.core import Kernels, ProbabilityLearner, kernel
+from onebit.core import Cost, Kernels, ProbabilityLearner, kernel
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Weights, Within
 from onebit.numerics.exploration import greedy
@@ -128,7 +128,7 @@ class OnlineNewton(ProbabilityLearner):
     """
 
     reference = "Hazan, Agarwal, Kale 2007"
-    cost = "(d K)^2, m (d K)^2 when projecting"
+    cost = Cost("(d K)^2, m (d K)^2 when projecting")
     bound = "O(e^(sqrt(2) D R) d K^2 ln T) over logistic loss"
     feedback = "full"
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"variant": "ftal"}]
@@ -139,8 +139,6 @@ class OnlineNewton(ProbabilityLearner):
         "max_norm": [POSITIVE],
         "beta": [POSITIVE, StrOptions({"theory"})],
         "epsilon": [POSITIVE, StrOptions({"theory"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

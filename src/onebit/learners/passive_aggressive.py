@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from onebit.core import Kernels, Learner, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, lean_kernel
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Weights
 from onebit.numerics.argmax import argmax_except
@@ -91,15 +91,13 @@ class PassiveAggressive(Learner):
 
     feedback = "full"
     reference = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer 2006"
-    cost = "nnz K"
+    cost = Cost(LINEAR)
     bound = "max(2 X^2, 1 / C) (||U||^2 + 2 C L) (PA-I)"
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"variant": "PA"}, {"variant": "PA-II"}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [POSITIVE],
         "variant": [StrOptions({"PA", "PA-I", "PA-II"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

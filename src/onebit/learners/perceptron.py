@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.core import Kernels, Learner, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, lean_kernel
 from onebit.core.state import Generator, Weights
 from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import greedy
@@ -63,13 +63,10 @@ class Perceptron(Learner):
 
     feedback = "full"
     reference = "Duda and Hart 1973"
-    cost = "nnz K"
+    cost = Cost(LINEAR)
     bound = "L + ||U|| X sqrt(2 M)"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
     def __init__(self, *, classes: Any = None, random_state: Any = None) -> None:
         self.classes = classes

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from onebit.core import Kernels, Learner, kernel, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, kernel, lean_kernel
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Precisions, Weights, Within
 from onebit.numerics.argmax import argmax
@@ -154,7 +154,7 @@ class SecondOrderPerceptron(Learner):
 
     feedback = "full"
     reference = "Cesa-Bianchi, Conconi, Gentile 2005"
-    cost = "nnz K; full: (d K)^2"
+    cost = Cost(LINEAR, full="(d K)^2")
     bound = "L + O(||U||^2 + d K ln(L)) over eta-loss (full)"
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
@@ -166,8 +166,6 @@ class SecondOrderPerceptron(Learner):
         "a": [POSITIVE],
         "covariance": [StrOptions({"diagonal", "full"})],
         "include_current": ["boolean"],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from onebit.core import Kernels, Learner, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, lean_kernel
 from onebit.core.state import Generator, Weights
 from onebit.numerics.argmax import argmax
 from onebit.numerics.linear import add_to_class, linear_scores
@@ -125,14 +125,12 @@ class SeparableBandit(Learner):
     """
 
     reference = "Beygelzimer et al. 2019"
-    cost = "nnz K"
+    cost = Cost(LINEAR)
     bound = "(K - 1) floor(4 (R / gamma)^2) if strongly separable with margin gamma"
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"form": "repository"}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "form": [StrOptions({"theory", "repository"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from onebit.core import Kernels, Learner, kernel, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, kernel, lean_kernel
 from onebit.core.ranges import PART, POSITIVE
 from onebit.core.state import Amount, Count, Generator, Share, Variances, Weights, Within
 from onebit.numerics.argmax import argmax_except
@@ -205,7 +205,7 @@ class SOBA(Learner):
     """
 
     reference = "Beygelzimer, Orabona, Zhang 2017"
-    cost = "nnz K; full: (d K)^2"
+    cost = Cost(LINEAR, full="(d K)^2")
     bound = "O~(sqrt(T)) over eta-loss (full)"
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
@@ -218,8 +218,6 @@ class SOBA(Learner):
         "gamma": [PART, StrOptions({"adaptive"})],
         "a": [POSITIVE],
         "covariance": [StrOptions({"diagonal", "full"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
