@@ -140,7 +140,7 @@ def _compiled(name: str, template: Any, kernels: dict[str, Any], **options: Any)
     if not COMPILES:
         return _as_python(bound)
     dispatcher = _njit(bound, error_model="numpy", **options)
-    with suppress(_CannotDigest):
+    with suppress(_DigestError):
         folder = f"{name}-{_fingerprint(bound, dispatcher.targetoptions)}"
         dispatcher._cache = _DiskCache([root / folder for root in _cache_roots()])
     return dispatcher
@@ -205,8 +205,11 @@ def _described(type_: Any) -> str:
     if not isinstance(type_, types.BaseNamedTuple):
         return str(type_)
     cls = type_.instance_class
-    fields = zip(type_.fields, map(_described, type_), strict=True)
-    return f"{cls.__module__}.{cls.__qualname__}({', '.join(map(': '.join, fields))})"
+    fields = [
+        f"{name}: {_described(field)}"
+        for name, field in zip(type_.fields, type_.types, strict=True)
+    ]
+    return f"{cls.__module__}.{cls.__qualname__}({', '.join(fields)})"
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -223,9 +226,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 @cache
 def _drop_unused(root: Path) -> None:
-    """Delete, once in a process, what was not used for long: also other versions of onebit may
-    keep their code here.
-    """
+    """Delete, once in a process, what no process used for long, of any version of onebit."""
     oldest = time.time() - _UNUSED_DAYS * 24 * 3600
     for folder in root.glob("*-" + 16 * "[0-9a-f]"):
         with suppress(OSError):
@@ -244,7 +245,7 @@ def _cache_roots() -> Iterator[Path]:
 # The fingerprint
 
 
-class _CannotDigest(Exception):
+class _DigestError(Exception):
     """A function depends on something whose value cannot be told in bytes."""
 
 
@@ -332,8 +333,9 @@ def _told(value: Any) -> str:
     if isinstance(value, tuple | frozenset):
         return f"{kind}({', '.join(map(_told, value))})"
     if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
-        defaults = {name: _told(default) for name, default in value._field_defaults.items()}
-        return f"{value.__module__}.{value.__qualname__} {value._fields} {defaults}"
+        fields: Any = value
+        defaults = {name: _told(default) for name, default in fields._field_defaults.items()}
+        return f"{value.__module__}.{value.__qualname__} {fields._fields} {defaults}"
     if isinstance(value, ModuleType):
         return f"module {value.__name__}"
     if value is no_alias:
@@ -345,7 +347,7 @@ def _told(value: Any) -> str:
             return f"{value.__module__}.{value.__qualname__}"
     elif isinstance(value, np.ufunc) and getattr(np, value.__name__, None) is value:
         return f"ufunc {value.__name__}"
-    raise _CannotDigest(value)
+    raise _DigestError(value)
 
 
 def _is_versioned(module: str) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onebit.core.compiling import no_alias, kernel, lean_kernel
+from onebit.core.compiling import kernel, lean_kernel, no_alias
 from onebit.core.example import Example
 
 _SMALLEST_SCALE = 1e-100

@@ -26,7 +26,7 @@ from onebit.core.example import (
 
 def check_rows(X: Any, estimator: Any) -> Rows:
     """Return the rows of a matrix, fit to become rounds."""
-    given = X
+    given = _real(X, "X") if isinstance(X, list | tuple) else X
     _check_storage(given, "X")
     X = check_array(
         given,
@@ -69,7 +69,7 @@ def check_example(x: Any, all_features: np.ndarray | None) -> Example:
     else:
         if type(x) is not np.ndarray or x.dtype is not _FLOAT:
             _check_storage(x, "x")
-            x = _real(x)
+            x = _real(x, "x")
         values = np.array(x, dtype=np.float64)
         if values.ndim != 1:
             raise ValueError(_not_one_example(values.shape))
@@ -189,8 +189,10 @@ def positions_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _exact(labels: np.ndarray) -> np.ndarray:
     """Return labels so that those beyond 2^53, where floats skip integers, stay apart."""
-    if labels.dtype.kind in "iu" and labels.size and (
-        labels.max() > _LARGEST_FLOAT or labels.min() < -_LARGEST_FLOAT
+    if (
+        labels.dtype.kind in "iu"
+        and labels.size
+        and (labels.max() > _LARGEST_FLOAT or labels.min() < -_LARGEST_FLOAT)
     ):
         return labels.astype(object)
     return labels
@@ -231,15 +233,18 @@ def _sparse_example(x: Any) -> Example:
     if x.shape[:-1] not in ((1,), ()):
         raise ValueError(_not_one_example(x.shape))
     lo, hi = x.indptr
-    indices, values = x.indices[lo:hi].astype(INDEX), np.array(_real(x.data[lo:hi]), np.float64)
+    indices, values = (
+        x.indices[lo:hi].astype(INDEX),
+        np.array(_real(x.data[lo:hi], "x"), np.float64),
+    )
     return Example(indices, values, x.shape[-1])
 
 
-def _real(x: Any) -> np.ndarray:
+def _real(x: Any, name: str) -> np.ndarray:
     """Return x as an array of anything but complex numbers."""
     x = np.asarray(x)
     if x.dtype.kind == "c" or (x.dtype.kind == "O" and any(map(np.iscomplexobj, x.flat))):
-        raise ValueError("x contains complex numbers; features are real")
+        raise ValueError(f"{name} contains complex numbers; features are real")
     return x
 
 
@@ -287,7 +292,7 @@ def _coordinates_fault(
     for axis, size in zip(coordinates, shape, strict=True):
         if len(axis) != len(data):
             return f"there are {len(axis)} indices of {len(data)} values"
-        if len(axis) and not (0 <= axis.min() and axis.max() < size):
+        if len(axis) and not (axis.min() >= 0 and axis.max() < size):
             wrong = axis.min() if axis.min() < 0 else axis.max()
             return f"it has an index {wrong}, and indices are 0 to {size - 1}"
     return None
