@@ -343,6 +343,13 @@ def test_svmlight_labels_beyond_2_to_the_53_stay_apart(tmp_path):
             list(streams.svmlight(path, n_features=1))
 
 
+def test_svmlight_white_space_of_text_is_none_of_bytes(tmp_path):
+    path = tmp_path / "separator.svm"
+    path.write_bytes(b"1 1:1\n\x1c\n")
+    with pytest.raises(ValueError, match=r"separator\.svm:2: the label must be a number"):
+        streams.svmlight(path).classes  # noqa: B018
+
+
 def test_svmlight_line_without_end_is_not_read_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_LONGEST_LINE", 1000)
     path = tmp_path / "endless.svm.gz"
@@ -362,5 +369,5 @@ def test_svmlight_batches_end_before_they_are_too_large(tmp_path, monkeypatch):
 
 
 def test_batched_labels_of_two_kinds_are_refused():
-    with pytest.raises(ValueError, match="a label is .* examples contains int, str"):
+    with pytest.raises(ValueError, match=r"a label is .* examples contains int, str"):
         list(streams.batched([([1.0], 1), ([2.0], "a")]))

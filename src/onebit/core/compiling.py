@@ -30,12 +30,14 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import config, sigutils, types
+from numba.core import sigutils, types
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 from numba.extending import intrinsic
+
+config: Any = numba.config
 
 COMPILES = not config.DISABLE_JIT
 """Whether functions are compiled at all."""
@@ -177,7 +179,7 @@ class _DiskCache(NullCache):
             return found
         return None
 
-    def save_overload(self, sig: Any, cres: CompileResult) -> None:
+    def save_overload(self, sig: Any, cres: Any) -> None:
         """Store the code for a signature."""
         if cres.lifted or cres.library.has_dynamic_globals:
             return
@@ -202,12 +204,11 @@ def _file_name(arguments: tuple[Any, ...], codegen: Any) -> str:
 
 def _described(type_: Any) -> str:
     """Return all that code knows of a type: of named tuples, Numba's own names lack the fields."""
-    if not isinstance(type_, types.BaseNamedTuple):
+    cls = getattr(type_, "instance_class", None)
+    if cls is None:
         return str(type_)
-    cls = type_.instance_class
     fields = [
-        f"{name}: {_described(field)}"
-        for name, field in zip(type_.fields, type_.types, strict=True)
+        f"{name}: {_described(field)}" for name, field in zip(type_.fields, type_, strict=True)
     ]
     return f"{cls.__module__}.{cls.__qualname__}({', '.join(fields)})"
 
@@ -345,8 +346,8 @@ def _told(value: Any) -> str:
     if isinstance(value, type | BuiltinFunctionType | FunctionType):
         if _is_versioned(value.__module__ or ""):
             return f"{value.__module__}.{value.__qualname__}"
-    elif isinstance(value, np.ufunc) and getattr(np, value.__name__, None) is value:
-        return f"ufunc {value.__name__}"
+    elif isinstance(value, np.ufunc) and value in vars(np).values():
+        return repr(value)
     raise _DigestError(value)
 
 

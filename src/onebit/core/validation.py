@@ -233,11 +233,8 @@ def _sparse_example(x: Any) -> Example:
     if x.shape[:-1] not in ((1,), ()):
         raise ValueError(_not_one_example(x.shape))
     lo, hi = x.indptr
-    indices, values = (
-        x.indices[lo:hi].astype(INDEX),
-        np.array(_real(x.data[lo:hi], "x"), np.float64),
-    )
-    return Example(indices, values, x.shape[-1])
+    values = np.array(_real(x.data[lo:hi], "x"), dtype=np.float64)
+    return Example(x.indices[lo:hi].astype(INDEX), values, x.shape[-1])
 
 
 def _real(x: Any, name: str) -> np.ndarray:
