@@ -38,7 +38,12 @@ def run(code, cwd, **environment):
     completed = subprocess.run(
         [sys.executable, "-c", code],
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(cwd), **environment},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(cwd),
+            "XDG_CACHE_HOME": str(cwd / "home"),
+            **environment,
+        },
         capture_output=True,
         text=True,
         check=True,
@@ -326,7 +331,7 @@ def test_cache_goes_elsewhere_if_the_package_cannot_be_written(package, tmp_path
     assert list(cache.glob("onebit/onebit.learners.banditron.*"))
 
 
-def test_learner_defined_without_a_file_works():
+def test_learner_defined_without_a_file_works(package):
     code = """
 import onebit.learners.banditron as b
 source = open(b.__file__).read().replace("class Banditron", "class Mine")
@@ -335,7 +340,7 @@ exec(compile(source, "<notebook>", "exec"), names)
 X, y = __import__("onebit").streams.synsep(500, seed=0)
 print(names["Mine"](random_state=0).fit(X, y).score(X, y))
 """
-    (score,) = run(code, Path(onebit.__file__).parent.parent)
+    (score,) = run(code, package)
     assert 0 <= score <= 1
 
 

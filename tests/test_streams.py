@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from onebit import Banditron, Perceptron, play, streams
+from onebit.streams import files
 
 # SynSep and SynNonSep
 
@@ -325,3 +326,48 @@ def test_svmlight_refuses_what_is_not_there(tmp_path):
         list(streams.svmlight(tmp_path / "empty.svm"))
     with pytest.raises(ValueError, match="size must be at least 1; got 0"):
         streams.svmlight(tmp_path / "empty.svm", size=0)
+
+
+def test_svmlight_labels_beyond_2_to_the_53_stay_apart(tmp_path):
+    path = tmp_path / "large.svm"
+    labels = [2**53, 2**53 + 1, -(2**63), 2**63 - 1]
+    path.write_text("".join(f"{label} 1:1\n# a comment\n" for label in labels))
+    stream = streams.svmlight(path)
+    assert stream.classes.tolist() == sorted(labels)
+    assert [y.tolist() for _, y in stream] == [labels]
+    for wrong in ("99999999999999999999", "1e20"):
+        path.write_text(f"1 1:1\n{wrong} 1:1\n")
+        with pytest.raises(ValueError, match=r"large\.svm:2: a label .* integer"):
+            streams.svmlight(path).classes  # noqa: B018
+        with pytest.raises(ValueError, match=r"large\.svm:2: a label .* integer"):
+            list(streams.svmlight(path, n_features=1))
+
+
+def test_svmlight_white_space_of_text_is_none_of_bytes(tmp_path):
+    path = tmp_path / "separator.svm"
+    path.write_bytes(b"1 1:1\n\x1c\n")
+    with pytest.raises(ValueError, match=r"separator\.svm:2: the label must be a number"):
+        streams.svmlight(path).classes  # noqa: B018
+
+
+def test_svmlight_line_without_end_is_not_read_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_LONGEST_LINE", 1000)
+    path = tmp_path / "endless.svm.gz"
+    with gzip.open(path, "wt") as file:
+        file.write("1 1:1\n2 2:1\n" + "3" * 5000)
+    for read in (lambda: streams.svmlight(path).classes, lambda: list(streams.svmlight(path, 5))):
+        with pytest.raises(ValueError, match=r"endless\.svm\.gz:3: the line is longer than 1,000"):
+            read()
+
+
+def test_svmlight_batches_end_before_they_are_too_large(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_LARGEST_BATCH", 20)
+    path = tmp_path / "some.svm"
+    path.write_text("1 1:1\n2 2:1\n" * 10)
+    batches = list(streams.svmlight(path))
+    assert [y.size for _, y in batches] == [4] * 5
+
+
+def test_batched_labels_of_two_kinds_are_refused():
+    with pytest.raises(ValueError, match=r"a label is .* examples contains int, str"):
+        list(streams.batched([([1.0], 1), ([2.0], "a")]))

@@ -30,12 +30,14 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import config, sigutils, types
+from numba.core import sigutils, types
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 from numba.extending import intrinsic
+
+config: Any = numba.config
 
 COMPILES = not config.DISABLE_JIT
 """Whether functions are compiled at all."""
@@ -140,7 +142,7 @@ def _compiled(name: str, template: Any, kernels: dict[str, Any], **options: Any)
     if not COMPILES:
         return _as_python(bound)
     dispatcher = _njit(bound, error_model="numpy", **options)
-    with suppress(_CannotDigest):
+    with suppress(_DigestError):
         folder = f"{name}-{_fingerprint(bound, dispatcher.targetoptions)}"
         dispatcher._cache = _DiskCache([root / folder for root in _cache_roots()])
     return dispatcher
@@ -177,7 +179,7 @@ class _DiskCache(NullCache):
             return found
         return None
 
-    def save_overload(self, sig: Any, cres: CompileResult) -> None:
+    def save_overload(self, sig: Any, cres: Any) -> None:
         """Store the code for a signature."""
         if cres.lifted or cres.library.has_dynamic_globals:
             return
@@ -202,11 +204,13 @@ def _file_name(arguments: tuple[Any, ...], codegen: Any) -> str:
 
 def _described(type_: Any) -> str:
     """Return all that code knows of a type: of named tuples, Numba's own names lack the fields."""
-    if not isinstance(type_, types.BaseNamedTuple):
+    cls = getattr(type_, "instance_class", None)
+    if cls is None:
         return str(type_)
-    cls = type_.instance_class
-    fields = zip(type_.fields, map(_described, type_), strict=True)
-    return f"{cls.__module__}.{cls.__qualname__}({', '.join(map(': '.join, fields))})"
+    fields = [
+        f"{name}: {_described(field)}" for name, field in zip(type_.fields, type_, strict=True)
+    ]
+    return f"{cls.__module__}.{cls.__qualname__}({', '.join(fields)})"
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -223,9 +227,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 @cache
 def _drop_unused(root: Path) -> None:
-    """Delete, once in a process, what was not used for long: also other versions of onebit may
-    keep their code here.
-    """
+    """Delete, once in a process, what no process used for long, of any version of onebit."""
     oldest = time.time() - _UNUSED_DAYS * 24 * 3600
     for folder in root.glob("*-" + 16 * "[0-9a-f]"):
         with suppress(OSError):
@@ -244,7 +246,7 @@ def _cache_roots() -> Iterator[Path]:
 # The fingerprint
 
 
-class _CannotDigest(Exception):
+class _DigestError(Exception):
     """A function depends on something whose value cannot be told in bytes."""
 
 
@@ -332,8 +334,9 @@ def _told(value: Any) -> str:
     if isinstance(value, tuple | frozenset):
         return f"{kind}({', '.join(map(_told, value))})"
     if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
-        defaults = {name: _told(default) for name, default in value._field_defaults.items()}
-        return f"{value.__module__}.{value.__qualname__} {value._fields} {defaults}"
+        fields: Any = value
+        defaults = {name: _told(default) for name, default in fields._field_defaults.items()}
+        return f"{value.__module__}.{value.__qualname__} {fields._fields} {defaults}"
     if isinstance(value, ModuleType):
         return f"module {value.__name__}"
     if value is no_alias:
@@ -343,9 +346,9 @@ def _told(value: Any) -> str:
     if isinstance(value, type | BuiltinFunctionType | FunctionType):
         if _is_versioned(value.__module__ or ""):
             return f"{value.__module__}.{value.__qualname__}"
-    elif isinstance(value, np.ufunc) and getattr(np, value.__name__, None) is value:
-        return f"ufunc {value.__name__}"
-    raise _CannotDigest(value)
+    elif isinstance(value, np.ufunc) and value in vars(np).values():
+        return repr(value)
+    raise _DigestError(value)
 
 
 def _is_versioned(module: str) -> bool:

@@ -60,8 +60,8 @@ def rows_of(X: Any) -> Rows:
     """Return the rows of a float64 matrix: a C-ordered array, or CSR in canonical format."""
     n, d = X.shape
     if sp.issparse(X):
-        # To copy the indices too would take a tenth of the time of a fast learner's rounds: no other
-        # thread may change them meanwhile.
+        # To copy the indices too would take a tenth of the time of a fast learner's rounds: no
+        # other thread may change them meanwhile.
         indptr = np.array(X.indptr, dtype=np.int64)
         indices = np.asarray(X.indices, dtype=np.int32).view(INDEX)
         return Rows(indptr, indices, X.data, d, sparse=True)

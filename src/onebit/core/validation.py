@@ -27,7 +27,7 @@ from onebit.core.example import (
 
 def check_rows(X: Any, estimator: Any) -> Rows:
     """Return the rows of a matrix, fit to become rounds."""
-    given = X
+    given = _real(X, "X") if isinstance(X, list | tuple) else X
     _check_storage(given, "X")
     X = check_array(
         given,
@@ -70,7 +70,7 @@ def check_example(x: Any, all_features: np.ndarray | None) -> Example:
     else:
         if type(x) is not np.ndarray or x.dtype is not _FLOAT:
             _check_storage(x, "x")
-            x = _real(x)
+            x = _real(x, "x")
         values = np.array(x, dtype=np.float64)
         if values.ndim != 1:
             raise ValueError(_not_one_example(values.shape))
@@ -234,15 +234,15 @@ def _sparse_example(x: Any) -> Example:
     if x.shape[:-1] not in ((1,), ()):
         raise ValueError(_not_one_example(x.shape))
     lo, hi = x.indptr
-    indices, values = x.indices[lo:hi].astype(INDEX), np.array(_real(x.data[lo:hi]), np.float64)
-    return Example(indices, values, x.shape[-1])
+    values = np.array(_real(x.data[lo:hi], "x"), dtype=np.float64)
+    return Example(x.indices[lo:hi].astype(INDEX), values, x.shape[-1])
 
 
-def _real(x: Any) -> np.ndarray:
+def _real(x: Any, name: str) -> np.ndarray:
     """Return x as an array of anything but complex numbers."""
     x = np.asarray(x)
     if x.dtype.kind == "c" or (x.dtype.kind == "O" and any(map(np.iscomplexobj, x.flat))):
-        raise ValueError("x contains complex numbers; features are real")
+        raise ValueError(f"{name} contains complex numbers; features are real")
     return x
 
 
