@@ -167,3 +167,10 @@ def test_python_dash_m():
     done = subprocess.run([sys.executable, "-m", "onebit"], capture_output=True, text=True)
     assert done.returncode == 0
     assert "Usage: onebit" in done.stdout
+
+
+def test_readme_has_the_table_of_learners(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["learners", "--markdown"])
+    assert not end.value.code
+    assert capsys.readouterr().out in (Path(__file__).parent.parent / "README.md").read_text()

@@ -6,7 +6,7 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
@@ -100,9 +100,17 @@ def before_any_command(
 
 
 @app.command()
-def learners(as_json: AsJson = False) -> None:
+def learners(
+    as_json: AsJson = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a table in Markdown.")
+    ] = False,
+) -> None:
     """List every learner, what it costs and what is proven of it."""
     found = learner_classes()
+    if as_markdown:
+        print(learners_as_markdown(found.values()))
+        return
     if as_json:
         print(json.dumps([learner_as_json(cls) for cls in found.values()], indent=2))
         return
@@ -120,6 +128,25 @@ def learners(as_json: AsJson = False) -> None:
     console = Console()
     console.print(table)
     console.print("\nd features, nnz of them not zero; K classes; T rounds.")
+
+
+def learners_as_markdown(classes: Iterable[type[Learner]]) -> str:
+    """Return the table of README, those that need one bit first."""
+    lines = ["| learner | told | time of a round | proven | reference |", "| --- " * 5 + "|"]
+    for cls in sorted(classes, key=lambda cls: cls.feedback):
+        cells = (f"`{cls.__name__}`", told(cls), str(cls.cost), str(cls.bound), cls.reference)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def told(cls: type[Learner]) -> str:
+    """Return what a learner is told after a round."""
+    if "feedback" in cls._get_param_names():
+        return "one bit or the label"
+    if cls.feedback == "bandit":
+        return "one bit"
+    multi_class = cls().__sklearn_tags__().classifier_tags.multi_class
+    return "the label" if multi_class else "the label, of two"
 
 
 def learner_as_json(cls: type[Learner]) -> dict[str, Any]:
