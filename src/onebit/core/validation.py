@@ -220,8 +220,8 @@ def _trusted(x: Example) -> Example:
         sound = False
     if not sound:
         raise ValueError(
-            "an Example has an array of uint32 indices, one of as many float64 values, and a "
-            f"number of features; got {tuple(x)}"
+            "an Example has arrays of as many uint32 indices as float64 values, and a number of "
+            f"features; got {tuple(x)}"
         )
     # Compiled single rounds trust that the arrays are contiguous.
     return Example(np.ascontiguousarray(indices), np.ascontiguousarray(values), x.n_features)
