@@ -165,8 +165,6 @@ def same_matrix(rng, X):
     """Another layout of the same matrix."""
     A = sp.csr_array(X)
     halves = not_canonical(A)
-    zeros = A.copy()
-    zeros.data[: zeros.nnz // 3] = 0.0
     wide = A.copy()
     wide.indices, wide.indptr = A.indices.astype(np.int64), A.indptr.astype(np.int64)
     frozen = A.copy()
@@ -176,8 +174,8 @@ def same_matrix(rng, X):
     swapped.data = A.data.astype(A.data.dtype.newbyteorder())
     spread = A.copy()
     spread.data = np.repeat(A.data, 2)[::2]
-    formats = [A.tocsc(), A.tocoo(), A.tolil(), A.todok(), A.tobsr(), sp.csr_matrix(A)]
-    made = _any(rng, A, halves, zeros, wide, frozen, swapped, spread, *formats)
+    formats = [A.tocsc(), A.tocoo(), A.tolil(), A.todok(), A.tobsr((1, 1)), sp.csr_matrix(A)]
+    made = _any(rng, A, halves, wide, frozen, swapped, spread, *formats)
     return made, sp.csr_array(made.toarray() + 0.0)
 
 
@@ -237,7 +235,7 @@ def broken_matrix(rng, X):
 def odd_matrix(rng, X):
     """A CSR matrix that has too much, or types of its own."""
     A = sp.csr_array(X)
-    fault = rng.integers(6)
+    fault = rng.integers(7)
     if fault == 0:
         A.data = np.append(A.data, [np.nan, 1.0])
     elif fault == 1:
@@ -249,6 +247,8 @@ def odd_matrix(rng, X):
     elif fault == 4:
         A.has_sorted_indices, A.has_canonical_format = True, True
         A.indices[:] = A.indices[::-1].copy()
+    elif fault == 5:
+        A.data[: A.nnz // 2] = 0.0
     else:
         A.indptr = A.indptr[::-1].copy()
     return A, "either"
