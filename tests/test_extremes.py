@@ -58,14 +58,16 @@ def assert_stays_finite(learner, X):
     learner = clone(learner).set_params(classes=range(K), random_state=0)
     y = np.random.default_rng(1).integers(K, size=len(X))
     y[len(X) // 2 :] = 0
+    if "n_samples" in learner.get_params():  # to renew samples takes long where losses are huge
+        learner.set_params(n_samples=10)
     try:
         learner.partial_fit(X[:1], y[:1])
     except ValueError as refused:
-        if "theory" not in str(refused):  # which has no answer for some parameters
+        if "theory" not in str(refused):  # which some parameters exclude
             raise
         return
     if isinstance(learner._kernels, PythonKernels):
-        X, y = X[::20], y[::20]
+        X, y = X[:: len(X) // 10], y[:: len(X) // 10]
     play(learner, X, y, record=False)
     assert_finite(learner, X[:20])
     for i, x in enumerate(X[:20]):
