@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from onebit.core import Kernels, Learner, kernel
 from onebit.core.exploration import argmax, gamma_greedy
 from onebit.core.linear import linear_scores
-from onebit.core.newton import Pace, new_pace, newton_step
+from onebit.core.newton import Pace, check_ball, new_pace, newton_step
 from onebit.core.second_order import Inverse, difference, new_inverse
 from onebit.core.state import Generator, Share, Weights, Within
 
@@ -30,6 +30,10 @@ class State(NamedTuple):
     gamma: Share
     eta: float
     rng: Generator
+
+    def check(self) -> None:
+        """Check that W is in the ball."""
+        check_ball(self.W, self.pace.radius)
 
 
 @kernel

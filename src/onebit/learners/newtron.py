@@ -15,7 +15,7 @@ from onebit.core.compiling import apart
 from onebit.core.exploration import argmax, softmax
 from onebit.core.generator import uniform
 from onebit.core.linear import Scaled, length, linear_scores, new_scaled, scaled_scores
-from onebit.core.newton import newton_step
+from onebit.core.newton import check_ball, newton_step
 from onebit.core.second_order import Inverse, new_inverse, outer
 from onebit.core.state import Generator, Precisions, Weights, Within
 
@@ -44,6 +44,10 @@ class FullState(NamedTuple):
     given: Parameters
     rng: Generator
     scratch: Scratch
+
+    def check(self) -> None:
+        """Check that W is in the ball."""
+        check_ball(self.W, self.given.D)
 
 
 class DiagonalState(NamedTuple):

@@ -13,7 +13,7 @@ from onebit import losses
 from onebit.core import Kernels, ProbabilityLearner, kernel
 from onebit.core.exploration import greedy
 from onebit.core.linear import linear_scores
-from onebit.core.newton import Pace, new_pace, newton_step
+from onebit.core.newton import Pace, check_ball, new_pace, newton_step
 from onebit.core.second_order import Inverse, new_inverse, outer
 from onebit.core.state import Generator, Weights, Within
 
@@ -26,6 +26,10 @@ class State(NamedTuple):
     A_inv: Annotated[Inverse, Within(n="weights")]
     pace: Pace
     rng: Generator
+
+    def check(self) -> None:
+        """Check that W is in the ball."""
+        check_ball(self.W, self.pace.radius)
 
 
 @kernel
