@@ -15,7 +15,7 @@ from onebit.core.state import Generator, Share, Weights, Within
 from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import gamma_greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.newton import Pace, new_pace, newton_step
+from onebit.numerics.newton import Pace, check_ball, new_pace, newton_step
 from onebit.numerics.second_order import Inverse, difference, new_inverse
 
 
@@ -32,6 +32,10 @@ class State(NamedTuple):
     gamma: Share
     eta: float
     rng: Generator
+
+    def check(self) -> None:
+        """Check that W is in the ball."""
+        check_ball(self.W, self.pace.radius)
 
 
 @kernel

@@ -17,7 +17,7 @@ from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Precisions, Weights, Within
 from onebit.numerics.argmax import argmax
 from onebit.numerics.linear import Scaled, length, linear_scores, new_scaled, scaled_scores
-from onebit.numerics.newton import newton_step
+from onebit.numerics.newton import check_ball, newton_step
 from onebit.numerics.second_order import Inverse, new_inverse, outer
 from onebit.numerics.softmax import softmax
 
@@ -46,6 +46,10 @@ class FullState(NamedTuple):
     given: Parameters
     rng: Generator
     scratch: Scratch
+
+    def check(self) -> None:
+        """Check that W is in the ball."""
+        check_ball(self.W, self.given.D)
 
 
 class DiagonalState(NamedTuple):

@@ -14,7 +14,7 @@ from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Weights, Within
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.newton import Pace, new_pace, newton_step
+from onebit.numerics.newton import Pace, check_ball, new_pace, newton_step
 from onebit.numerics.second_order import Inverse, new_inverse, outer
 
 
@@ -26,6 +26,10 @@ class State(NamedTuple):
     A_inv: Annotated[Inverse, Within(n="weights")]
     pace: Pace
     rng: Generator
+
+    def check(self) -> None:
+        """Check that W is in the ball."""
+        check_ball(self.W, self.pace.radius)
 
 
 @kernel
