@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench errors compare clean
+.PHONY: demo test test-all bench errors compare clean
 
 demo: .venv/.installed-cli
 	$(BIN)/onebit demo
@@ -11,6 +11,9 @@ test: .venv/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
+
+test-all: .venv/.installed-dev
 	$(BIN)/pytest -n 2 --dist worksteal
 
 bench: .venv/.installed-bench

@@ -91,7 +91,7 @@ def learners(as_json: AsJson = False) -> None:
     for name, cls in found.items():
         table.add_row(
             f"[bold]{name}[/]\n[dim]{cls.feedback}",
-            f"{escape(cls.cost)}\n[dim]{escape(cls.bound)}",
+            f"{escape(cls.cost)}\n[dim]{escape(str(cls.bound))}",
             f"{escape(cls.reference)}\n[dim]{escape(shown(parameters_of(cls())))}",
         )
     console = Console()
@@ -105,7 +105,7 @@ def learner_as_json(cls: type[Learner]) -> dict[str, Any]:
         "learner": cls.__name__,
         "feedback": cls.feedback,
         "cost": cls.cost,
-        "bound": cls.bound,
+        "bound": str(cls.bound),
         "reference": cls.reference,
         "parameters": parameters_of(cls()),
     }
@@ -558,3 +558,6 @@ def plain_percents(ax: Any, histories: list[History], lowest: float = 100.0) -> 
     ax.yaxis.set_minor_formatter(NullFormatter())
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
+
+
+from onebit import regret_command as regret_command  # noqa: E402  (it registers its command)

@@ -134,8 +134,14 @@ def eta_phi(m, eta):
 
 @lean_kernel
 def eta_slope(m, eta):
-    """Return -phi'(m); at m = 1 the derivative from the right, zero."""
-    return 2.0 * (1.0 - eta * m) / (2.0 - eta) if m < 1.0 else 0.0
+    """Return -phi'(m) for m <= 1; at 1 from the left."""
+    return 2.0 * (1.0 - eta * m) / (2.0 - eta)
+
+
+@lean_kernel
+def eta_bend(m, eta):
+    """Return -phi''(m) for m < 1."""
+    return -2.0 * eta / (2.0 - eta)
 
 
 @lean_kernel
@@ -147,7 +153,8 @@ def eta_loss(scores, y, eta):
 @lean_kernel
 def eta_loss_gradient(scores, y, eta, g):
     """Fill g with -phi'(m_y) (e_k - e_y), k the best label but y."""
-    return fill_margin_gradient(scores, y, eta_slope(margin(scores, y), eta), g)
+    m = margin(scores, y)
+    return fill_margin_gradient(scores, y, eta_slope(m, eta) if m < 1.0 else 0.0, g)
 
 
 @lean_kernel
@@ -207,6 +214,12 @@ def smooth_hinge_phi(m):
 def smooth_hinge_slope(m):
     """Return -phi'(m) = 2 min{1, max{1 - m, 0}}."""
     return 2.0 * min(1.0, max(1.0 - m, 0.0))
+
+
+@lean_kernel
+def smooth_hinge_bend(m):
+    """Return -phi''(m) for m < 1."""
+    return -2.0 if m > 0.0 else 0.0
 
 
 @lean_kernel
@@ -373,4 +386,4 @@ def _compiled_loops(name: str) -> tuple[Any, Any]:
     return tuple(
         compiled(f"onebit.losses.{name}.{what}", template, nogil=True, **{what: kernels[what]})
         for what, template in zip(kernels, templates, strict=True)
-    )  # type: ignore[return-value]
+    )

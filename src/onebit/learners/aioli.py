@@ -13,6 +13,7 @@ from onebit.core import Kernels, ProbabilityLearner, kernel
 from onebit.core.exploration import greedy
 from onebit.core.fixed_point import binary_fixed_point
 from onebit.core.second_order import Inverse, inner, new_inverse, subtract, times
+from onebit.theory import bounds
 
 
 class Scratch(NamedTuple):
@@ -131,7 +132,7 @@ class Aioli(ProbabilityLearner):
 
     reference = "Jezequel, Gaillard, Rudi 2020"
     cost = "d^2"
-    bound = "O(d B R ln T) over logistic loss"
+    bound = bounds.AIOLI
     feedback = "full"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -12,6 +12,7 @@ from onebit.core import Kernels, Learner, kernel, lean_kernel
 from onebit.core.exploration import argmax_except, greedy
 from onebit.core.linear import linear_scores
 from onebit.core.second_order import Inverse, descend, difference, inner, new_inverse, times
+from onebit.theory import bounds
 
 
 class FullState(NamedTuple):
@@ -125,7 +126,7 @@ class AROW(Learner):
     feedback = "full"
     reference = "Crammer, Kulesza, Dredze 2009"
     cost = "nnz K; full: (d K)^2"
-    bound = "L - N + sqrt(U' A U (ln det(A / r) + N)) (full)"
+    bound = bounds.AROW
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"covariance": "full"}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

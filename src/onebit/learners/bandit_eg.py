@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 from onebit.core import Kernels, Learner, kernel, lean_kernel
 from onebit.core.exploration import argmax, gamma_greedy
 from onebit.core.linear import Scaled, new_scaled, scaled_scores
+from onebit.theory import bounds
 
 _CEILING = 1e100
 """The largest sum of masses before all are taken relative to a higher shift."""
@@ -187,7 +188,7 @@ class BanditEG(Learner):
 
     reference = "EG+- on the estimator of Kakade et al. 2008"
     cost = "nnz K"
-    bound = "O(T^(2/3)) over hinge loss, logarithmic in d"
+    bound = bounds.BANDIT_EG
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "eta": [Interval(Real, 0, None, closed="neither")],

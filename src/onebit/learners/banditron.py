@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval
 from onebit.core import Kernels, Learner, lean_kernel
 from onebit.core.exploration import argmax, gamma_greedy
 from onebit.core.linear import add_to_class, linear_scores
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -68,7 +69,7 @@ class Banditron(Learner):
 
     reference = "Kakade, Shalev-Shwartz, Tewari 2008"
     cost = "nnz K"
-    bound = "O(T^(2/3)) over hinge loss"
+    bound = bounds.BANDITRON
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "gamma": [Interval(Real, 0, 1, closed="right")],

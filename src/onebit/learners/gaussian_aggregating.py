@@ -23,6 +23,7 @@ from onebit.core.logistic_surrogate import (
 )
 from onebit.core.mixture import log_mixture
 from onebit.core.second_order import Inverse, new_inverse
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -170,7 +171,7 @@ class GaussianAggregating(ProbabilityLearner):
 
     reference = "after Jezequel, Gaillard, Rudi 2021"
     cost = "K^3 d^2 + K^2 for each node"
-    bound = "none"
+    bound = bounds.GAUSSIAN_AGGREGATING
     feedback = "full"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

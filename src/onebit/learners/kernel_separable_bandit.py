@@ -14,6 +14,7 @@ from onebit.core.engine import PythonKernels
 from onebit.core.generator import below
 from onebit.core.rkhs import KERNEL_NAMES, Between, Growing, dense, shortened
 from onebit.learners.separable_bandit import policy, repository, theory
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -131,7 +132,7 @@ class KernelSeparableBandit(Learner):
 
     reference = "Beygelzimer et al. 2019"
     cost = "n d, n examples remembered; linear, rational: n nnz"
-    bound = "min(2^O~(K log^2(1 / gamma)), 2^O~(sqrt(1 / gamma) log K)) if separable by gamma"
+    bound = bounds.KERNEL_SEPARABLE_BANDIT
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"form": "repository", "budget": 10},

@@ -17,6 +17,7 @@ from onebit.core.generator import uniform
 from onebit.core.linear import Scaled, length, linear_scores, new_scaled, scaled_scores
 from onebit.core.newton import newton_step
 from onebit.core.second_order import Inverse, new_inverse, outer
+from onebit.theory import bounds
 
 
 class Parameters(NamedTuple):
@@ -242,7 +243,7 @@ class Newtron(Learner):
 
     reference = "Hazan, Kale 2011"
     cost = "nnz K; full: (d K)^2, m (d K)^2 when projecting"
-    bound = "O(log T) for constant alpha, O(T^(2/3)) for any, over alpha-logistic loss (full)"
+    bound = bounds.NEWTRON
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"covariance": "full"},

@@ -23,6 +23,7 @@ from onebit.core.second_order import (
     subtract,
 )
 from onebit.core.winning import winning_probabilities
+from onebit.theory import bounds
 
 LARGEST_FULL = 200_000
 """covariance="auto" takes full matrices up to so many numbers in them: d * d * K."""
@@ -324,7 +325,7 @@ class OneBitClassifier(ProbabilityLearner):
 
     reference = "onebit"
     cost = "nnz K; full: d^2 K"
-    bound = "none proven"
+    bound = bounds.ONE_BIT_CLASSIFIER
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"covariance": "diagonal"},

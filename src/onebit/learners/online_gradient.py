@@ -13,6 +13,7 @@ from onebit import losses
 from onebit.core import Kernels, ProbabilityLearner, kernel
 from onebit.core.exploration import greedy
 from onebit.core.linear import Scaled, add_outer, new_scaled, project, scaled_scores
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -88,7 +89,7 @@ class OnlineGradient(ProbabilityLearner):
 
     reference = "Zinkevich 2003"
     cost = "nnz K"
-    bound = "O(D R sqrt(T)) over logistic loss"
+    bound = bounds.ONLINE_GRADIENT
     feedback = "full"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

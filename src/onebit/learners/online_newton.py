@@ -15,6 +15,7 @@ from onebit.core.exploration import greedy
 from onebit.core.linear import linear_scores
 from onebit.core.newton import Pace, new_pace, newton_step
 from onebit.core.second_order import Inverse, new_inverse, outer
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -128,7 +129,7 @@ class OnlineNewton(ProbabilityLearner):
 
     reference = "Hazan, Agarwal, Kale 2007"
     cost = "(d K)^2, m (d K)^2 when projecting"
-    bound = "O(e^(sqrt(2) D R) d K^2 ln T) over logistic loss"
+    bound = bounds.ONLINE_NEWTON
     feedback = "full"
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"variant": "ftal"}]
 

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from onebit.core import Kernels, Learner, lean_kernel
 from onebit.core.exploration import argmax_except, greedy
 from onebit.core.linear import add_to_class, linear_scores, squared_norm
+from onebit.theory import bounds
 
 _SMALLEST = np.finfo(np.float64).tiny
 """The smallest squared length of an x that one can divide by."""
@@ -90,7 +91,7 @@ class PassiveAggressive(Learner):
     feedback = "full"
     reference = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer 2006"
     cost = "nnz K"
-    bound = "max(2 X^2, 1 / C) (||U||^2 + 2 C L) (PA-I)"
+    bound = bounds.PASSIVE_AGGRESSIVE
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"variant": "PA"}, {"variant": "PA-II"}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -9,6 +9,7 @@ import numpy as np
 from onebit.core import Kernels, Learner, lean_kernel
 from onebit.core.exploration import argmax, greedy
 from onebit.core.linear import add_to_class, linear_scores
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -62,7 +63,7 @@ class Perceptron(Learner):
     feedback = "full"
     reference = "Duda and Hart 1973"
     cost = "nnz K"
-    bound = "L + ||U|| X sqrt(2 M)"
+    bound = bounds.PERCEPTRON
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "classes": ["array-like", None],

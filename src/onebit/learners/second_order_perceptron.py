@@ -12,6 +12,7 @@ from onebit.core import Kernels, Learner, kernel, lean_kernel
 from onebit.core.exploration import argmax, greedy
 from onebit.core.linear import linear_scores
 from onebit.core.second_order import Inverse, descend, difference, inner, new_inverse, times
+from onebit.theory import bounds
 
 
 class FullState(NamedTuple):
@@ -153,7 +154,7 @@ class SecondOrderPerceptron(Learner):
     feedback = "full"
     reference = "Cesa-Bianchi, Conconi, Gentile 2005"
     cost = "nnz K; full: (d K)^2"
-    bound = "L + O(||U||^2 + d K ln(L)) over eta-loss (full)"
+    bound = bounds.SECOND_ORDER_PERCEPTRON
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"covariance": "full"},

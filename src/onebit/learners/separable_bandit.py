@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 from onebit.core import Kernels, Learner, lean_kernel
 from onebit.core.exploration import argmax
 from onebit.core.linear import add_to_class, linear_scores
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -125,7 +126,7 @@ class SeparableBandit(Learner):
 
     reference = "Beygelzimer et al. 2019"
     cost = "nnz K"
-    bound = "(K - 1) floor(4 (R / gamma)^2) if strongly separable with margin gamma"
+    bound = bounds.SEPARABLE_BANDIT
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"form": "repository"}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -13,6 +13,7 @@ from onebit.core import Kernels, Learner, kernel, lean_kernel
 from onebit.core.exploration import argmax_except, gamma_greedy
 from onebit.core.linear import linear_scores
 from onebit.core.second_order import Inverse, descend, difference, inner, new_inverse, times
+from onebit.theory import bounds
 
 
 class Progress(NamedTuple):
@@ -204,7 +205,7 @@ class SOBA(Learner):
 
     reference = "Beygelzimer, Orabona, Zhang 2017"
     cost = "nnz K; full: (d K)^2"
-    bound = "O~(sqrt(T)) over eta-loss (full)"
+    bound = bounds.SOBA
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"covariance": "full"},
