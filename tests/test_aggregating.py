@@ -172,7 +172,10 @@ def test_regret_is_below_the_bound():
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     for mu in (0.0, 1 / T):
         learner = Aggregating(B, mu, random_state=0, classes=range(K))
-        regret = online_log_loss(learner, X, y).sum() - best_linear(X, y, B, K)[1]
+        regret = (
+            online_log_loss(learner, X, y).sum()
+            - best_linear(X, y, radius=B, norm="rows", classes=range(K)).loss
+        )
         assert 0 < regret < bounds.aggregating(T, d, K, B, mu=mu)
 
 

@@ -222,7 +222,7 @@ def test_mistakes_stay_below_theorem_9():
     X = rng.normal(size=(T, d))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = np.argmax(X @ rng.normal(size=(d, K)), axis=1)
-    _, loss = best_linear(X, y, B, tolerance=0.1)
+    loss = best_linear(X, y, radius=B, norm="rows").loss
     excess = 2 * math.sqrt(K * T * bounds.folklore(T, d, K, B))
     assert loss + excess < (1 - 1 / K) * T
     mistakes = [

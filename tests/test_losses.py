@@ -127,3 +127,91 @@ def test_logistic_keeps_its_digits_far_out():
     assert losses.logistic(s, 0) == pytest.approx(5000 / math.log(2))
     assert not losses.logistic_gradient(s, 1, g)
     assert losses.logistic_gap(s) == 0
+
+
+FACE = [losses.of(name) for name in losses.NAMES if name != "eta"]
+FACE += [losses.of("eta", eta) for eta in (0.0, 0.3, 1.0)]
+
+
+def many_scores(K, n=300):
+    scores = np.array(list(scores_of_all_kinds(K, n)))
+    return scores, np.random.default_rng(K).integers(K, size=n)
+
+
+@pytest.mark.parametrize("loss", FACE, ids=str)
+def test_one_example_or_many(loss):
+    scores, y = many_scores(4)
+    values, gradients = loss(scores, y), loss.gradient(scores, y)
+    assert values.shape == (300,)
+    assert gradients.shape == (300, 4)
+    for i in (0, 7, 299):
+        assert loss(scores[i], y[i]) == values[i]
+        np.testing.assert_array_equal(loss.gradient(scores[i], y[i]), gradients[i])
+    assert loss(scores[:0], y[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize("loss", FACE, ids=str)
+def test_every_loss_is_at_least_the_mistake(loss):
+    """Gaptron's variant too: where it is zero, the label is right with a margin."""
+    unit = math.log(2) if str(loss) == "log_loss" else 1.0
+    for K in (2, 5):
+        scores, y = many_scores(K)
+        assert (loss(scores, y) >= unit * losses.of("zero_one")(scores, y) - 1e-12).all()
+        assert (losses.of("zero_one")(scores, y) >= (scores.argmax(axis=1) != y)).all()
+
+
+@pytest.mark.parametrize("loss", FACE, ids=str)
+def test_gradient_of_the_face_is_that_of_finite_differences(loss):
+    K, h = 5, 1e-6
+    scores, y = many_scores(K)
+    others = np.sort(np.where(np.arange(K) == y[:, None], -np.inf, scores), axis=1)
+    m = scores[np.arange(300), y] - others[:, -1]
+    gaps = [m, m - 1, m - 1 / K, others[:, -1] - others[:, -2]]
+    kinks = np.min(np.abs(gaps), axis=0)
+    smooth = np.ones(300, bool) if str(loss) in ("log_loss", "logistic") else kinks > 1e-3
+    assert smooth.sum() > 100
+    differences = np.stack(
+        [(loss(scores + h * e, y) - loss(scores - h * e, y)) / (2 * h) for e in np.eye(K)], axis=1
+    )
+    np.testing.assert_allclose(loss.gradient(scores, y)[smooth], differences[smooth], atol=1e-5)
+
+
+def test_eta_family_goes_from_the_hinge_to_its_square():
+    scores, y = many_scores(4)
+    hinge, squared = losses.of("hinge")(scores, y), losses.of("squared_hinge")(scores, y)
+    np.testing.assert_allclose(squared, hinge**2, rtol=1e-12)
+    np.testing.assert_array_equal(losses.of("eta", 0)(scores, y), hinge)
+    np.testing.assert_array_equal(losses.of("eta", 1)(scores, y), squared)
+    for eta in (0.1, 0.5, 0.9):
+        between = losses.of("eta", eta)(scores, y)
+        assert (between <= np.maximum(hinge, squared) + 1e-12).all()
+        assert (between >= np.minimum(hinge, squared) - 1e-12).all()
+        # Linear in eta / (2 - eta), from 0 at the hinge to 1 at its square.
+        share = eta / (2 - eta)
+        np.testing.assert_allclose(between, (1 - share) * hinge + share * squared, atol=1e-9)
+
+
+def test_logistic_in_bits_and_nats():
+    scores, y = many_scores(3)
+    nats = losses.of("log_loss")(scores, y)
+    np.testing.assert_allclose(losses.of("logistic")(scores, y), nats / math.log(2))
+
+
+def test_bad_scores_and_names_are_refused():
+    with pytest.raises(ValueError, match="no loss 'hing'"):
+        losses.of("hing")
+    with pytest.raises(ValueError, match="eta goes with the loss 'eta'"):
+        losses.of("eta")
+    with pytest.raises(ValueError, match="eta goes with the loss 'eta'"):
+        losses.of("hinge", 0.5)
+    with pytest.raises(ValueError, match=r"eta is in \[0, 1\]"):
+        losses.of("eta", 1.5)
+    hinge = losses.of("hinge")
+    for scores, y in [([0.0], 0), ([[0.0, 1.0]], 0), ([0.0, 1.0], [0]), (0.0, 0)]:
+        with pytest.raises(ValueError, match="scores have shape"):
+            hinge(scores, y)
+    with pytest.raises(ValueError, match="need as many labels"):
+        hinge(np.zeros((2, 3)), [0])
+    for y in (2, -1, 0.5):
+        with pytest.raises(ValueError, match="positions of labels, 0 to 1"):
+            hinge([0.0, 1.0], y)

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onebit import Decision, play
-from onebit.learners.obama import Obama, theory_mu
+from onebit.learners.obama import Obama
 from onebit.theory import best_linear, bounds
+from onebit.theory.bounds.logistic import obama_mu
 from references import aggregating
 from test_aggregating import ERRORS, standard_error, stream
 
@@ -63,14 +64,14 @@ def test_late_feedback_counts_by_the_probability_of_the_decision():
     assert learner._state.P.weights.rows.tolist() == pytest.approx([0.1 / 0.25])
 
 
-def test_theory_mu():
+def test_obama_mu():
     T, d, K, B, R = 10_000, 2, 3, 4.0, 1.5
     C = d * K**2 * (1 + np.log(T * (B * R + np.log(K)) / (d * K**2)))
-    assert theory_mu(T, d, K, B, R) == pytest.approx(np.sqrt(C / T))
-    assert theory_mu(10, d, K, B, R) == 0.5
+    assert obama_mu(T, d, K, B, R) == pytest.approx(np.sqrt(C / T))
+    assert obama_mu(10, d, K, B, R) == 0.5
     learner = Obama(B, R=R, horizon=T, classes=range(K))
     learner.decide(np.zeros(d))
-    assert learner._state.mu == theory_mu(T, d, K, B, R)
+    assert learner._state.mu == obama_mu(T, d, K, B, R)
     assert learner._state.eta == learner._state.mu / K
     # It is not far from the best mu for the bound.
     best = min(bounds.obama(T, d, K, mu, B, R) for mu in np.linspace(0.01, 0.99, 99))
@@ -83,7 +84,9 @@ def test_mistakes_are_below_the_bound():
     X = np.clip(X, -1, 1)
     learner = Obama(B, horizon=T, random_state=0, classes=range(K))
     history = play(learner, X, y)
-    bound = best_linear(X, y, B, K)[1] + bounds.obama(T, d, K, learner._state.mu, B)
+    bound = best_linear(X, y, radius=B, norm="rows", classes=range(K)).loss + bounds.obama(
+        T, d, K, learner._state.mu, B
+    )
     assert history.n_mistakes < bound < 0.9 * T
     assert history.mistakes[2_000:].mean() < history.mistakes[:200].mean()
 

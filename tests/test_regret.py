@@ -39,7 +39,9 @@ def opposed(d, K, seed, theta=0.15):
 
 def regrets(X, y, K, B, *learners):
     """The regret of each learner at all times, over the best weights with rows of length B."""
-    best = np.array([best_linear(X[:t], y[:t], B, K, tolerance=0.05)[1] for t in TIMES])
+    best = np.array(
+        [best_linear(X[:t], y[:t], radius=B, norm="rows", classes=range(K)).loss for t in TIMES]
+    )
     at = np.array(TIMES) - 1
     return [
         np.cumsum(online_log_loss(learner.set_params(classes=range(K)), X, y))[at] - best

@@ -1,12 +1,16 @@
+from time import process_time
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
-from scipy.special import softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 
+from onebit import losses, streams
 from onebit.learners.aioli import Aioli
 from onebit.learners.folklore import Folklore
-from onebit.theory import best_linear, bounds, log_loss, online_log_loss
+from onebit.theory import best_linear, bounds, online_log_loss
 
 
 def stream(T, d, K, strength, seed=0):
@@ -17,62 +21,165 @@ def stream(T, d, K, strength, seed=0):
     return X, y
 
 
-@pytest.mark.parametrize("B", [0.5, 3.0, 50.0])
-def test_best_linear_is_what_a_general_optimiser_finds(B):
-    X, y = stream(200, 3, 3, 3.0)
-    W, loss = best_linear(X, y, B, tolerance=1e-6)
-    assert loss == pytest.approx(log_loss(W, X, y), abs=1e-12)
-    assert (np.linalg.norm(W, axis=1) <= B * (1 + 1e-12)).all()
+LOSSES = [losses.of(name) for name in ("log_loss", "logistic", "hinge", "squared_hinge")]
+LOSSES += [losses.of("smooth_hinge"), losses.of("eta", 0.5)]
 
-    def gradient(w):
-        return (X.T @ (softmax(X @ w.reshape(3, 3).T, axis=1) - np.eye(3)[y])).T.ravel()
 
+def least_by_a_general_solver(X, y, loss, radius, norm):
+    """SLSQP; the maximum over other labels becomes one constraint each, so that all is smooth."""
+    n, d = X.shape
+    K = int(y.max()) + 1
+    size = K * d
+    balls = [slice(0, size)] if norm == "frobenius" else [slice(k * d, k * d + d) for k in range(K)]
+
+    def in_ball(v):
+        return np.array([radius**2 - v[part] @ v[part] for part in balls])
+
+    def in_ball_gradient(v):
+        J = np.zeros((len(balls), v.size))
+        for row, part in zip(J, balls, strict=True):
+            row[part] = -2 * v[part]
+        return J
+
+    ball = {"type": "ineq", "fun": in_ball, "jac": in_ball_gradient}
+    options = {"ftol": 1e-11, "maxiter": 2_000}
+    if str(loss) in ("log_loss", "logistic"):
+
+        def value(v):
+            return loss(X @ v.reshape(K, d).T, y).sum()
+
+        def gradient(v):
+            return (loss.gradient(X @ v.reshape(K, d).T, y).T @ X).ravel()
+
+        found = minimize(
+            value, np.zeros(size), jac=gradient, method="SLSQP", constraints=ball, options=options
+        )
+        return found.fun
+    # Variables W and m_i <= 1, with m_i <= s_y - s_k: phi decreases, so that m_i is the margin.
+    A = np.zeros((n * (K - 1), size + n))
+    for i in range(n):
+        for r, k in enumerate(k for k in range(K) if k != y[i]):
+            row = A[i * (K - 1) + r]
+            row[y[i] * d : y[i] * d + d] += X[i]
+            row[k * d : k * d + d] -= X[i]
+            row[size + i] = -1
+    # Two labels, the second with score 0: the loss of the margin itself.
+    pairs = np.zeros((n, 2))
+
+    def phi(m):
+        pairs[:, 0] = m
+        return loss(pairs, np.zeros(n, dtype=int))
+
+    def phi_gradient(m):
+        pairs[:, 0] = np.minimum(m, 1 - 1e-12)
+        return loss.gradient(pairs, np.zeros(n, dtype=int))[:, 0]
+
+    margins = {"type": "ineq", "fun": lambda v: A @ v, "jac": lambda v: A}
     found = minimize(
-        lambda w: log_loss(w.reshape(3, 3), X, y),
-        np.zeros(9),
-        jac=gradient,
+        lambda v: phi(v[size:]).sum(),
+        np.zeros(size + n),
+        jac=lambda v: np.concatenate([np.zeros(size), phi_gradient(v[size:])]),
         method="SLSQP",
-        constraints={
-            "type": "ineq",
-            "fun": lambda w: B**2 - np.sum(w.reshape(3, 3) ** 2, axis=1),
-            "jac": lambda w: -2 * np.kron(np.eye(3), np.ones(3)) * w,
-        },
-        options={"ftol": 1e-12, "maxiter": 1_000},
+        bounds=[(None, None)] * size + [(None, 1.0)] * n,
+        constraints=[ball, margins],
+        options=options,
     )
-    assert loss == pytest.approx(found.fun, abs=1e-4)
+    # Rounding leaves it a little outside of the ball.
+    W = found.x[:size].reshape(K, d)
+    lengths = np.linalg.norm(W, axis=None if norm == "frobenius" else 1, keepdims=True)
+    return loss(X @ (W * np.minimum(1, radius / lengths)).T, y).sum()
 
 
-def test_best_linear_knows_classes_not_seen_and_sparse_rows():
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("norm", ["frobenius", "rows"])
+@pytest.mark.parametrize("radius", [0.5, 8.0])
+def test_best_linear_is_what_a_general_solver_finds(loss, norm, radius):
+    X, y = stream(40, 3, 3, 3.0)
+    best = best_linear(X, y, loss, radius, norm, tolerance=1e-7)
+    assert best.loss == pytest.approx(loss(X @ best.W.T, y).sum(), rel=1e-12)
+    lengths = np.linalg.norm(best.W, axis=None if norm == "frobenius" else 1)
+    assert (lengths <= radius * (1 + 1e-12)).all()
+    assert 0 < best.gap <= 1e-7 * (1 + best.loss)
+    least = least_by_a_general_solver(X, y, loss, radius, norm)
+    assert best.loss == pytest.approx(least, rel=1e-6)
+    # Proven: nothing in the ball is below, whoever found it.
+    assert least >= best.loss - best.gap - 1e-9
+
+
+def test_best_linear_agrees_with_scikit_learn():
+    """A ball's multiplier is a ridge: with C from the gradient, the same weights are optimal."""
     X, y = stream(300, 4, 3, 2.0)
-    W, loss = best_linear(X, y, 5.0)
-    _, sparse = best_linear(sp.csr_array(X), y, 5.0)
-    assert sparse == pytest.approx(loss, abs=2e-3)
-    more, less = best_linear(X, y, 5.0, n_classes=5)
-    assert more.shape == (5, 4)
-    assert less >= loss - 2e-3
-    assert W.shape == (3, 4)
+    best = best_linear(X, y, "log_loss", 2.0, tolerance=1e-9)
+    assert np.linalg.norm(best.W) == pytest.approx(2.0)
+    pull = np.linalg.norm(losses.of("log_loss").gradient(X @ best.W.T, y).T @ X) / 2.0
+    ridge = LogisticRegression(C=1 / pull, fit_intercept=False, tol=1e-10, max_iter=10_000)
+    np.testing.assert_allclose(ridge.fit(X, y).coef_, best.W, atol=1e-5)
+    assert losses.of("log_loss")(X @ ridge.coef_.T, y).sum() == pytest.approx(best.loss, rel=1e-6)
+
+
+def test_best_linear_takes_labels_classes_and_sparse_rows_as_learners_do():
+    X, y = stream(300, 4, 3, 2.0)
+    best = best_linear(X, y, "hinge", 5.0)
+    assert best.losses(X, y).sum() == pytest.approx(best.loss)
+    for again in (
+        best_linear(sp.csr_array(X), y, "hinge", 5.0),
+        best_linear(X, np.array(["c", "a", "b"])[y], "hinge", 5.0),
+        best_linear(X, y + 1, "hinge", 5.0),
+    ):
+        assert again.loss == pytest.approx(best.loss, rel=3e-4)
+    named = best_linear(X, np.array(["c", "a", "b"])[y], "hinge", 5.0)
+    assert named.classes.tolist() == ["a", "b", "c"]
+    assert named.losses(X, np.array(["c", "a", "b"])[y]).sum() == pytest.approx(named.loss)
+    more = best_linear(X, y, radius=5.0, norm="rows", classes=range(5))
+    assert more.W.shape == (5, 4)
+    assert more.loss >= best_linear(X, y, radius=5.0, norm="rows").loss * (1 - 1e-3)
 
 
 def test_best_linear_of_a_separable_stream_is_on_the_border():
     X, y = stream(300, 2, 2, 1e6)
-    W, loss = best_linear(X, y, 10.0)
-    np.testing.assert_allclose(np.linalg.norm(W, axis=1), 10.0, rtol=1e-6)
-    assert loss > best_linear(X, y, 20.0)[1]
+    best = best_linear(X, y, radius=10.0, norm="rows")
+    np.testing.assert_allclose(np.linalg.norm(best.W, axis=1), 10.0, rtol=1e-6)
+    assert best.loss > best_linear(X, y, radius=20.0, norm="rows").loss
+
+
+def test_best_linear_says_what_it_could_not_do():
+    X, y = stream(100, 3, 3, 2.0)
+    with pytest.warns(ConvergenceWarning, match="after 3 passes"):
+        best = best_linear(X, y, "hinge", 5.0, max_passes=3)
+    assert best.gap > 1e-4 * (1 + best.loss)
+    with pytest.raises(ValueError, match="not convex"):
+        best_linear(X, y, "zero_one")
+    with pytest.raises(ValueError, match="norm is one of"):
+        best_linear(X, y, norm="l1")
+    with pytest.raises(ValueError, match="radius is a positive number"):
+        best_linear(X, y, radius=0.0)
+    with pytest.raises(ValueError, match="NaN"):
+        best_linear(np.full((3, 2), np.nan), [0, 1, 0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_best_linear_of_a_million_rows(loss):
+    X, y = streams.synnonsep(1_000_000, seed=0)
+    start = process_time()
+    best = best_linear(X, y, loss, radius=1.0, tolerance=1e-3)
+    assert best.gap <= 1e-3 * (1 + best.loss)
+    assert process_time() - start < 180
 
 
 def test_online_log_loss_is_that_of_predict_proba():
     X, y = stream(50, 3, 4, 2.0)
     labels = np.array(list("abcd"))[y]
-    losses = online_log_loss(Folklore(2.0, classes=list("abcd")), X, labels)
+    suffered = online_log_loss(Folklore(2.0, classes=list("abcd")), X, labels)
     learner = Folklore(2.0, classes=list("abcd"))
-    assert losses[0] == pytest.approx(np.log(4))
+    assert suffered[0] == pytest.approx(np.log(4))
     learner.partial_fit(X[:1], labels[:1])
     for t in range(1, 50):
         expected = -np.log(learner.predict_proba(X[[t]])[0, y[t]])
-        assert losses[t] == pytest.approx(expected, rel=1e-12)
+        assert suffered[t] == pytest.approx(expected, rel=1e-12)
         learner.partial_fit(X[[t]], labels[[t]])
     sparse = online_log_loss(Folklore(2.0, classes=list("abcd")), sp.csr_array(X), labels)
-    np.testing.assert_allclose(sparse, losses, rtol=1e-9)
+    np.testing.assert_allclose(sparse, suffered, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -81,9 +188,9 @@ def test_online_log_loss_is_that_of_predict_proba():
 def test_regret_of_folklore_is_below_its_bound_and_grows_like_the_logarithm(d, K, B, strength):
     T = 10_000
     X, y = stream(T, d, K, strength)
-    losses = np.cumsum(online_log_loss(Folklore(B, classes=range(K)), X, y))
+    suffered = np.cumsum(online_log_loss(Folklore(B, classes=range(K)), X, y))
     regret = {
-        t: losses[t - 1] - best_linear(X[:t], y[:t], B, K, tolerance=0.05)[1]
+        t: suffered[t - 1] - best_linear(X[:t], y[:t], radius=B, norm="rows", classes=range(K)).loss
         for t in (100, 1_000, T)
     }
     for t in regret:
@@ -100,7 +207,7 @@ def test_printed_folklore_breaks_its_theorem():
     """
     T, d, K = 10_000, 2, 2
     X, y = stream(T, d, K, 0.5, seed=1)
-    half, whole = (best_linear(X[:t], y[:t], 1.0)[1] for t in (T // 2, T))
+    half, whole = (best_linear(X[:t], y[:t], norm="rows").loss for t in (T // 2, T))
     printed = np.cumsum(online_log_loss(Folklore(curvature="paper", classes=range(K)), X, y))
     assert printed[-1] - whole > 6 * K * (2 + (1 + np.log(K) / 2) * d * np.log(1 + T))
     assert (printed[-1] - whole) / (printed[T // 2 - 1] - half) == pytest.approx(2, abs=0.1)
@@ -111,18 +218,18 @@ def test_printed_folklore_breaks_its_theorem():
 def test_regret_of_aioli_is_below_its_bound():
     X, y = stream(3_000, 5, 2, 1.0)
     for B in (5.0, 20.0):
-        losses = online_log_loss(Aioli(B, classes=range(2)), X, y)
+        suffered = online_log_loss(Aioli(B, classes=range(2)), X, y)
         # theta = w_1 - w_0, and the best of two rows of length B / 2 has them opposite.
-        _, best = best_linear(X, y, B / 2)
-        assert 0 < losses.sum() - best <= bounds.aioli(3_000, 5, B)
+        best = best_linear(X, y, radius=B / 2, norm="rows").loss
+        assert 0 < suffered.sum() - best <= bounds.aioli(3_000, 5, B)
 
 
 def test_regret_is_below_the_bound_where_no_comparator_is_good():
     """Of a separable stream the learners, who have no ball to stay in, make more than the best."""
     X, y = stream(1_000, 4, 2, 1e6)
-    _, best = best_linear(X, y, 1.0)
+    best = best_linear(X, y, norm="rows").loss
     assert online_log_loss(Folklore(1.0, classes=range(2)), X, y).sum() - best < 0
-    _, best = best_linear(X, y, 30.0)
+    best = best_linear(X, y, radius=30.0, norm="rows").loss
     regret = online_log_loss(Folklore(30.0, classes=range(2)), X, y).sum() - best
     assert 0 < regret <= bounds.folklore(1_000, 4, 2, 30.0)
 

@@ -122,7 +122,7 @@ def learners(
     for name, cls in found.items():
         table.add_row(
             f"[bold]{name}[/]\n[dim]{cls.feedback}",
-            f"{escape(str(cls.cost))}\n[dim]{escape(cls.bound)}",
+            f"{escape(str(cls.cost))}\n[dim]{escape(str(cls.bound))}",
             f"{escape(cls.reference)}\n[dim]{escape(shown(parameters_of(cls())))}",
         )
     console = Console()
@@ -155,7 +155,7 @@ def learner_as_json(cls: type[Learner]) -> dict[str, Any]:
         "learner": cls.__name__,
         "feedback": cls.feedback,
         "cost": str(cls.cost),
-        "bound": cls.bound,
+        "bound": str(cls.bound),
         "reference": cls.reference,
         "parameters": parameters_of(cls()),
     }
@@ -621,3 +621,6 @@ def plain_percents(ax: Any, histories: list[History], lowest: float = 100.0) -> 
     ax.yaxis.set_minor_formatter(NullFormatter())
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
+
+
+from onebit import regret_command as regret_command  # noqa: E402  (it registers its command)

@@ -20,6 +20,7 @@ from onebit.numerics.linear import Scaled, length, linear_scores, new_scaled, sc
 from onebit.numerics.newton import check_ball, newton_step
 from onebit.numerics.second_order import Inverse, new_inverse, outer
 from onebit.numerics.softmax import softmax
+from onebit.theory import bounds
 
 
 class Parameters(NamedTuple):
@@ -249,7 +250,7 @@ class Newtron(Learner):
 
     reference = "Hazan, Kale 2011"
     cost = Cost(LINEAR, full="(d K)^2, m (d K)^2 when projecting")
-    bound = "O(log T) for constant alpha, O(T^(2/3)) for any, over alpha-logistic loss (full)"
+    bound = bounds.NEWTRON
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"covariance": "full"},

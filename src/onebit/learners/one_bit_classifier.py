@@ -26,6 +26,7 @@ from onebit.numerics.second_order import (
 )
 from onebit.numerics.softmax import softmax
 from onebit.numerics.winning import winning_probabilities
+from onebit.theory import bounds
 
 LARGEST_FULL = 200_000
 """covariance="auto" takes full matrices up to so many numbers in them: d * d * K."""
@@ -345,7 +346,7 @@ class OneBitClassifier(ProbabilityLearner):
 
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
-    bound = "none proven"
+    bound = bounds.ONE_BIT_CLASSIFIER
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"covariance": "diagonal"},

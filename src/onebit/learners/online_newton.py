@@ -16,6 +16,7 @@ from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import linear_scores
 from onebit.numerics.newton import Pace, check_ball, new_pace, newton_step
 from onebit.numerics.second_order import Inverse, new_inverse, outer
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -133,7 +134,7 @@ class OnlineNewton(ProbabilityLearner):
 
     reference = "Hazan, Agarwal, Kale 2007"
     cost = Cost("(d K)^2, m (d K)^2 when projecting")
-    bound = "O(e^(sqrt(2) D R) d K^2 ln T) over logistic loss"
+    bound = bounds.ONLINE_NEWTON
     feedback = "full"
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"variant": "ftal"}]
 
