@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import Kernels, ProbabilityLearner, kernel, lean_kernel
-from onebit.core.compiling import no_alias
 from onebit.core.example import Example
 from onebit.core.exploration import softmax
 from onebit.core.linear import fill_unit, products, unit_scores
@@ -190,7 +189,6 @@ def end_round(state):
 @lean_kernel
 def descend(W, S, age, indices, x, g):
     """Do w_k -= g_k S_k x, with only the diagonal of S_k."""
-    no_alias()
     for i in range(indices.size):
         j, step = indices[i], age * x[i]
         for k in range(g.size):
