@@ -13,7 +13,8 @@ import pytest
 
 import onebit
 from onebit import SOBA, play, streams
-from onebit.cli import main, spread
+from onebit.cli import main
+from onebit.cli.pictures import spread
 
 
 class Command(NamedTuple):

@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, kernel, lean_kernel
-from onebit.core.compiling import no_alias
 from onebit.core.example import Example
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.state import Amount, Count, Generator, Variances, Weights, Within
@@ -212,7 +211,6 @@ def end_round(state):
 @lean_kernel
 def descend(W, S, age, indices, x, g):
     """Do w_k -= g_k S_k x, with only the diagonal of S_k."""
-    no_alias()
     for i in range(indices.size):
         j, step = indices[i], age * x[i]
         for k in range(g.size):

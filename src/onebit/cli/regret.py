@@ -14,17 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 import onebit
-from onebit.cli import (
-    AsJson,
-    Seed,
-    app,
-    check_picture,
-    check_writable,
-    make_learner,
-    open_stream,
-    parameters_of,
-    shown,
-)
+from onebit.cli.app import AsJson, Seed, app
+from onebit.cli.parameters import make_learner, parameters_of, shown
+from onebit.cli.pictures import check_picture, check_writable
+from onebit.cli.stream import open_stream
 
 
 @app.command()
