@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from onebit.cli.app import Seed, app
-from onebit.cli.learners import learner_classes
+from onebit.cli.parameters import learner_classes
 from onebit.cli.pictures import NOISE, check_picture, check_writable, draw_demo
 from onebit.cli.playing import Result, play_timed, progress_bar
 from onebit.cli.run import microseconds, percent

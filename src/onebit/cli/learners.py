@@ -12,9 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-import onebit
 from onebit.cli.app import AsJson, app
-from onebit.cli.parameters import parameters_of, shown
+from onebit.cli.parameters import learner_classes, parameters_of, shown
 
 if TYPE_CHECKING:
     from onebit import Learner
@@ -80,9 +79,3 @@ def learner_as_json(cls: type[Learner]) -> dict[str, Any]:
         "reference": cls.reference,
         "parameters": parameters_of(cls()),
     }
-
-
-def learner_classes() -> dict[str, type[Learner]]:
-    """Return every learner by its name, in alphabetical order."""
-    names = sorted(onebit.learners.__all__, key=str.lower)
-    return {name: getattr(onebit.learners, name) for name in names}

@@ -6,13 +6,19 @@ import inspect
 import json
 from typing import TYPE_CHECKING, Any
 
-from onebit.cli.learners import learner_classes
+import onebit
 
 if TYPE_CHECKING:
     from onebit import Learner
 
 NOT_SET = ("classes", "random_state")
 """Parameters that other options give."""
+
+
+def learner_classes() -> dict[str, type[Learner]]:
+    """Return every learner by its name, in alphabetical order."""
+    names = sorted(onebit.learners.__all__, key=str.lower)
+    return {name: getattr(onebit.learners, name) for name in names}
 
 
 def make_learner(name: str, settings: list[str], seed: int) -> Learner:
