@@ -250,7 +250,7 @@ def test_synthetic_streams_have_names(monkeypatch):
 
 # The data themselves
 
-DATA = Path(os.environ.get("ONEBIT_DATA") or Path(__file__).parents[2] / "shared" / "data")
+DATA = Path(os.environ.get("ONEBIT_DATA") or Path(__file__).parents[3] / "shared" / "data")
 
 REAL = {
     "letter": (20_000, 17, 26),

@@ -13,7 +13,7 @@ from onebit.core.engine import PythonKernels
 from onebit.core.example import LARGEST
 from onebit.core.learner import LEAST_PROBABILITY
 from onebit.core.storage import arrays_of
-from test_learners import every_form, n_classes
+from test_contract import every_form, n_classes
 
 
 def rows(kind, n=400, d=4):

@@ -173,4 +173,4 @@ def test_readme_has_the_table_of_learners(capsys):
     with pytest.raises(SystemExit) as end:
         main(["learners", "--markdown"])
     assert not end.value.code
-    assert capsys.readouterr().out in (Path(__file__).parent.parent / "README.md").read_text()
+    assert capsys.readouterr().out in (Path(__file__).parents[2] / "README.md").read_text()
