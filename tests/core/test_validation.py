@@ -171,7 +171,7 @@ class Liar(np.ndarray):
 def test_array_whose_shape_lies_is_refused():
     code = """
 import numpy as np
-from test_hostile_input import Liar, learner, DENSE, LABELS
+from test_validation import Liar, learner, DENSE, LABELS
 started = learner().partial_fit(DENSE, LABELS)
 for use in (lambda X: started.policy(X), lambda X: started.partial_fit(X, LABELS)):
     try:
