@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from onebit import learners, play
+from forms import every_form, n_classes
+from onebit import play
 from onebit.core.growing import Growing
 from onebit.core.state import (
     LABELS,
@@ -21,13 +22,9 @@ from onebit.core.state import (
 from onebit.numerics.linear import Scaled, new_scaled
 from onebit.numerics.second_order import PENDING, Inverse, new_inverse, new_inverses, subtract
 
-LEARNERS = [getattr(learners, name) for name in learners.__all__]
-FORMS = [cls(**form) for cls in LEARNERS for form in cls.forms]
-
 
 def trained(learner, rounds=100):
-    tags = learner.__sklearn_tags__()
-    K = 3 if tags.classifier_tags.multi_class else 2
+    K = n_classes(learner, 3)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(rounds, 4)), rng.integers(K, size=rounds)
     learner = clone(learner).set_params(random_state=0, classes=list(range(K)))
@@ -40,7 +37,7 @@ def sizes(learner):
     return {name.rpartition("__")[2]: size for name, size in found.items()}
 
 
-@pytest.mark.parametrize("learner", FORMS, ids=str)
+@every_form
 def test_every_array_is_declared_and_as_declared(learner):
     learner, found = trained(learner)
     for name, _, field in declared(learner._state):

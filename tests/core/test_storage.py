@@ -17,6 +17,7 @@ import pytest
 import safetensors.numpy
 
 import onebit
+from forms import FORMS
 from mutations import mutate_arrays, mutate_bytes, mutate_header, packed, unpacked
 from onebit import SOBA, Banditron, Folklore, OneBitClassifier, Perceptron, load, play
 from onebit.core import storage
@@ -31,7 +32,8 @@ from onebit.learners import (
     Obama,
     PassiveAggressive,
 )
-from test_state import FORMS, sizes, trained
+from problems import assert_finite
+from test_state import sizes, trained
 
 STORED = [
     learner  # with a classifier of another library inside there are no files
@@ -117,11 +119,7 @@ def load_and_play(content, folder):
     for x, truth in zip(X[:3], y[:3], strict=True):
         learner.learn(learner.decide(x), truth=truth)
     play(learner, X, y)
-    for name, array in arrays_of(learner._state):
-        assert np.isfinite(array).all(), name
-    p = learner.policy(X)
-    assert np.isfinite(p).all()
-    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-6)
+    assert_finite(learner, X)
 
 
 @pytest.mark.parametrize("change", [mutate_bytes, mutate_arrays, mutate_header])
@@ -574,3 +572,85 @@ def test_layout_of_a_file(tmp_path):
         "feature_names": [],
     }
     assert PassiveAggressive is class_named("PassiveAggressive")
+
+
+# What a file keeps
+
+
+GO_ON = """
+import sys, numpy as np, onebit
+X, y = np.load(sys.argv[2])["X"], np.load(sys.argv[2])["y"]
+learner = onebit.load(sys.argv[1])
+print(onebit.play(learner, X, y).mistakes.tolist())
+np.save(sys.argv[3], learner.coef_)
+"""
+
+
+@pytest.mark.parametrize("learner", [Perceptron(), Banditron(), SOBA(), SOBA(covariance="full")])
+def test_goes_on_in_a_new_process(learner, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 4)), rng.choice(["left", "right", "up"], size=300)
+    learner.set_params(random_state=3).fit(X, y)
+    learner.save(tmp_path / "model.safetensors")
+    np.savez(tmp_path / "data.npz", X=X, y=y)
+    files = [tmp_path / name for name in ("model.safetensors", "data.npz", "coef.npy")]
+    output = subprocess.run(
+        [sys.executable, "-c", GO_ON, *files], check=True, capture_output=True, text=True
+    ).stdout
+    assert output.strip() == str(play(learner, X, y).mistakes.tolist())
+    np.testing.assert_array_equal(np.load(tmp_path / "coef.npy"), learner.coef_)
+
+
+@pytest.mark.parametrize(
+    "labels", [["a", "bb"], [3, 1], [1.0, 2.0], [True, False], np.array(["x", "y"], dtype=object)]
+)
+def test_files_keep_labels_and_their_type(labels, tmp_path):
+    X, y = np.eye(2), np.array(labels)
+    learner = Banditron(random_state=0).fit(X, y)
+    learner.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.classes_, learner.classes_)
+    assert loaded.classes_.dtype == learner.classes_.dtype
+    assert loaded.decide(X[0]).label in list(labels)
+
+
+def test_files_that_are_not_learners(tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"not a learner")
+    with pytest.raises(ValueError, match="is not a learner saved by onebit"):
+        load(path)
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "missing")
+
+
+def test_file_of_a_later_format(tmp_path, monkeypatch):
+    learner = Banditron().fit(np.eye(2), [0, 1])
+    monkeypatch.setattr("onebit.core.storage.FORMAT", 99)
+    learner.save(tmp_path / "model")
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="format 99"):
+        load(tmp_path / "model")
+
+
+def test_files_hold_the_parameters_a_learner_started_with(tmp_path):
+    X, y = np.eye(3), [0, 1, 2]
+    learner = SOBA(0.3, random_state=0).fit(X, y).set_params(covariance="full", gamma=0.9)
+    learner.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert (loaded.gamma, loaded.covariance) == (0.3, "diagonal")
+    np.testing.assert_array_equal(loaded.policy(X), learner.policy(X))
+
+
+def test_files_with_other_arrays_are_refused(tmp_path):
+    from safetensors import safe_open
+    from safetensors.numpy import save_file
+
+    Banditron(random_state=0).fit(np.eye(3), [0, 1, 2]).save(tmp_path / "model")
+    with safe_open(tmp_path / "model", framework="numpy") as file:
+        metadata = file.metadata()
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    for W in (np.zeros((1, 2)), np.zeros((3, 3), dtype=np.float32), None):
+        changed = {name: array for name, array in arrays.items() if name != "W"}
+        save_file(changed if W is None else changed | {"W": W}, tmp_path / "bad", metadata)
+        with pytest.raises(ValueError, match="W"):
+            load(tmp_path / "bad")

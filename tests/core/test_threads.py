@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from onebit import BanditReduction, Banditron, Folklore, Obama, OneBitClassifier, load, play
-from onebit.core.storage import arrays_of
 from onebit.core.turns import Turns
+from problems import assert_finite
 
 FULL = {"covariance": "full", "classes": range(4), "random_state": 0}
 
@@ -49,9 +49,7 @@ def meanwhile(*work):
 
 
 def assert_sound(learner, X):
-    for name, value in arrays_of(learner._state):
-        assert np.isfinite(value).all(), name
-    np.testing.assert_allclose(learner.policy(X).sum(axis=1), 1.0, atol=1e-9)
+    assert_finite(learner, X)
     assert 0 <= learner._state.S.n_pending.min() <= learner._state.S.n_pending.max() < 64
 
 
@@ -281,4 +279,4 @@ def test_the_learner_inside_shares_the_turns():
     assert learner.learner_._run.turns is learner._run.turns
     with meanwhile(lambda: learner.partial_fit(X, y), lambda: learner.learner_.partial_fit(X, y)):
         time.sleep(1.0)
-    assert np.isfinite(learner.predict_proba(X)).all()
+    assert_finite(learner, X)

@@ -1,6 +1,5 @@
 """Input that lies about itself: it is refused by name, and compiled code never sees it."""
 
-import multiprocessing
 import pickle
 import subprocess
 import sys
@@ -10,18 +9,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from onebit import (
-    SOBA,
-    Banditron,
-    Decision,
-    KernelSeparableBandit,
-    OneBitClassifier,
-    play,
-    streams,
-)
-from onebit.batch import to_batch
-from onebit.core import Example
-from onebit.core.generator import new_generator
+from onebit import SOBA, Banditron, Decision, Perceptron, play
+from onebit.core.example import INDEX, Example
 
 DENSE = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [4.0, 5.0, 6.0]])
 LABELS = [0, 1, 2]
@@ -29,48 +18,6 @@ LABELS = [0, 1, 2]
 
 def learner():
     return Banditron(classes=LABELS, random_state=0)
-
-
-# Seeds
-
-
-def first_numbers(_):
-    return new_generator(None).tolist()
-
-
-def test_forked_processes_draw_differently_without_a_seed():
-    with multiprocessing.get_context("fork").Pool(2) as pool:
-        drawn = pool.map(first_numbers, range(8), chunksize=1)
-    assert len(set(map(tuple, drawn))) == 8
-    np.random.seed(0)  # noqa: NPY002  (NumPy's global generator has no part in it)
-    first = first_numbers(0)
-    np.random.seed(0)  # noqa: NPY002
-    assert first_numbers(0) != first
-
-
-def test_seeds_give_the_numbers_they_always_gave():
-    assert new_generator(0).tolist() == SEED_0
-    assert new_generator(np.random.RandomState(0)).tolist() == SEED_0
-
-
-SEED_0 = (
-    np.random.SFC64(
-        np.random.SeedSequence(
-            np.random.RandomState(0).randint(2**32, size=4, dtype=np.uint32).tolist()
-        )
-    )
-    .state["state"]["state"]
-    .tolist()
-)
-
-
-def test_to_batch_without_a_seed_takes_other_times():
-    X, y = streams.synsep(500, seed=0)
-    soft = OneBitClassifier(covariance="diagonal")
-    np.random.seed(0)  # noqa: NPY002
-    first = to_batch(soft, X, y, snapshots=3).times
-    np.random.seed(0)  # noqa: NPY002
-    assert to_batch(soft, X, y, snapshots=3).times != first
 
 
 # Arrays
@@ -285,22 +232,52 @@ def test_large_labels_do_not_merge():
         SOBA(classes=[5, 2**53 + 1]).partial_fit(DENSE[:1], np.array([2.0**53]))
 
 
-# Kernels
+# Rows of any kind
 
 
 @pytest.mark.parametrize(
-    ("kernel", "parameters", "message"),
-    [
-        ("rational", {"zz": 7}, "'rational' has no parameter 'zz': it has nu"),
-        ("linear", {"gamma": 7}, "'linear' has no parameter 'gamma': it has none"),
-        ("rbf", {"gamma": "wide"}, "gamma of the kernel 'rbf' is a finite number; got 'wide'"),
-        ("rational", {"nu": 1.5}, r"nu of the rational kernel is in \(0, 1\); got 1.5"),
-        ("poly", {"degree": float("nan")}, "degree of the kernel 'poly' is a finite number"),
-    ],
+    "convert", [sp.csr_array, sp.csr_matrix, sp.csc_array, sp.coo_array, sp.lil_array]
 )
-def test_parameters_that_a_kernel_does_not_take_are_refused_at_the_start(
-    kernel, parameters, message
-):
-    some = KernelSeparableBandit(kernel, kernel_params=parameters, classes=LABELS)
-    with pytest.raises(ValueError, match=message):
-        some.decide(DENSE[0])
+def test_sparse_rows_of_any_kind(convert):
+    x = np.array([0.0, 2.0, 0.0, -1.0])
+    learner = Perceptron(classes=[0, 1])
+    learner.learn(learner.decide(convert(x[None])), truth=1)
+    np.testing.assert_array_equal(learner.coef_, [-x, x])
+
+
+def test_many_labels_in_a_small_batch_are_no_warning():
+    learner = Banditron(classes=range(40), random_state=0)
+    learner.partial_fit(np.ones((30, 2)), np.arange(30))
+    assert learner.coef_.shape == (40, 2)
+
+
+def test_one_dimensional_sparse_array():
+    x = np.array([0.0, 2.0, 0.0, -1.0])
+    learner = Perceptron(classes=[0, 1])
+    learner.learn(learner.decide(sp.coo_array(x)), truth=1)
+    np.testing.assert_array_equal(learner.coef_, [-x, x])
+
+
+def test_corrupt_sparse_rows_are_refused():
+    """Indices outside of the matrix would reach other memory."""
+    X = sp.csr_array(np.eye(3))
+    learner = Perceptron(classes=[0, 1, 2]).fit(X, [0, 1, 2])
+    X.indices[1] = 7
+    with pytest.raises(ValueError, match="row 1 of X has a feature 7"):
+        learner.partial_fit(X, [0, 1, 2])
+    with pytest.raises(ValueError, match="feature 7"):
+        learner.decide(Example(np.array([7], dtype=INDEX), np.ones(1), 3))
+    for indices, values in [
+        (np.array([1]), np.ones(1)),
+        (np.array([0, 50], dtype=INDEX), np.ones(1)),
+        (np.array([1], dtype=INDEX), np.ones(2)),
+    ]:
+        with pytest.raises(ValueError, match="as many uint32 indices as float64 values"):
+            learner.decide(Example(indices, values, 3))
+
+
+def test_strided_examples_are_straightened():
+    learner = Perceptron(classes=[0, 1])
+    indices, values = np.arange(6, dtype=INDEX)[::2], np.arange(12.0)[::4]
+    learner.learn(learner.decide(Example(indices, values, 6)), truth=1)
+    np.testing.assert_array_equal(learner.coef_[1], [0, 0, 4, 0, 8, 0])

@@ -12,6 +12,7 @@ from onebit.core.growing import Growing
 from onebit.learners.aggregating import Aggregating
 from onebit.numerics.sampler import chord, effective_sample_size, new_posterior, observe
 from onebit.theory import best_linear, bounds, online_log_loss
+from problems import assert_finite, logistic
 from references import aggregating
 
 ERRORS = 5
@@ -20,9 +21,7 @@ ERRORS = 5
 
 def stream(T, d, K, seed=0, scale=3.0):
     """Examples of about unit length and labels of a logistic model."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(T, d)) / np.sqrt(d)
-    return X, np.argmax(scale * X @ rng.normal(size=(d, K)) + rng.gumbel(size=(T, K)), axis=1)
+    return logistic(T, d, K, scale, seed, lambda rng, T, d: rng.normal(size=(T, d)) / np.sqrt(d))
 
 
 def standard_error(learner, reference, x):
@@ -47,7 +46,7 @@ def test_predictions_are_the_integrals(d, K, B, mu, n):
         decision = learner.decide(x)
         p, error = reference.probabilities(x), standard_error(learner, reference, x)
         assert error.max() < 0.013
-        assert (np.abs(softmax(learner._scores) - p) < ERRORS * error).all()
+        assert (np.abs(learner.predict_proba([x])[0] - p) < ERRORS * error).all()
         learner.learn(decision, truth=truth)
         reference.learn(x, truth)
 
@@ -179,7 +178,7 @@ def test_regret_is_below_the_bound():
 def test_smoothing_limits_the_loss():
     learner = Aggregating(100.0, 0.01, random_state=0, classes=range(4))
     play(learner, np.full((50, 1), 10.0), np.zeros(50, dtype=int))
-    scores = learner._evaluate(np.array([[10.0], [0.0]]))[1]
+    scores = learner.scores([[10.0], [0.0]])
     assert scores.min() == pytest.approx(np.log(0.01 / 4), abs=1e-3)
     np.testing.assert_allclose(np.exp(scores).sum(axis=1), 1.0)
 
@@ -211,7 +210,5 @@ def test_extreme_values_stay_finite(seed, scale, B, K, n_samples):
     X = scale * rng.normal(size=(60, 3))
     learner = Aggregating(B, n_samples=n_samples, classes=range(K), random_state=seed)
     play(learner, X, rng.integers(K, size=60))
-    P = learner._state.P
-    assert np.isfinite(learner.decision_function(X)).all()
-    assert np.isfinite(P.log_weights).all()
-    assert np.linalg.norm(P.samples, axis=1).max() <= B * (1 + 1e-9)
+    assert_finite(learner, X)
+    assert np.linalg.norm(learner._state.P.samples, axis=1).max() <= B * (1 + 1e-9)

@@ -7,6 +7,7 @@ from onebit import Banditron, Decision, play, streams
 from onebit.learners.bandit_eg import BanditEG
 from onebit.streams.separable import strongly_separable
 from paths import assert_same_path, continuous, every_stream
+from problems import assert_finite
 from references import bandit_eg
 
 
@@ -127,10 +128,7 @@ def test_extreme_values_stay_finite(scale, eta, gamma):
     learner.fit(scale * X, y)
     # The rarest right guess there can be.
     learner.learn(Decision(scale * X[0], int(y[0]), gamma / 5), correct=True)
-    state = learner._state
-    for value in (state.theta, state.W.V, state.W.scale, state.W.squares, state.mass, state.total):
-        assert np.isfinite(value).all()
-    assert np.isfinite(learner.decision_function(scale * X)).all()
+    assert_finite(learner, scale * X)
     assert 0 < np.abs(learner.coef_).sum() <= 1e3 * (1 + 1e-9)
 
 

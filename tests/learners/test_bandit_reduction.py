@@ -22,15 +22,8 @@ from onebit.learners.bandit_reduction import BanditReduction
 from onebit.numerics.exploration import greedy
 from onebit.theory import best_linear, bounds
 from paths import TOLERANCE, continuous, one_hot, repeated, unit
+from problems import assert_finite, numpy_generator
 from references import bandit_reduction, folklore
-
-
-def numpy_generator(rng):
-    bits = np.random.SFC64()
-    state = bits.state
-    state["state"]["state"] = rng.copy()
-    bits.state = state
-    return np.random.Generator(bits)
 
 
 class FixedState(NamedTuple):
@@ -434,4 +427,4 @@ def test_extreme_values_stay_finite(inside, gamma, scale):
     p = learner.policy(scale * X)
     assert (p >= gamma / 3 * (1 - 1e-12)).all()
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
-    assert np.isfinite(learner.decision_function(scale * X)).all()
+    assert_finite(learner, scale * X)

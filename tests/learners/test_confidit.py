@@ -13,6 +13,7 @@ from onebit.learners.confidit import Confidit, multipliers
 from onebit.learners.kernel_confidit import KernelConfidit
 from onebit.numerics.second_order import of_class
 from paths import assert_same_path, continuous, every_stream, one_hot, repeated
+from problems import assert_finite, numpy_generator
 from references import confidit
 
 VERSIONS = {
@@ -26,9 +27,8 @@ VERSIONS = {
 
 def twins(K, d, seed, **parameters):
     """A learner and its reference, whose generators draw alike."""
-    draws = np.random.SFC64()
-    draws.state = {**draws.state, "state": {"state": new_generator(seed)}}
-    reference = confidit.Confidit(d, K, **parameters, draws=np.random.Generator(draws))
+    draws = numpy_generator(new_generator(seed))
+    reference = confidit.Confidit(d, K, **parameters, draws=draws)
     return Confidit(**parameters, random_state=seed), reference
 
 
@@ -298,9 +298,7 @@ def test_stays_finite(seed, version, alpha, size, scale):
     learner = Confidit(
         size, alpha, norm=size, delta=1e-6, **VERSIONS[version], random_state=seed
     ).fit(X, rng.integers(5, size=len(X)))
-    assert np.isfinite(learner.coef_).all()
-    assert np.isfinite(learner.decision_function(X)).all()
-    assert np.isfinite(learner._state.confidence.width)
+    assert_finite(learner, X)
     # w is the weight of a ridge regression on targets of -1 and 1
     if version in (2, 3, 5):
         assert np.linalg.norm(learner.coef_, axis=1).max() <= np.sqrt(len(X)) / (1 + alpha)

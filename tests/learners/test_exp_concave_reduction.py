@@ -11,6 +11,7 @@ from scipy.optimize import approx_fprime
 from onebit import Decision, play, streams
 from onebit.learners.exp_concave_reduction import ExpConcaveReduction
 from paths import assert_same_path, continuous, repeated, unit
+from problems import assert_finite
 from references import exp_concave_reduction
 from references.exp_concave_reduction import loss
 
@@ -160,7 +161,7 @@ def test_never_leaves_the_ball(seed, oracle, gamma, eta, radius, beta, scale):
     )
     for lo in range(0, 400, 20):
         learner.partial_fit(X[lo : lo + 20], rng.integers(4, size=20))
-        assert np.isfinite(learner.coef_).all()
+        assert_finite(learner)
         assert np.linalg.norm(learner.coef_) <= radius * (1 + 1e-9)
 
 
@@ -172,8 +173,7 @@ def test_extreme_values_stay_finite(oracle, gamma):
     y = np.argmax(X @ rng.normal(size=(3, 4)), axis=1)
     learner = ExpConcaveReduction(oracle, gamma, radius=1e3, random_state=0, classes=range(4))
     learner.fit(X, y)
-    for values in (learner.coef_, learner.policy(X), learner._state.A_inv.base):
-        assert np.isfinite(values).all()
+    assert_finite(learner, X)
     assert np.linalg.norm(learner.coef_) <= 1e3 * (1 + 1e-9)
 
 

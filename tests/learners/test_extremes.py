@@ -8,12 +8,13 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
 import onebit
+from forms import every_form, n_classes
 from onebit import Decision, play
 from onebit.core.engine import PythonKernels
 from onebit.core.example import LARGEST
 from onebit.core.learner import LEAST_PROBABILITY
 from onebit.core.storage import arrays_of
-from test_contract import every_form, n_classes
+from problems import assert_finite
 
 
 def rows(kind, n=400, d=4):
@@ -41,15 +42,6 @@ def real_parameters(learner):
             if isinstance(range_, Interval) and range_.type is Real:
                 inside = [end for end in (range_.left, range_.right) if end in range_]
                 yield name, inside or [0.5]
-
-
-def assert_finite(learner, X):
-    for name, value in arrays_of(learner._state):
-        assert np.isfinite(value).all(), name
-    scores, p = learner._evaluate(X)
-    assert np.isfinite(scores).all()
-    assert (p >= 0.0).all()
-    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-9)
 
 
 def assert_stays_finite(learner, X):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from onebit import Decision, losses, play, streams
 from onebit.learners.gaptron import Gaptron, theory_eta, theory_gamma
 from paths import assert_same_path, continuous, one_hot, repeated, unit
+from problems import assert_finite
 from references import gaptron
 
 LOSSES = ["logistic", "hinge", "smooth_hinge"]
@@ -275,15 +276,10 @@ def test_extremes_stay_finite(seed, setting, eta, gamma, radius, max_norm, scale
     y = rng.integers(4, size=2_000)
     learner = Gaptron(*setting, eta, gamma, radius, max_norm, horizon, random_state=seed)
     learner.fit(X, y)
-    W = learner._state.W
-    assert np.isfinite(W.V).all()
-    assert W.scale > 0
-    assert np.isfinite(W.squares)
-    assert np.isfinite(learner.coef_).all()
+    assert_finite(learner, X[:100])
+    assert learner._state.W.scale > 0
     assert norm(learner) <= radius * (1 + 1e-9)
-    p = learner.policy(X[:100])
-    assert (p >= 0).all()
-    np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-12)
+    np.testing.assert_allclose(learner.policy(X[:100]).sum(axis=1), 1, atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -291,8 +287,7 @@ def test_extremes_stay_finite(seed, setting, eta, gamma, radius, max_norm, scale
 def test_extremes_stay_finite_without_a_ball(loss, scale):
     X, y = continuous(3)
     learner = Gaptron(loss, "full", radius=None, random_state=0).fit(scale * X, y)
-    assert np.isfinite(learner.coef_).all()
-    assert np.isfinite(learner.policy(scale * X)).all()
+    assert_finite(learner, scale * X)
 
 
 def test_what_cannot_be_is_refused():

@@ -7,10 +7,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from onebit import load, play
 from onebit.core.generator import new_generator
-from onebit.core.growing import Growing
 from onebit.learners.kernel_separable_bandit import KernelSeparableBandit
 from onebit.learners.separable_bandit import SeparableBandit
 from paths import assert_same_path, continuous, one_hot, repeated, unit
+from problems import assert_finite, numpy_generator
 from references import separable_bandit
 
 FORMS = ["theory", "repository"]
@@ -19,15 +19,6 @@ FORMS = ["theory", "repository"]
 def rational(A, b, nu=0.5):
     A, b = (v / np.maximum(1, np.linalg.norm(v, axis=-1, keepdims=True)) for v in (A, b))
     return 1 / (1 - nu * (A @ b))
-
-
-def draws(seed):
-    """Return a function that draws as a learner seeded with `seed` does."""
-    bits = np.random.SFC64()
-    state = bits.state
-    state["state"]["state"] = new_generator(seed)
-    bits.state = state
-    return np.random.Generator(bits).random
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -48,7 +39,8 @@ def test_walks_the_path_of_the_reference(form, K, storage):
 @pytest.mark.parametrize("form", FORMS)
 def test_walks_the_path_of_the_reference_with_a_budget(form):
     X, y = unit(continuous)(3)
-    reference = separable_bandit.KernelSeparableBandit(3, form, rational, 15, draws(5))
+    draws = numpy_generator(new_generator(5)).random
+    reference = separable_bandit.KernelSeparableBandit(3, form, rational, 15, draws)
 
     def check(reference, label, truth):
         assert max(map(len, reference.lists)) <= 15
@@ -153,18 +145,24 @@ def test_extreme_examples_stay_finite(kernel, scale):
     X, y = X[:500], y[:500]
     learner = KernelSeparableBandit(kernel, "repository", 20, random_state=0)
     learner.fit(scale * X, y)
-    assert np.isfinite(learner.decision_function(scale * X)).all()
+    assert_finite(learner, scale * X)
     assert len(learner._state.points.rows) <= 4 * 20
     assert not hasattr(learner, "coef_")
 
 
-def test_growing_rows_are_what_was_appended():
-    rows = np.random.default_rng(0).normal(size=(100, 3))
-    growing = Growing(rows[:5].copy())
-    for row in rows[5:]:
-        growing.append(row)
-    np.testing.assert_array_equal(growing.rows, rows)
-    empty = Growing(np.zeros(0, dtype=np.int64))
-    empty.append(7)
-    assert empty.rows.dtype == np.int64
-    assert empty.rows.tolist() == [7]
+@pytest.mark.parametrize(
+    ("kernel", "parameters", "message"),
+    [
+        ("rational", {"zz": 7}, "'rational' has no parameter 'zz': it has nu"),
+        ("linear", {"gamma": 7}, "'linear' has no parameter 'gamma': it has none"),
+        ("rbf", {"gamma": "wide"}, "gamma of the kernel 'rbf' is a finite number; got 'wide'"),
+        ("rational", {"nu": 1.5}, r"nu of the rational kernel is in \(0, 1\); got 1.5"),
+        ("poly", {"degree": float("nan")}, "degree of the kernel 'poly' is a finite number"),
+    ],
+)
+def test_parameters_that_a_kernel_does_not_take_are_refused_at_the_start(
+    kernel, parameters, message
+):
+    some = KernelSeparableBandit(kernel, kernel_params=parameters, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match=message):
+        some.decide([1.0, 0.0, 2.0])

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from onebit import play, streams
 from onebit.learners.online_gradient import OnlineGradient
 from paths import assert_same_probabilities, continuous, every_stream, one_hot
+from problems import assert_finite
 from references import online_gradient
 
 
@@ -47,7 +48,7 @@ def test_never_leaves_the_ball(seed, radius, eta, scale):
     learner = OnlineGradient(radius, eta=eta, classes=range(4))
     for lo in range(0, 400, 20):
         learner.partial_fit(X[lo : lo + 20], rng.integers(4, size=20))
-        assert np.isfinite(learner.coef_).all()
+        assert_finite(learner)
         assert np.linalg.norm(learner.coef_) <= radius * (1 + 1e-9)
 
 
@@ -57,8 +58,7 @@ def test_extreme_values_stay_finite(eta):
     X = rng.normal(size=(20_000, 3)) * 10.0 ** rng.integers(-8, 5, size=(20_000, 1))
     y = np.argmax(X @ rng.normal(size=(3, 4)), axis=1)
     learner = OnlineGradient(1e3, 1e-3, eta, classes=range(4)).fit(X, y)
-    for values in (learner.coef_, learner.predict_proba(X), learner.decision_function(X)):
-        assert np.isfinite(values).all()
+    assert_finite(learner, X)
     assert np.linalg.norm(learner.coef_) <= 1e3 * (1 + 1e-9)
 
 

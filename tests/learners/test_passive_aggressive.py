@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from onebit import play
 from onebit.learners.passive_aggressive import PassiveAggressive
 from paths import assert_same_path, continuous, every_stream, one_hot
+from problems import assert_finite
 from references import passive_aggressive
 
 VARIANTS = ["PA", "PA-I", "PA-II"]
@@ -119,4 +120,4 @@ def test_extremes_stay_finite(variant, scale, C):
     X = X * (np.array([1e-8, 1, 1e4, 1e-8, 1e4]) if scale == "mixed" else scale)
     learner = PassiveAggressive(C, variant)
     play(learner, np.tile(X, (3, 1)), np.tile(y, 3))
-    assert np.isfinite(learner.coef_).all()
+    assert_finite(learner, X)

@@ -5,6 +5,7 @@ import scipy.sparse as sp
 from onebit import play
 from onebit.learners.second_order_perceptron import SecondOrderPerceptron
 from paths import assert_same_path, continuous, every_stream, one_hot
+from problems import assert_finite
 from references import second_order_perceptron as literal
 
 FORMS = SecondOrderPerceptron.forms
@@ -99,7 +100,7 @@ def test_extremes_stay_finite(form, scale, a):
     X = X * (np.array([1e-8, 1, 1e4, 1e-8, 1e4]) if scale == "mixed" else scale)
     learner = SecondOrderPerceptron(a, **form)
     play(learner, np.tile(X, (3, 1)), np.tile(y, 3))
-    assert np.isfinite(learner.decision_function(X)).all()
+    assert_finite(learner, X)
 
 
 def test_refuses_to_include_what_depends_on_the_label():

@@ -8,6 +8,7 @@ from onebit import Decision, play
 from onebit.learners.separable_bandit import SeparableBandit
 from onebit.streams.separable import strongly_separable
 from paths import assert_same_path, continuous, every_stream, one_hot, repeated
+from problems import assert_finite
 from references import separable_bandit
 
 FORMS = ["theory", "repository"]
@@ -92,7 +93,7 @@ def test_decisions_do_not_depend_on_the_scale_of_the_examples(seed, scale, form)
     power = 2.0 ** np.round(np.log2(scale))  # so that rounding is the same
     np.testing.assert_array_equal(play(one, X, y).mistakes, play(other, power * X, y).mistakes)
     np.testing.assert_array_equal(power * one.coef_, other.coef_)
-    assert np.isfinite(other.coef_).all()
+    assert_finite(other)
 
 
 def test_stream_gives_each_class_a_half_space():

@@ -6,9 +6,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import softmax
 
-from onebit.numerics.cholesky import backward, factor, forward, forward_rows
 from onebit.numerics.fixed_point import binary_fixed_point, fixed_point
-from onebit.numerics.softmax import covariance_root
 
 
 @numba.njit
@@ -100,36 +98,3 @@ def test_binary_fixed_point(m, a):
         A = a / 2 * np.array([[1.0, -1.0], [-1.0, 1.0]])
         fixed_point(A, np.array([0.0, m]), pair, p)
         assert pair[1] - pair[0] == pytest.approx(u, rel=1e-9, abs=1e-10)
-
-
-@settings(max_examples=50, deadline=None)
-@given(K=st.integers(2, 20), seed=st.integers(0, 2**32 - 1), spread=st.floats(0, 500))
-def test_covariance_root(K, seed, spread):
-    rng = np.random.default_rng(seed)
-    p = softmax(spread * rng.normal(size=K))
-    if K > 2:
-        p[rng.integers(K)] = 0.0
-        p /= p.sum()
-    L = np.empty((K, K - 1))
-    covariance_root(p, L)
-    np.testing.assert_allclose(L @ L.T, np.diag(p) - np.outer(p, p), rtol=0, atol=1e-15)
-    np.testing.assert_array_equal(L, np.tril(L))
-
-
-def test_factors_solve():
-    rng = np.random.default_rng(0)
-    V = rng.normal(size=(6, 3))
-    M = np.eye(6) + V @ V.T
-    F, b, B = M.copy(), rng.normal(size=6), rng.normal(size=(6, 4))
-    factor(F)
-    F = np.tril(F)
-    np.testing.assert_allclose(F @ F.T, M, atol=1e-14)
-    x, Y = b.copy(), B.copy()
-    forward(F, x)
-    backward(F, x)
-    np.testing.assert_allclose(M @ x, b, atol=1e-13)
-    forward_rows(F, Y)
-    np.testing.assert_allclose(F @ Y, B, atol=1e-13)
-    below = np.diag([1.0 - 1e-3, 1.0])  # what rounding may do to the identity
-    factor(below)
-    np.testing.assert_array_equal(below, np.eye(2))
