@@ -50,7 +50,11 @@ def project_in_norm(A_inv, w, radius):
         if mu * beside[size - 1] * abs(y[size - 1]) <= _PRECISION * radius:
             break
         q /= beside[size - 1]
-    w[:] = np.dot(y[:size], Q[:size])
+    nearest = np.dot(y[:size], Q[:size])
+    if np.dot(nearest, nearest) <= 2.0 * radius * radius:
+        w[:] = nearest
+    else:  # rounding left no digits of A^{-1}, and so none of T
+        w *= radius / norm
     return True
 
 
