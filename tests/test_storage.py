@@ -304,6 +304,12 @@ def test_damage_is_found(tmp_path):
 
 def test_arrays_of_no_state(tmp_path):
     content = content_of(banditron(), tmp_path)
+    for W in (np.zeros((1, 2)), np.zeros((3, 3), dtype=np.float32)):
+        with pytest.raises(ValueError, match=f"W is {W.dtype}.*, and should be float64"):
+            loaded(with_arrays(content, W=W), tmp_path)
+    header, arrays = unpacked(content)
+    with pytest.raises(ValueError, match="it has no W"):
+        loaded(packed(header, {k: v for k, v in arrays.items() if k != "W"}), tmp_path)
     with pytest.raises(ValueError, match="an array zz, which Banditron has not"):
         loaded(with_arrays(content, zz=np.zeros(3)), tmp_path)
     with pytest.raises(ValueError, match=r"gamma is 7\.0, and should be from 0 to 1"):
