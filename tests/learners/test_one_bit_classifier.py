@@ -83,7 +83,9 @@ def bad_at_first(X, y, rng):
     return X, y
 
 
-@pytest.mark.parametrize("seed", range(13))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 13))]
+)
 @pytest.mark.parametrize("trouble", [rare, bad_at_first])
 @pytest.mark.parametrize("stream", [dense, sparse])
 def test_finds_a_class_that_is_rare_or_looks_bad_at_first(stream, trouble, seed):

@@ -35,17 +35,24 @@ def solved(A, g):
     return z, p, steps
 
 
-def test_a_dozen_steps_solve_a_hundred_thousand_problems():
+@pytest.mark.parametrize(
+    ("sizes", "n"),
+    [
+        ((2, 3, 5, 9, 20, 50), 200),
+        pytest.param(range(2, 51), 2_050, marks=pytest.mark.slow),  # a hundred thousand
+    ],
+    ids=["some", "many"],
+)
+def test_a_dozen_steps_solve_any_problem(sizes, n):
     rng = np.random.default_rng(0)
-    most, total, n = 0, 0, 2_050
-    for K in range(2, 51):
+    most = 0
+    for K in sizes:
         A, g = problems(rng, n, K, 100.0)
         z, p, steps = solved(A, g)
         off = np.abs(z - g + np.einsum("nkl,nl->nk", A, p)).max(axis=1)
         assert (off <= 1e-11 * (1 + np.abs(z).max(axis=1))).all()  # never NaN either
         np.testing.assert_allclose(p, softmax(z, axis=1), rtol=1e-12)
-        most, total = max(most, int(steps.max())), total + n
-    assert total >= 10**5
+        most = max(most, int(steps.max()))
     assert most <= 12
 
 

@@ -8,7 +8,7 @@ from onebit.numerics.linear import add_outer, length, new_scaled, project
 def test_scaled_weights_know_their_length():
     rng = np.random.default_rng(0)
     W = new_scaled(7, 3)
-    for t in range(5_000):
+    for t in range(2_000):
         x = rng.normal(size=7) * 10.0 ** rng.integers(-6, 3)
         expected = np.asarray(W) + np.outer(x, c := rng.normal(size=3))
         add_outer(W, c, Example(np.arange(7, dtype=INDEX), x, 7), x @ np.asarray(W))

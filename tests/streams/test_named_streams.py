@@ -282,7 +282,13 @@ def test_every_file_is_tested():
     assert REAL.keys() == named.SOURCES.keys()
 
 
-@pytest.mark.parametrize("name", REAL)
+LARGE = {"covtype", "mnist", "kddcup99", "connect4", "fars", "20newsgroups", "fdu_mtl", "rcv1"}
+"""To read and prepare these takes seconds, and there is a smaller one of each kind but rcv1's."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in REAL]
+)
 def test_real_streams(name):
     if not (DATA / named.SOURCES[name].file).is_file():
         pytest.skip(f"no {named.SOURCES[name].file}: set ONEBIT_DATA to the folder of the data")
