@@ -15,15 +15,18 @@ For compiled code each loss has up to three kernels:
 
 ``loss(scores, y)``
     its value;
-``loss_gradient(scores, y, g) -> changed``
+``loss_gradient(scores, y, g, offer=None) -> changed``
     fill g with a subgradient by the scores, so that g (x) x is one by the weights; the answer is
     False if it is zero;
-``loss_gap(scores)``
+``loss_gap(scores, offer=None)``
     Gaptron's gap map a in [0, 1]: how much of the decision may be left to chance at no cost, as
     the surrogate loss is so much larger than the chance of a mistake.
 
 With m_y = s_y - max over k != y of s_k, the margin of label y, the margin of the greedy label is
 m* = max over k of m_k >= 0. A margin loss is phi(m_y), with phi convex and decreasing to zero.
+
+Gradients and gap maps take the labels on offer, see `onebit.core.offer`: the loss is then that of a
+problem with these labels alone.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from typing import Any
 import numpy as np
 
 from onebit.core.compiling import compiled, lean_kernel
+from onebit.core.offer import n_on_offer, on_offer
 from onebit.numerics.argmax import argmax, argmax_except
 from onebit.numerics.softmax import softmax
 
@@ -55,9 +59,10 @@ def zero_one_gradient(scores, y, g):
 
 
 @lean_kernel
-def margin(scores, y):
-    """Return m_y, the lead of label `y` over the best other label."""
-    return scores[y] - scores[argmax_except(scores, y)]
+def margin(scores, y, offer=None):
+    """Return m_y, the lead of label `y` over the best other label; infinity, if there is none."""
+    best = argmax_except(scores, y, offer)
+    return scores[y] - scores[best] if best >= 0 else math.inf
 
 
 @lean_kernel
@@ -68,9 +73,9 @@ def log_loss(scores, y):
 
 
 @lean_kernel
-def log_loss_gradient(scores, y, g):
+def log_loss_gradient(scores, y, g, offer=None):
     """Fill g with sigma - e_y, the gradient of -ln sigma_y."""
-    softmax(scores, 1.0, g)
+    softmax(scores, 1.0, g, offer)
     # sigma_y - 1 would lose all its digits where sigma_y is near one.
     others = 0.0
     for k in range(g.size):
@@ -99,26 +104,26 @@ def logistic(scores, y):
 
 
 @lean_kernel
-def logistic_gradient(scores, y, g):
+def logistic_gradient(scores, y, g, offer=None):
     """Fill g with (sigma - e_y) / ln 2."""
-    changed = log_loss_gradient(scores, y, g)
+    changed = log_loss_gradient(scores, y, g, offer)
     for k in range(g.size):
         g[k] /= LN2
     return changed
 
 
 @lean_kernel
-def logistic_gap(scores):
+def logistic_gap(scores, offer=None):
     """Return 1 - p* if p* >= 1/2, else 1, where p* = max over k of sigma_k."""
-    odds = _odds_against(scores, argmax(scores))
+    odds = _odds_against(scores, argmax(scores, offer), offer)
     return odds / (1.0 + odds) if odds <= 1.0 else 1.0
 
 
 @lean_kernel
-def _odds_against(scores, y_star):
+def _odds_against(scores, y_star, offer=None):
     """Return (1 - sigma_y) / sigma_y for the label with the largest score."""
     odds = 0.0
-    for k in range(scores.size):
+    for k in on_offer(offer, scores.size):
         if k != y_star:
             odds += math.exp(scores[k] - scores[y_star])
     return odds
@@ -159,12 +164,12 @@ def eta_loss_gradient(scores, y, eta, g):
 
 
 @lean_kernel
-def fill_margin_gradient(scores, y, slope, g):
+def fill_margin_gradient(scores, y, slope, g, offer=None):
     """Fill g with slope (e_k - e_y), k the best label but y."""
     g[:] = 0.0
     if slope == 0.0:
         return False
-    g[argmax_except(scores, y)] = slope
+    g[argmax_except(scores, y, offer)] = slope
     g[y] = -slope
     return True
 
@@ -176,14 +181,14 @@ def hinge(scores, y):
 
 
 @lean_kernel
-def hinge_counts(scores, y):
+def hinge_counts(scores, y, offer=None):
     """Tell whether a round has a hinge loss in Gaptron, from the scores the learner had in it.
 
     By (2) of the Gaptron paper the loss of round t is `hinge` for all weights, or zero for all
     weights if y*_t = y_t and m*_t > beta, both of W_t, with beta = 1/K. As a label with a positive
     margin is the greedy one, that is m_y > beta.
     """
-    return margin(scores, y) <= 1.0 / scores.size
+    return margin(scores, y, offer) <= 1.0 / n_on_offer(offer, scores.size)
 
 
 @lean_kernel
@@ -193,16 +198,17 @@ def gaptron_hinge(scores, y):
 
 
 @lean_kernel
-def hinge_gradient(scores, y, g):
+def hinge_gradient(scores, y, g, offer=None):
     """Fill g with e_k - e_y, k the best label but y; with zero where the hinge does not count."""
-    return fill_margin_gradient(scores, y, 1.0 if hinge_counts(scores, y) else 0.0, g)
+    slope = 1.0 if hinge_counts(scores, y, offer) else 0.0
+    return fill_margin_gradient(scores, y, slope, g, offer)
 
 
 @lean_kernel
-def hinge_gap(scores):
+def hinge_gap(scores, offer=None):
     """Return 1 - m* if m* <= beta = 1/K, else 0."""
-    m_star = margin(scores, argmax(scores))
-    return 1.0 - m_star if m_star <= 1.0 / scores.size else 0.0
+    m_star = margin(scores, argmax(scores, offer), offer)
+    return 1.0 - m_star if m_star <= 1.0 / n_on_offer(offer, scores.size) else 0.0
 
 
 @lean_kernel
@@ -230,15 +236,16 @@ def smooth_hinge(scores, y):
 
 
 @lean_kernel
-def smooth_hinge_gradient(scores, y, g):
+def smooth_hinge_gradient(scores, y, g, offer=None):
     """Fill g with -phi'(m_y) (e_k - e_y), k the best label but y."""
-    return fill_margin_gradient(scores, y, smooth_hinge_slope(margin(scores, y)), g)
+    slope = smooth_hinge_slope(margin(scores, y, offer))
+    return fill_margin_gradient(scores, y, slope, g, offer)
 
 
 @lean_kernel
-def smooth_hinge_gap(scores):
+def smooth_hinge_gap(scores, offer=None):
     """Return (1 - min{1, m*})^2."""
-    return (1.0 - min(1.0, margin(scores, argmax(scores)))) ** 2
+    return (1.0 - min(1.0, margin(scores, argmax(scores, offer), offer))) ** 2
 
 
 # The face for people

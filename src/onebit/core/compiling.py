@@ -35,7 +35,7 @@ from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 config: Any = numba.config
 
@@ -109,6 +109,27 @@ Without it, compiled code compares their addresses before each inner loop; if cl
 can take longer than the loop. Where the promise does not hold, results are wrong: with
 ``NUMBA_DISABLE_JIT=1`` it is checked, in every call.
 """
+
+
+_CHOICES: dict[Any, FunctionType] = {}
+"""Functions of `chosen_by_type`, with those that choose what compiled code has in their place."""
+
+
+def chosen_by_type(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Let the decorated function say which code kernels have for a call of `function`.
+
+    It takes the types of the arguments, and returns a function whose code takes the place of the
+    call: it may return an array that it was given, in lean kernels too. In Python the call is one
+    of `function` itself, which must do the same.
+    """
+
+    def decorate(choose: Any) -> Any:
+        if COMPILES:
+            overload(function, inline="always")(choose)
+        _CHOICES[function] = choose
+        return choose
+
+    return decorate
 
 
 def compiled(name: str, template: Callable[..., Any], *, nogil: bool, **kernels: Any) -> Any:
@@ -270,7 +291,10 @@ def _fingerprint(function: FunctionType, options: dict[str, Any]) -> str:
         defaults = _told(current.__defaults__), _told(current.__kwdefaults__)
         parts.add(f"{where} {sorted(options.items())} {defaults} {_code_told(current.__code__)}")
         for name, value in _outer_names(current):
-            if isinstance(value, Dispatcher):
+            if isinstance(value, FunctionType) and value in _CHOICES:
+                found.append((_CHOICES[value], {}))
+                parts.add(f"{where} {name}={value.__module__}.{value.__qualname__}")
+            elif isinstance(value, Dispatcher):
                 found.append((value.py_func, value.targetoptions))
                 parts.add(f"{where} {name}={value.py_func.__module__}.{value.py_func.__qualname__}")
             else:

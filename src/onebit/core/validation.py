@@ -169,24 +169,26 @@ def as_labels(given: Any, array: np.ndarray, name: str) -> np.ndarray:
 
 
 def positions_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the position of each label of `y` in the sorted `classes`."""
+    """Return the position of each label of `y` in `classes`, in whichever order these are."""
+    order = None
+    if not (classes[:-1] < classes[1:]).all():  # as where labels were added
+        order = np.argsort(classes)
+    ordered = classes if order is None else classes[order]
     try:
-        if classes.dtype.kind == y.dtype.kind == "i" and np.ptp(classes) == classes.size - 1:
-            positions = y - classes[0]
-            if positions.size and positions.min() >= 0 and positions.max() < classes.size:
-                return positions.astype(np.int64, copy=False)
-            known = (positions >= 0) & (positions < classes.size)
+        if ordered.dtype.kind == y.dtype.kind == "i" and np.ptp(ordered) == ordered.size - 1:
+            positions = y - ordered[0]
+            known = (positions >= 0) & (positions < ordered.size)
         else:
-            if classes.dtype.kind != y.dtype.kind:
-                classes, y = _exact(classes), _exact(y)
-            positions = np.searchsorted(classes, y)
-            known = classes[np.minimum(positions, classes.size - 1)] == y
+            if ordered.dtype.kind != y.dtype.kind:
+                ordered, y = _exact(ordered), _exact(y)
+            positions = np.searchsorted(ordered, y)
+            known = ordered[np.minimum(positions, ordered.size - 1)] == y
     except TypeError:  # labels that do not compare with the classes, such as numbers with strings
         positions, known = np.zeros(len(y), dtype=np.int64), np.zeros(len(y), dtype=bool)
     if not np.all(known):
         i = int(np.argmin(known))
         raise ValueError(f"unknown label {unknown(y[i], classes)}, in row {i}")
-    return positions.astype(np.int64, copy=False)
+    return (positions if order is None else order[positions]).astype(np.int64, copy=False)
 
 
 def _exact(labels: np.ndarray) -> np.ndarray:

@@ -36,7 +36,7 @@ def score(state: State, x: Example, scores: np.ndarray) -> None:
     predict(state.P, x, state.mu, scores)
 
 
-def learn(state, x, scores, label, probability, truth):
+def learn(state, x, scores, label, probability, offer, truth):
     """Multiply P_t by exp(-l_t(W))."""
     return observe(state.P, x, truth, 1.0, state.rng)
 

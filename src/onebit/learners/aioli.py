@@ -48,7 +48,7 @@ def score(state, x, scores):
 
 
 @kernel
-def learn(state, x, scores, label, probability, truth):
+def learn(state, x, scores, label, probability, offer, truth):
     """Add the surrogate of the round: A += c s' xx' and b += (s - 1[y = 1] - 2 c s' u) x.
 
     s = sigma(u) is the probability of the second class and s' = s (1 - s).

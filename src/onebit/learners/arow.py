@@ -36,7 +36,7 @@ class DiagonalState(NamedTuple):
 
 
 @kernel
-def learn_full(state, x, scores, label, probability, truth):
+def learn_full(state, x, scores, label, probability, offer, truth):
     """With z = (e_y - e_j) (x) x: mu += alpha Sigma z, Sigma -= beta Sigma z z' Sigma."""
     y = truth
     j = argmax_except(scores, y)
@@ -53,7 +53,7 @@ def learn_full(state, x, scores, label, probability, truth):
 
 
 @lean_kernel
-def learn_diagonal(state, x, scores, label, probability, truth):
+def learn_diagonal(state, x, scores, label, probability, offer, truth):
     """As `learn_full`, with only the diagonal of Sigma^{-1}, that is 1 + sum x_i^2 / r."""
     W, Sigma, r = state.W, state.Sigma, state.r
     y = truth

@@ -61,9 +61,9 @@ class State(NamedTuple):
 
 
 @lean_kernel
-def learn(state, x, scores, label, probability, correct):
+def learn(state, x, scores, label, probability, offer, correct):
     """``theta += eta U~``; U~, row r: x (1[correct] 1[label = r] / p_r - 1[y_hat = r])."""
-    y_hat = argmax(scores)
+    y_hat = argmax(scores, offer)
     found = state.eta / probability if correct else 0.0
     if label == y_hat:
         move(state, x, y_hat, found - state.eta)

@@ -24,9 +24,9 @@ class State(NamedTuple):
 
 
 @lean_kernel
-def learn(state, x, scores, label, probability, correct):
+def learn(state, x, scores, label, probability, offer, correct):
     """W += U~, row r: x (1[correct] 1[label = r] / p_r - 1[y_hat = r])."""
-    y_hat = argmax(scores)
+    y_hat = argmax(scores, offer)
     if correct and label == y_hat:
         add_to_class(state.W, x, label, 1.0 / probability - 1.0)
     else:

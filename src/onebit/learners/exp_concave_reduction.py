@@ -40,9 +40,9 @@ class State(NamedTuple):
 
 
 @kernel
-def learn_ftal(state, x, scores, label, probability, correct):
+def learn_ftal(state, x, scores, label, probability, offer, correct):
     """Algorithm 2, lines 8-12, with FTAL for the oracle."""
-    y_hat = argmax(scores)  # line 4
+    y_hat = argmax(scores, offer)  # line 4
     if not correct or label == y_hat:
         return False  # the loss is zero, and so is its gradient
     scale, slope, radius = state.pace
@@ -56,10 +56,10 @@ def learn_ftal(state, x, scores, label, probability, correct):
 
 
 @kernel
-def learn_ons(state, x, scores, label, probability, correct):
+def learn_ons(state, x, scores, label, probability, offer, correct):
     """Do the same with ONS for the oracle: from the weights in the ball."""
     state.W_free[:] = state.W
-    return learn_ftal(state, x, scores, label, probability, correct)
+    return learn_ftal(state, x, scores, label, probability, offer, correct)
 
 
 KERNELS = {

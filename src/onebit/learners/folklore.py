@@ -72,7 +72,7 @@ def score(state, x, scores):
 
 
 @kernel
-def learn(state, x, scores, label, probability, truth):
+def learn(state, x, scores, label, probability, offer, truth):
     """Algorithm 1, the updates."""
     y = np.zeros(scores.size)
     y[truth] = 1.0
@@ -80,7 +80,7 @@ def learn(state, x, scores, label, probability, truth):
 
 
 @kernel
-def learn_soft(state, x, scores, label, probability, truth):
+def learn_soft(state, x, scores, label, probability, offer, truth):
     """Algorithm 1, the updates, told a distribution over the labels."""
     return update(state, x, scores, truth)
 
@@ -241,10 +241,19 @@ class Folklore(ProbabilityLearner):
         return _distribution(truth, run.classes)
 
     def _update(
-        self, run: Started, example: Example, label: int, probability: float, feedback: Any
+        self,
+        run: Started,
+        example: Example,
+        label: int,
+        probability: float,
+        offer: np.ndarray | None,
+        feedback: Any,
     ) -> None:
-        learn = SOFT.entries(run.state)[1] if isinstance(feedback, np.ndarray) else run.learn
-        learn(run.state, example, run.scores, label, probability, feedback)
+        if isinstance(feedback, np.ndarray):
+            learn = SOFT.entries(run.state, offer is not None)[1]
+            learn(run.state, example, run.scores, label, probability, offer, feedback)
+        else:
+            super()._update(run, example, label, probability, offer, feedback)
 
 
 def _distribution(truth: Any, classes: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit import losses
 from onebit.core import LINEAR, Cost, Kernels, Learner, kernel
+from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator
 from onebit.numerics.argmax import argmax
@@ -33,19 +34,22 @@ def _kernels(loss: str, gap: Any, gradient: Any) -> dict[str, Kernels]:
     """Return the kernels of Algorithm 1 for one surrogate loss, by kind of feedback."""
 
     @kernel
-    def policy(state, x, scores, p):
+    def policy(state, x, scores, offer, p):
         """Lines 4-5: p' = (1 - M) e_y* + M / K with M = max{a, gamma}."""
-        y_star = argmax(scores)
-        M = max(gap(scores), state.gamma)
-        p[:] = M / p.size
+        y_star = argmax(scores, offer)
+        M = max(gap(scores, offer), state.gamma)
+        if offer is not None:
+            p[:] = 0.0
+        for k in on_offer(offer, p.size):
+            p[k] = M / n_on_offer(offer, p.size)
         p[y_star] += 1.0 - M
         return y_star
 
     @kernel
-    def descend(state, x, scores, y, weight):
+    def descend(state, x, scores, y, weight, offer):
         """Lines 7-8: a step against `weight` times the gradient of the loss, and back to W."""
         g = np.empty(scores.size)
-        if not gradient(scores, y, g):
+        if not gradient(scores, y, g, offer):
             return False
         for k in range(g.size):
             g[k] *= -state.eta * weight
@@ -54,14 +58,14 @@ def _kernels(loss: str, gap: Any, gradient: Any) -> dict[str, Kernels]:
         return True
 
     @kernel
-    def learn_full(state, x, scores, label, probability, truth):
+    def learn_full(state, x, scores, label, probability, offer, truth):
         """Take the losses (1) to (3) as they are."""
-        return descend(state, x, scores, truth, 1.0)
+        return descend(state, x, scores, truth, 1.0, None)
 
     @kernel
-    def learn_bandit(state, x, scores, label, probability, correct):
+    def learn_bandit(state, x, scores, label, probability, offer, correct):
         """Weigh the loss of the round by 1[y' = y] / p'(y'), as in (4) to (6)."""
-        return correct == 1 and descend(state, x, scores, label, 1.0 / probability)
+        return correct == 1 and descend(state, x, scores, label, 1.0 / probability, offer)
 
     return {
         "full": Kernels(f"{loss}_full", scaled_scores, policy, learn_full),

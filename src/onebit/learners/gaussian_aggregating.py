@@ -97,7 +97,7 @@ def root(A):
 
 
 @kernel
-def learn(state, x, scores, label, probability, truth):
+def learn(state, x, scores, label, probability, offer, truth):
     """Add the surrogate of the loss around the scores z_t: P_{t+1} is P_t exp(-l^_t(W))."""
     y = np.zeros(scores.size)
     y[truth] = 1.0

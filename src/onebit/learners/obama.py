@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import Example, Kernels
+from onebit.core import Kernels
 from onebit.core.engine import PythonKernels
 from onebit.core.ranges import PART, POSITIVE
 from onebit.core.state import Generator
@@ -29,13 +29,13 @@ class State(NamedTuple):
     rng: Generator
 
 
-def policy(state: State, x: Example, scores: np.ndarray, p: np.ndarray) -> int:
-    """Draw from p_t itself, of which the scores are the logarithms."""
-    softmax.py_func(scores, 1.0, p)
-    return int(argmax.py_func(scores))
+def policy(state, x, scores, offer, p):
+    """Draw from p_t itself, of which the scores are the logarithms, given what is on offer."""
+    softmax.py_func(scores, 1.0, p, offer)
+    return int(argmax.py_func(scores, offer))
 
 
-def learn(state, x, scores, label, probability, correct):
+def learn(state, x, scores, label, probability, offer, correct):
     """Multiply P_t by exp(-eta l~_t(W)), l~_t = 1[yhat_t = y_t] / p_t(y_t) l_t."""
     return correct == 1 and observe(state.P, x, label, state.eta / probability, state.rng)
 

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, kernel, lean_kernel
 from onebit.core.example import Example
+from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.state import Amount, Count, Generator, Variances, Weights, Within
 from onebit.numerics.linear import fill_unit, products, unit_scores
@@ -152,14 +153,14 @@ def score_full(state, x, scores):
 
 
 @lean_kernel
-def policy(state, x, scores, p):
+def policy(state, x, scores, offer, p):
     """Fill the probability that a class's draw from N(score, nu^2 v) is the largest."""
     scratch, settings = state.scratch, state.settings
-    for k in range(p.size):
+    for k in on_offer(offer, p.size):
         scratch.deviations[k] = settings.explore * math.sqrt(scratch.v[k])
-    best = winning_probabilities(scores, scratch.deviations, p, scratch.room)
-    for k in range(p.size):
-        p[k] = settings.floor + (1.0 - p.size * settings.floor) * p[k]
+    best = winning_probabilities(scores, scratch.deviations, p, scratch.room, offer)
+    for k in on_offer(offer, p.size):
+        p[k] = settings.floor + (1.0 - n_on_offer(offer, p.size) * settings.floor) * p[k]
     return best
 
 
@@ -168,7 +169,8 @@ def lesson(state, scores, label, correct):
     """Fill the gradient g and the information f of each class's score; tell if it is worth it.
 
     The bit has the likelihood q if the label is right, 1 - q if not, where q is its probability
-    under softmax of the scores, each shrunk by its doubt.
+    under softmax of the scores, each shrunk by its doubt, of all labels: if not, another one is
+    right, on offer or not.
     """
     scratch, settings = state.scratch, state.settings
     v, g, f, p = scratch.v, scratch.g, scratch.f, scratch.p
@@ -225,7 +227,7 @@ def inform(S, age, indices, squares, k, f):
 
 
 @lean_kernel
-def learn_diagonal(state, x, scores, label, probability, correct):
+def learn_diagonal(state, x, scores, label, probability, offer, correct):
     """One step of an online Bayes rule, kept normal and independent."""
     scratch, age = state.scratch, state.age[()]
     updated = lesson(state, scores, label, correct)
@@ -239,7 +241,7 @@ def learn_diagonal(state, x, scores, label, probability, correct):
 
 
 @kernel
-def learn_full(state, x, scores, label, probability, correct):
+def learn_full(state, x, scores, label, probability, offer, correct):
     """One step of an online Bayes rule, kept normal, with the classes independent."""
     scratch, age = state.scratch, state.age[()]
     updated = lesson(state, scores, label, correct)

@@ -29,7 +29,7 @@ class State(NamedTuple):
 
 
 @kernel
-def learn(state, x, scores, label, probability, truth):
+def learn(state, x, scores, label, probability, offer, truth):
     """W = Pi(W - eta_t g), where g = (sigma - e_y) (x) x and Pi leads back to the ball."""
     state.t[()] += 1
     g = np.empty(scores.size)

@@ -34,7 +34,7 @@ class State(NamedTuple):
 
 
 @kernel
-def learn_ftal(state, x, scores, label, probability, truth):
+def learn_ftal(state, x, scores, label, probability, offer, truth):
     """Do A += gg', b += gg'W - g / beta and W = Pi(A^{-1} b), where g = (sigma - e_y) (x) x."""
     scale, slope, radius = state.pace
     c = np.empty(scores.size)
@@ -46,10 +46,10 @@ def learn_ftal(state, x, scores, label, probability, truth):
 
 
 @kernel
-def learn_ons(state, x, scores, label, probability, truth):
+def learn_ons(state, x, scores, label, probability, offer, truth):
     """Do A += gg' and W = Pi(W - A^{-1} g / beta): as FTAL, but from the weights in the ball."""
     state.W_free[:] = state.W
-    return learn_ftal(state, x, scores, label, probability, truth)
+    return learn_ftal(state, x, scores, label, probability, offer, truth)
 
 
 KERNELS = {

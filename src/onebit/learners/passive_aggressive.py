@@ -33,7 +33,7 @@ class State(NamedTuple):
 
 
 @lean_kernel
-def learn(state, x, scores, label, probability, truth):
+def learn(state, x, scores, label, probability, offer, truth):
     """If l = 1 - m > 0: w_y += tau x, w_j -= tau x."""
     y = truth
     j = argmax_except(scores, y)

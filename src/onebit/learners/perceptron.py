@@ -22,7 +22,7 @@ class State(NamedTuple):
 
 
 @lean_kernel
-def learn(state, x, scores, label, probability, truth):
+def learn(state, x, scores, label, probability, offer, truth):
     """On a mistake of the greedy label, promote the truth and demote the greedy label."""
     y_hat = argmax(scores)
     if y_hat == truth:

@@ -54,7 +54,7 @@ def current_scores(state, x, scores):
 
 
 @kernel
-def learn_full(state, x, scores, label, probability, truth):
+def learn_full(state, x, scores, label, probability, offer, truth):
     """On a mistake z = (e_yhat - e_y) (x) x, A += z z', theta -= z."""
     y, y_hat = truth, argmax(scores)
     if y_hat == y:
@@ -68,7 +68,7 @@ def learn_full(state, x, scores, label, probability, truth):
 
 
 @lean_kernel
-def learn_current(state, x, scores, label, probability, truth):
+def learn_current(state, x, scores, label, probability, offer, truth):
     """On a mistake theta_y += x, theta_yhat -= x, A_y += x^2, A_yhat += x^2."""
     y, y_hat = truth, argmax(scores)
     if y_hat == y:
@@ -84,9 +84,9 @@ def learn_current(state, x, scores, label, probability, truth):
 
 
 @lean_kernel
-def learn_diagonal(state, x, scores, label, probability, truth):
+def learn_diagonal(state, x, scores, label, probability, offer, truth):
     """As `learn_current`, and W = theta / A where that changed."""
-    if not learn_current(state, x, scores, label, probability, truth):
+    if not learn_current(state, x, scores, label, probability, offer, truth):
         return False
     W, A, theta = state.W, state.A, state.theta
     for k in (truth, argmax(scores)):
