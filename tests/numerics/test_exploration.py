@@ -14,7 +14,7 @@ def test_policy_matches_what_is_drawn():
     class State(NamedTuple):
         gamma: np.ndarray
 
-    assert gamma_greedy(State(np.array(0.3)), 0, scores, p) == 1
+    assert gamma_greedy(State(np.array(0.3)), 0, scores, None, p) == 1
     np.testing.assert_allclose(p, [0.06, 0.76, 0.06, 0.06, 0.06])
     counts = np.bincount([draw(rng, p) for _ in range(20_000)], minlength=5)
     assert chisquare(counts, 20_000 * p).pvalue > 1e-6
