@@ -39,7 +39,7 @@ def fixed_score(state, x, scores):
 
 
 @lean_kernel
-def fixed_learn(state, x, scores, label, probability, truth):
+def fixed_learn(state, x, scores, label, probability, offer, truth):
     state.updates[truth] += 1.0
     return True
 
@@ -128,8 +128,9 @@ def test_label_and_update_are_distributed_as_in_the_reference(gamma):
     decide, learn = learner._kernels.entries(learner._state)
     labels, taught = np.empty(n, dtype=int), np.empty(n, dtype=bool)
     for i in range(n):
-        labels[i], p, _ = decide(learner._state, x, learner._scores, learner._p)
-        taught[i] = learn(learner._state, x, learner._scores, labels[i], p, int(labels[i] == y))
+        labels[i], p, _ = decide(learner._state, x, learner._scores, None, learner._p)
+        right = int(labels[i] == y)
+        taught[i] = learn(learner._state, x, learner._scores, labels[i], p, None, right)
     np.testing.assert_array_equal(learner.learner_._state.updates, [0, 0, taught.sum(), 0])
     assert (labels[taught] == y).all()
     expected = (1 - gamma) * softmax(LOGITS) + gamma / K

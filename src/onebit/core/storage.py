@@ -34,6 +34,7 @@ from onebit.core.state import (
     check_state,
     declared,
     sizes_of,
+    with_arrays,
 )
 from onebit.core.validation import check_classes
 
@@ -371,14 +372,4 @@ def _restored(state: Any, arrays: dict[str, np.ndarray], grows: bool) -> Any:
                 f"{first.dtype}{list(first.shape)}"
             )
         new[name] = np.array(stored, order="C")
-    return _with_arrays(state, new)
-
-
-def _with_arrays(state: Any, arrays: dict[str, np.ndarray], prefix: str = "") -> Any:
-    new = {}
-    for name, value in state._asdict().items():
-        if prefix + name in arrays:
-            new[name] = arrays[prefix + name]
-        elif name != "scratch" and hasattr(value, "_asdict"):
-            new[name] = _with_arrays(value, arrays, f"{prefix}{name}.")
-    return state._replace(**new)
+    return with_arrays(state, new)

@@ -59,6 +59,14 @@ class State(NamedTuple):
         if not total <= self.peak * (1.0 + 1e-6):
             raise ValueError(f"peak is {self.peak}, below the total {total}")
 
+    def begin_classes(self, first: int) -> None:
+        """Let the weights of new classes, which are zero, have their part of the mass."""
+        mass = 2.0 * math.exp(-self.shift)
+        self.mass[:, first:] = mass
+        add.py_func(self.total, mass * self.mass[:, first:].size)
+        self.peak[()] = max(self.peak, self.total.sum())
+        self.W.scale[()] = self.radius / self.total.sum()
+
 
 @lean_kernel
 def learn(state, x, scores, label, probability, offer, correct):

@@ -27,6 +27,10 @@ class Model(NamedTuple):
     labels: list[Any]
     updates: np.ndarray
 
+    def begin_classes(self, first: int) -> None:
+        """Refuse: what it knows of its classes is its own."""
+        raise ValueError(f"a classifier of another library takes no more classes: {self.model!r}")
+
 
 def is_rivers(model: Any) -> bool:
     """Tell whether a classifier has the methods of River."""

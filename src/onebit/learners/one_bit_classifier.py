@@ -104,6 +104,10 @@ class DiagonalState(NamedTuple):
         """Check that what was learned is as old as the rounds say."""
         check_age(self)
 
+    def begin_classes(self, first: int) -> None:
+        """Let new classes be as little known as before the first round."""
+        self.S[:, first:] /= self.age
+
 
 class FullState(NamedTuple):
     """W: means of the weights; S: their covariances, a matrix for each class, times `age`."""
@@ -119,6 +123,10 @@ class FullState(NamedTuple):
     def check(self) -> None:
         """Check that what was learned is as old as the rounds say."""
         check_age(self)
+
+    def begin_classes(self, first: int) -> None:
+        """Let new classes be as little known as before the first round."""
+        self.S.base[first:] /= self.age
 
 
 def check_age(state: Any) -> None:
