@@ -81,6 +81,7 @@ class Regret:
         ax.plot(self.rounds, self.loss, color="#0072B2", label=loss)
         ax.plot(self.rounds, self.rounds, color="0.8", linewidth=1, label="all rounds")
         ax.set(xscale="log", yscale="log", xlabel="rounds", ylabel=f"{what}, summed up")
+        ax.set_ylim(bottom=0.5)
         ax.set_title(self.title, loc="left")
         ax.legend(frameon=False)
         ax.grid(alpha=0.3)
