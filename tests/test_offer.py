@@ -14,8 +14,8 @@ from onebit.core.storage import arrays_of
 from onebit.core.validation import positions_of
 from onebit.learners import (
     SOBA,
-    Banditron,
     BanditEG,
+    Banditron,
     Confidit,
     ExpConcaveReduction,
     Folklore,
