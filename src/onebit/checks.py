@@ -52,7 +52,7 @@ def check_describes_itself(learner: Learner) -> None:
     assert learner.feedback in ("bandit", "full")
     assert learner.reference
     assert learner.cost
-    assert learner.bound
+    assert str(learner.bound)
 
 
 def check_policy_is_a_distribution(learner: Learner) -> None:

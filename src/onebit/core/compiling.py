@@ -8,7 +8,7 @@ change leads to a new name, and old code cannot be found.
 With ``NUMBA_DISABLE_JIT=1`` all functions stay Python, for debuggers.
 
 What onebit takes from Numba beyond its documented interface is all in this file, and
-tests/test_compiling.py says what breaks if a new version of Numba changes it.
+tests/core/test_compiling.py says what breaks if a new version of Numba changes it.
 """
 
 from __future__ import annotations

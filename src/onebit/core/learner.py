@@ -152,8 +152,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     cost: ClassVar[Cost]
     """Time of a round."""
 
-    bound: ClassVar[str]
-    """What is proven of its mistakes in T rounds."""
+    bound: ClassVar[Any]
+    """What is proven of it: an `onebit.theory.Bound`, which says it as text and as a number."""
 
     forms: ClassVar[list[dict[str, Any]]] = [{}]
     """Parameters that together reach every kernel of the class; `onebit.checks` tries them all."""

@@ -18,37 +18,37 @@ from onebit.core.compiling import chosen_by_type
 from onebit.core.validation import unknown
 
 
-def on_offer(offer, n):  # type: ignore[no-untyped-def]
+def on_offer(offer, n):
     """Return the positions of the labels on offer, of `n` labels in all."""
     return range(n) if offer is None else offer
 
 
 @chosen_by_type(on_offer)
-def _on_offer(offer, n):  # type: ignore[no-untyped-def]
+def _on_offer(offer, n):
     if isinstance(offer, types.NoneType):
         return lambda offer, n: range(n)
     return lambda offer, n: offer
 
 
-def n_on_offer(offer, n):  # type: ignore[no-untyped-def]
+def n_on_offer(offer, n):
     """Return how many labels are on offer, of `n` in all."""
     return n if offer is None else offer.size
 
 
 @chosen_by_type(n_on_offer)
-def _n_on_offer(offer, n):  # type: ignore[no-untyped-def]
+def _n_on_offer(offer, n):
     if isinstance(offer, types.NoneType):
         return lambda offer, n: n
     return lambda offer, n: offer.size
 
 
-def first_on_offer(offer):  # type: ignore[no-untyped-def]
+def first_on_offer(offer):
     """Return the position of the first label on offer."""
     return 0 if offer is None else offer[0]
 
 
 @chosen_by_type(first_on_offer)
-def _first_on_offer(offer):  # type: ignore[no-untyped-def]
+def _first_on_offer(offer):
     if isinstance(offer, types.NoneType):
         return lambda offer: 0
     return lambda offer: offer[0]

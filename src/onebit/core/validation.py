@@ -18,7 +18,7 @@ from onebit.core.example import (
     SOUND,
     Example,
     Rows,
-    inspect,
+    inspect_entry,
     inspect_rows,
     row,
     rows_of,
@@ -88,6 +88,7 @@ def check_example(x: Any, all_features: np.ndarray | None) -> Example:
             f"x has {example.n_features} features, but the learner is expecting "
             f"{all_features.size} features"
         )
+    inspect = inspect_entry()
     fault, i = inspect(*example)
     if fault == NOT_SORTED:
         indices, place = np.unique(example.indices, return_inverse=True)
@@ -216,7 +217,7 @@ def _trusted(x: Example) -> Example:
     try:
         indices, values = x.indices, x.values
         sound = (indices.dtype, values.dtype) == (INDEX, np.float64) and (
-            indices.shape == values.shape and values.ndim == 1 and x.n_features >= 0
+            indices.shape == values.shape and values.ndim == 1 and 0 <= x.n_features <= 2**32
         )
     except (AttributeError, TypeError):
         sound = False

@@ -20,6 +20,7 @@ from onebit.numerics.sampler import (
     observe,
     predict,
 )
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -143,7 +144,7 @@ class Aggregating(Forecaster):
     90
     """
 
-    bound = "O(d K ln(B R T)) over logistic loss"
+    bound = bounds.AGGREGATING
     feedback = "full"
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"mu": 0.01}]
 

@@ -13,6 +13,7 @@ from onebit.core.state import Field, Generator, Within
 from onebit.numerics.exploration import greedy
 from onebit.numerics.fixed_point import binary_fixed_point
 from onebit.numerics.second_order import Inverse, inner, new_inverse, subtract, times
+from onebit.theory import bounds
 
 
 class Scratch(NamedTuple):
@@ -131,7 +132,7 @@ class Aioli(ProbabilityLearner):
 
     reference = "Jezequel, Gaillard, Rudi 2020"
     cost = Cost("d^2")
-    bound = "O(d B R ln T) over logistic loss"
+    bound = bounds.AIOLI
     feedback = "full"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -14,6 +14,7 @@ from onebit.numerics.argmax import argmax_except
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import linear_scores
 from onebit.numerics.second_order import Inverse, descend, difference, inner, new_inverse, times
+from onebit.theory import bounds
 
 
 class FullState(NamedTuple):
@@ -127,7 +128,7 @@ class AROW(Learner):
     feedback = "full"
     reference = "Crammer, Kulesza, Dredze 2009"
     cost = Cost(LINEAR, full="(d K)^2")
-    bound = "L - N + sqrt(U' A U (ln det(A / r) + N)) (full)"
+    bound = bounds.AROW
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"covariance": "full"}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

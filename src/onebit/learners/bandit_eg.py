@@ -13,6 +13,7 @@ from onebit.core.state import Amount, Field, Generator, Share, Variances, Weight
 from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import gamma_greedy
 from onebit.numerics.linear import Scaled, new_scaled, scaled_scores
+from onebit.theory import bounds
 
 _CEILING = 1e100
 """The largest sum of masses before all are taken relative to a higher shift."""
@@ -215,7 +216,7 @@ class BanditEG(Learner):
 
     reference = "EG+- on the estimator of Kakade et al. 2008"
     cost = Cost(LINEAR)
-    bound = "O(T^(2/3)) over hinge loss, logarithmic in d"
+    bound = bounds.BANDIT_EG
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "eta": [POSITIVE],

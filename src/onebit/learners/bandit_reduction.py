@@ -191,7 +191,7 @@ class BanditReduction(ProbabilityLearner):
 
     reference = "Agarwal, Kale, Zimmert 2022"
     cost = Cost("that of the learner inside")
-    bound = "2 sqrt(K T Reg(T)) over logistic loss, for a learner inside with regret Reg(T)"
+    bound = bounds.BANDIT_REDUCTION
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"learner": Folklore(B=2.0), "gamma": 0.5},

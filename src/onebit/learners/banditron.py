@@ -12,6 +12,7 @@ from onebit.core.state import Generator, Share, Weights
 from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import gamma_greedy
 from onebit.numerics.linear import add_to_class, linear_scores
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -69,7 +70,7 @@ class Banditron(Learner):
 
     reference = "Kakade, Shalev-Shwartz, Tewari 2008"
     cost = Cost(LINEAR)
-    bound = "O(T^(2/3)) over hinge loss"
+    bound = bounds.BANDITRON
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "gamma": [PART],

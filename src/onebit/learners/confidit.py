@@ -28,6 +28,7 @@ from onebit.numerics.second_order import (
     subtract,
     times,
 )
+from onebit.theory import bounds
 
 
 class Confidence(NamedTuple):
@@ -394,7 +395,7 @@ class Confidit(ConfidenceLearner):
 
     reference = "Crammer, Gentile 2013"
     cost = Cost(LINEAR, full="d^2 K")
-    bound = "O(sqrt(T) log T) over the best label, linear noise (version 1)"
+    bound = bounds.CONFIDIT
     forms: ClassVar[list[dict[str, Any]]] = [
         {"projection": True, "confidence": "theory", "covariance": "full"},
         {"covariance": "full"},

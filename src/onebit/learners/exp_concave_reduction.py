@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from numbers import Integral
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -15,8 +14,10 @@ from onebit.core.state import Generator, Share, Weights, Within
 from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import gamma_greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.newton import Pace, new_pace, newton_step
+from onebit.numerics.newton import Pace, check_ball, new_pace, newton_step
 from onebit.numerics.second_order import Inverse, difference, new_inverse
+from onebit.theory import bounds
+from onebit.theory.bounds.soba import exp_concave_curvature, exp_concave_gamma
 
 
 class State(NamedTuple):
@@ -32,6 +33,10 @@ class State(NamedTuple):
     gamma: Share
     eta: float
     rng: Generator
+
+    def check(self) -> None:
+        """Check that W is in the ball."""
+        check_ball(self.W, self.pace.radius)
 
 
 @kernel
@@ -127,7 +132,7 @@ class ExpConcaveReduction(Learner):
 
     reference = "Beygelzimer, Orabona, Zhang 2017"
     cost = Cost("(d K)^2, m (d K)^2 when projecting")
-    bound = "O(K sqrt(d T ln(T) / eta)) over eta-loss"
+    bound = bounds.EXP_CONCAVE_REDUCTION
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"oracle": "ftal", "gamma": 0.1}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -170,14 +175,8 @@ class ExpConcaveReduction(Learner):
         d, K, T = n_features, n_classes, self.horizon
         X, D = float(self.max_norm), float(self.radius)
         eta = 1.0 / max(2.0 * X * D, 1.0) if self.eta == "theory" else float(self.eta)
-        if self.gamma == "theory":
-            gamma = min(1.0, K * math.sqrt(d * math.log(T) / (eta * T)))  # Theorem 7
-        else:
-            gamma = float(self.gamma)
-        # Claim 1
-        F = 2.0 * (1.0 + math.sqrt(2.0) * eta * X * D) / (2.0 - eta)
-        G = K / gamma * math.sqrt(2.0) * X * F
-        alpha = gamma / K * 2.0 * eta / (2.0 - eta) / F**2
+        gamma = exp_concave_gamma(T, d, K, eta) if self.gamma == "theory" else float(self.gamma)
+        G, alpha = exp_concave_curvature(K, gamma, eta, X, D)
         pace = new_pace(self.beta, self.epsilon, D, G, alpha)
         W = np.zeros((d, K))
         A_inv = new_inverse(W.size, 1.0)

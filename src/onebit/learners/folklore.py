@@ -27,6 +27,7 @@ from onebit.numerics.logistic_surrogate import (
     update,
 )
 from onebit.numerics.second_order import Inverse, new_inverse
+from onebit.theory import bounds
 
 _NEARLY_ONE = 1e-6
 """How far the sum of a distribution may be from one."""
@@ -189,7 +190,7 @@ class Folklore(ProbabilityLearner):
 
     reference = "Agarwal, Kale, Zimmert 2022"
     cost = Cost("K^3 d^2")
-    bound = "O((B R + ln K) d K ln T) over logistic loss"
+    bound = bounds.FOLKLORE
     feedback = "full"
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"curvature": "paper"}]
 

@@ -16,6 +16,8 @@ from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator
 from onebit.numerics.argmax import argmax
 from onebit.numerics.linear import Scaled, add_outer, new_scaled, project, scaled_scores
+from onebit.theory import bounds
+from onebit.theory.bounds.gaptron import theory_eta, theory_gamma
 
 
 class State(NamedTuple):
@@ -76,28 +78,6 @@ KERNELS = {
     "hinge": _kernels("hinge", losses.hinge_gap, losses.hinge_gradient),
     "smooth_hinge": _kernels("smooth_hinge", losses.smooth_hinge_gap, losses.smooth_hinge_gradient),
 }
-
-
-def theory_gamma(loss: str, K: int, X: float, D: float, T: int) -> float:
-    """Return the exploration that Theorems 4 to 6 ask for with one bit in each of T rounds."""
-    if loss == "hinge":
-        return min(1.0, K**2 * X * D / ((K - 1) * math.sqrt(2 * T)))  # Theorem 5
-    if loss == "smooth_hinge":
-        return min(1.0, math.sqrt(2 / T) * K * X * D)  # Theorem 6, as its proof needs it
-    # Theorem 4 is the smaller of two bounds, here without their factor K X D.
-    exploring = max(2 * K * X * D / losses.LN2, 2 * math.sqrt(T / losses.LN2))
-    if exploring * math.exp(-2 * D * X) > K * X * D / losses.LN2:
-        return 0.0
-    return min(1.0, K * X * D / math.sqrt(T * losses.LN2))
-
-
-def theory_eta(loss: str, feedback: str, gamma: float, K: int, X: float, D: float) -> float:
-    """Return the largest step for which the theorems bound the surrogate gap by zero."""
-    eta = {"logistic": losses.LN2 / 2, "hinge": 1 - 1 / K, "smooth_hinge": 1 / 4}[loss] / (K * X**2)
-    if feedback == "full":
-        return eta  # Theorems 1 to 3
-    # A label's probability is at least max{a, gamma} / K.
-    return eta / K * (max(math.exp(-2 * D * X), gamma) if loss == "logistic" else gamma)
 
 
 class Gaptron(Learner):
@@ -171,7 +151,7 @@ class Gaptron(Learner):
 
     reference = "van der Hoeven 2020"
     cost = Cost(LINEAR)
-    bound = "O(K X D sqrt(T)) over the loss; full: O(K X^2 ||U||^2)"
+    bound = bounds.GAPTRON
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"loss": "hinge"},

@@ -26,6 +26,7 @@ from onebit.numerics.logistic_surrogate import (
 )
 from onebit.numerics.mixture import log_mixture
 from onebit.numerics.second_order import Inverse, new_inverse
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -177,7 +178,7 @@ class GaussianAggregating(ProbabilityLearner):
 
     reference = "after Jezequel, Gaillard, Rudi 2021"
     cost = Cost("K^3 d^2 + K^2 for each node")
-    bound = "none"
+    bound = bounds.GAUSSIAN_AGGREGATING
     feedback = "full"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -18,6 +18,7 @@ from onebit.core.offer import on_offer
 from onebit.core.state import EXAMPLES, LABELS, ROWS, Field, Generator
 from onebit.learners.separable_bandit import policy, repository, theory
 from onebit.numerics.rkhs import KERNEL_NAMES, Between, shortened
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -146,7 +147,7 @@ class KernelSeparableBandit(Learner):
 
     reference = "Beygelzimer et al. 2019"
     cost = Cost("n d, n examples remembered; linear, rational: n nnz")
-    bound = "min(2^O~(K log^2(1 / gamma)), 2^O~(sqrt(1 / gamma) log K)) if separable by gamma"
+    bound = bounds.KERNEL_SEPARABLE_BANDIT
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"form": "repository", "budget": 10},

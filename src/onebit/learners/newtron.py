@@ -18,9 +18,10 @@ from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Precisions, Weights, Within
 from onebit.numerics.argmax import argmax
 from onebit.numerics.linear import Scaled, length, linear_scores, new_scaled, scaled_scores
-from onebit.numerics.newton import newton_step
+from onebit.numerics.newton import check_ball, newton_step
 from onebit.numerics.second_order import Inverse, new_inverse, outer
 from onebit.numerics.softmax import softmax
+from onebit.theory import bounds
 
 
 class Parameters(NamedTuple):
@@ -47,6 +48,10 @@ class FullState(NamedTuple):
     given: Parameters
     rng: Generator
     scratch: Scratch
+
+    def check(self) -> None:
+        """Check that W is in the ball."""
+        check_ball(self.W, self.given.D)
 
 
 class DiagonalState(NamedTuple):
@@ -271,7 +276,7 @@ class Newtron(Learner):
 
     reference = "Hazan, Kale 2011"
     cost = Cost(LINEAR, full="(d K)^2, m (d K)^2 when projecting")
-    bound = "O(log T) for constant alpha, O(T^(2/3)) for any, over alpha-logistic loss (full)"
+    bound = bounds.NEWTRON
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"covariance": "full"},

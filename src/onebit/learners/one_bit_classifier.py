@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, kernel, lean_kernel
-from onebit.core.compiling import no_alias
 from onebit.core.example import Example
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
@@ -27,6 +26,7 @@ from onebit.numerics.second_order import (
 )
 from onebit.numerics.softmax import softmax
 from onebit.numerics.winning import winning_probabilities
+from onebit.theory import bounds
 
 LARGEST_FULL = 200_000
 """covariance="auto" takes full matrices up to so many numbers in them: d * d * K."""
@@ -221,7 +221,6 @@ def end_round(state):
 @lean_kernel
 def descend(W, S, age, indices, x, g):
     """Do w_k -= g_k S_k x, with only the diagonal of S_k."""
-    no_alias()
     for i in range(indices.size):
         j, step = indices[i], age * x[i]
         for k in range(g.size):
@@ -355,7 +354,7 @@ class OneBitClassifier(ProbabilityLearner):
 
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
-    bound = "none proven"
+    bound = bounds.ONE_BIT_CLASSIFIER
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"covariance": "diagonal"},

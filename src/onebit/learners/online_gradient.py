@@ -14,6 +14,7 @@ from onebit.core.ranges import POSITIVE
 from onebit.core.state import Count, Generator
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import Scaled, add_outer, new_scaled, project, scaled_scores
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -89,7 +90,7 @@ class OnlineGradient(ProbabilityLearner):
 
     reference = "Zinkevich 2003"
     cost = Cost(LINEAR)
-    bound = "O(D R sqrt(T)) over logistic loss"
+    bound = bounds.ONLINE_GRADIENT
     feedback = "full"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

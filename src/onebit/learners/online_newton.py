@@ -14,8 +14,9 @@ from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Weights, Within
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.newton import Pace, new_pace, newton_step
+from onebit.numerics.newton import Pace, check_ball, new_pace, newton_step
 from onebit.numerics.second_order import Inverse, new_inverse, outer
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -26,6 +27,10 @@ class State(NamedTuple):
     A_inv: Annotated[Inverse, Within(n="weights")]
     pace: Pace
     rng: Generator
+
+    def check(self) -> None:
+        """Check that W is in the ball."""
+        check_ball(self.W, self.pace.radius)
 
 
 @kernel
@@ -129,7 +134,7 @@ class OnlineNewton(ProbabilityLearner):
 
     reference = "Hazan, Agarwal, Kale 2007"
     cost = Cost("(d K)^2, m (d K)^2 when projecting")
-    bound = "O(e^(sqrt(2) D R) d K^2 ln T) over logistic loss"
+    bound = bounds.ONLINE_NEWTON
     feedback = "full"
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"variant": "ftal"}]
 

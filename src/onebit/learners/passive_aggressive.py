@@ -14,6 +14,7 @@ from onebit.core.state import Generator, Weights
 from onebit.numerics.argmax import argmax_except
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import add_to_class, linear_scores, squared_norm
+from onebit.theory import bounds
 
 _SMALLEST = np.finfo(np.float64).tiny
 """The smallest squared length of an x that one can divide by."""
@@ -92,7 +93,7 @@ class PassiveAggressive(Learner):
     feedback = "full"
     reference = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer 2006"
     cost = Cost(LINEAR)
-    bound = "max(2 X^2, 1 / C) (||U||^2 + 2 C L) (PA-I)"
+    bound = bounds.PASSIVE_AGGRESSIVE
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"variant": "PA"}, {"variant": "PA-II"}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -11,6 +11,7 @@ from onebit.core.state import Generator, Weights
 from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import add_to_class, linear_scores
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -64,7 +65,7 @@ class Perceptron(Learner):
     feedback = "full"
     reference = "Duda and Hart 1973"
     cost = Cost(LINEAR)
-    bound = "L + ||U|| X sqrt(2 M)"
+    bound = bounds.PERCEPTRON
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 

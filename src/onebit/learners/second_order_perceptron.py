@@ -14,6 +14,7 @@ from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import linear_scores
 from onebit.numerics.second_order import Inverse, descend, difference, inner, new_inverse, times
+from onebit.theory import bounds
 
 
 class FullState(NamedTuple):
@@ -155,7 +156,7 @@ class SecondOrderPerceptron(Learner):
     feedback = "full"
     reference = "Cesa-Bianchi, Conconi, Gentile 2005"
     cost = Cost(LINEAR, full="(d K)^2")
-    bound = "L + O(||U||^2 + d K ln(L)) over eta-loss (full)"
+    bound = bounds.SECOND_ORDER_PERCEPTRON
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"covariance": "full"},

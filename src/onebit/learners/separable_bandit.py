@@ -12,6 +12,7 @@ from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.state import Generator, Weights
 from onebit.numerics.argmax import argmax
 from onebit.numerics.linear import add_to_class, linear_scores
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -128,7 +129,7 @@ class SeparableBandit(Learner):
 
     reference = "Beygelzimer et al. 2019"
     cost = Cost(LINEAR)
-    bound = "(K - 1) floor(4 (R / gamma)^2) if strongly separable with margin gamma"
+    bound = bounds.SEPARABLE_BANDIT
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"form": "repository"}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -15,6 +15,7 @@ from onebit.numerics.argmax import argmax_except
 from onebit.numerics.exploration import gamma_greedy
 from onebit.numerics.linear import linear_scores
 from onebit.numerics.second_order import Inverse, descend, difference, inner, new_inverse, times
+from onebit.theory import bounds
 
 
 class Progress(NamedTuple):
@@ -206,7 +207,7 @@ class SOBA(Learner):
 
     reference = "Beygelzimer, Orabona, Zhang 2017"
     cost = Cost(LINEAR, full="(d K)^2")
-    bound = "O~(sqrt(T)) over eta-loss (full)"
+    bound = bounds.SOBA
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"covariance": "full"},
