@@ -5,7 +5,7 @@ BIN := .venv/bin
 # Minutes that `make fuzz` takes; FUZZ=--checked makes compiled code check each index.
 MINUTES ?= 60
 
-.PHONY: demo test fuzz bench errors compare clean
+.PHONY: demo test test-all fuzz bench errors compare clean
 
 demo: .venv/.installed-cli
 	$(BIN)/onebit demo
@@ -14,6 +14,9 @@ test: .venv/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
+
+test-all: .venv/.installed-dev
 	$(BIN)/pytest -n 2 --dist worksteal
 
 fuzz: .venv/.installed-dev

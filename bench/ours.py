@@ -46,7 +46,7 @@ class Form(NamedTuple):
     @property
     def linear_cost(self) -> bool:
         """Whether a round costs what scoring the row costs, up to a constant."""
-        return self.cls.is_linear_time() and not self.full_covariance
+        return self.cls.cost.is_linear and not self.full_covariance
 
     def new(self, n_classes: int) -> Learner:
         """Return a learner before its first round, always with the same seed."""

@@ -102,7 +102,9 @@ def main() -> None:
     """Print a table for each stream."""
     for name, d, K, B, stream in STREAMS:
         X, y = stream(TIMES[-1], d, K)
-        best = np.array([best_linear(X[:t], y[:t], B, K, tolerance=0.1)[1] for t in TIMES])
+        best = np.array(
+            [best_linear(X[:t], y[:t], radius=B, norm="rows", classes=range(K)).loss for t in TIMES]
+        )
         print(f"\n{name}: d = {d}, K = {K}, B = {B:g}")
         print(f"{'rounds':>28}" + "".join(f"{t:12,}" for t in TIMES))
         row("loss of the best weights", best)

@@ -87,7 +87,7 @@ def with_other_values(array: np.ndarray, rng: np.random.Generator) -> np.ndarray
     for _ in range(rng.choice([1, 1, 3])):
         at = tuple(int(rng.integers(n)) for n in array.shape)
         if array.dtype.kind == "f":
-            value = rng.choice([rng.choice(NUMBERS), rng.normal(), -array[at], 2.0 * array[at]])
+            value = rng.choice([rng.choice(NUMBERS), rng.normal(), -array[at], 0.5 * array[at]])
         else:
             value = np.array(INTEGERS[rng.integers(len(INTEGERS))]).astype(array.dtype)
         array[at] = value

@@ -109,7 +109,7 @@ def assert_same_probabilities(learner, reference, X, y, storage=np.asarray, ever
         decision = learner.decide(row if sp.issparse(row) else row[0])
         p = reference.probabilities(X[t])
         np.testing.assert_allclose(
-            softmax(learner._scores), p, rtol=0, atol=TOLERANCE, err_msg=f"round {t}"
+            learner.predict_proba(row)[0], p, rtol=0, atol=TOLERANCE, err_msg=f"round {t}"
         )
         assert p[decision.label] >= p.max() - TOLERANCE
         learner.learn(decision, truth=truth)

@@ -12,11 +12,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import SGDClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from onebit import Folklore, Newtron, Perceptron, play
+from onebit import Folklore, Newtron, OneBitClassifier, Perceptron, play, streams
 from onebit.batch import to_batch
 from onebit.learners.bandit_reduction import BanditReduction
 from onebit.theory import bounds
 from paths import continuous, unit
+from problems import logistic_labels, unit_rows
 
 LEARNERS = [
     Folklore(B=5.0, random_state=3),
@@ -38,9 +39,8 @@ W = np.array([[3.0, 0.0], [-1.0, 2.0], [-1.0, -2.0]])
 def logistic(T, seed):
     """Unit examples in all directions, and labels of a logistic model with weights W."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(T, 2))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    return X, np.argmax(X @ W.T + rng.gumbel(size=(T, 3)), axis=1)
+    X = unit_rows(rng, T, 2)
+    return X, logistic_labels(rng, X @ W.T)
 
 
 @every_learner
@@ -168,3 +168,12 @@ def test_refuses_what_it_cannot_do(snapshots):
         to_batch(Perceptron(), X, y)
     with pytest.raises(ValueError, match="unknown label"):
         to_batch(Newtron(classes=["ant", "bee"]), X, y)
+
+
+def test_to_batch_without_a_seed_takes_other_times():
+    X, y = streams.synsep(500, seed=0)
+    soft = OneBitClassifier(covariance="diagonal")
+    np.random.seed(0)  # noqa: NPY002
+    first = to_batch(soft, X, y, snapshots=3).times
+    np.random.seed(0)  # noqa: NPY002
+    assert to_batch(soft, X, y, snapshots=3).times != first

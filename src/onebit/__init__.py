@@ -18,44 +18,23 @@ if TYPE_CHECKING:
     from onebit.learners import *  # noqa: F403
 
 # Names are imported on first use: scikit-learn and Numba together take a second to import.
-_CORE = ["Decision", "History", "Learner", "load", "play"]
 _ROOMS = ["learners", "streams", "theory"]
-_PLACES = dict.fromkeys(_CORE, "onebit.core") | {"to_batch": "onebit.batch"}
-_LEARNERS = [
-    "AROW",
-    "SOBA",
-    "Aggregating",
-    "Aioli",
-    "BanditEG",
-    "BanditReduction",
-    "Banditron",
-    "Confidit",
-    "ExpConcaveReduction",
-    "Folklore",
-    "Gaptron",
-    "GaussianAggregating",
-    "KernelConfidit",
-    "KernelSeparableBandit",
-    "Newtron",
-    "Obama",
-    "OneBitClassifier",
-    "OnlineGradient",
-    "OnlineNewton",
-    "PassiveAggressive",
-    "Perceptron",
-    "SecondOrderPerceptron",
-    "SeparableBandit",
-]
-__all__ = [*_LEARNERS, *_PLACES, *_ROOMS]
+_PLACES = dict.fromkeys(["Decision", "History", "Learner", "load", "play"], "onebit.core") | {
+    "to_batch": "onebit.batch"
+}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return [*import_module("onebit.learners").__all__, *_PLACES, *_ROOMS]
     if name in _ROOMS:
         value = import_module(f"onebit.{name}")
-    elif name in __all__:
+    elif name in _PLACES:
         if name == "load":  # it knows the learners that have been imported
             import_module("onebit.learners")
-        value = getattr(import_module(_PLACES.get(name, "onebit.learners")), name)
+        value = getattr(import_module(_PLACES[name]), name)
+    elif not name.startswith("_") and name in import_module("onebit.learners").__all__:
+        value = getattr(import_module("onebit.learners"), name)
     else:
         raise AttributeError(f"module 'onebit' has no attribute {name!r}")
     globals()[name] = value
@@ -63,4 +42,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__getattr__("__all__")})

@@ -52,7 +52,7 @@ def check_describes_itself(learner: Learner) -> None:
     assert learner.feedback in ("bandit", "full")
     assert learner.reference
     assert learner.cost
-    assert learner.bound
+    assert str(learner.bound)
 
 
 def check_policy_is_a_distribution(learner: Learner) -> None:
@@ -235,12 +235,23 @@ def check_bad_input_is_refused(learner: Learner) -> None:
         (lambda: learner.learn(Decision(X[0], "red", 0.0), truth="red"), "probability"),
         (lambda: learner.learn(Decision(X[0], "red", 1.5), truth="red"), "probability"),
         (lambda: learner.learn(Decision(not_a_number[4], "red", 1.0), truth="red"), "NaN"),
+        (lambda: learner.decide(X[0], among=[]), "among is empty"),
+        (lambda: learner.decide(X[0], among=["green", "mauve"]), "unknown label 'mauve'"),
+        (lambda: learner.decide(X[0], among=["green", "blue", "green"]), "'green' twice"),
+        (lambda: learner.decide(X[0], among="green"), "got the text 'green'"),
+        (lambda: learner.policy(X, among=["mauve"]), "unknown label 'mauve'"),
+        (
+            lambda: learner.learn(Decision(X[0], "blue", 1.0, ("green",)), truth="green"),
+            "'blue' of a decision is not in its among",
+        ),
+        (lambda: learner.learn(Decision(X[0], "blue", 1.0, ()), truth="green"), "among is empty"),
         (lambda: learner.learn(decision), "correct=... or truth=..."),
         (lambda: learner.learn(decision, correct=True, truth="red"), "correct=... or truth=..."),
         *([(lambda: learner.learn(decision, correct=True), "truth=...")] if full else []),
         (lambda: learner.partial_fit(X, y, classes=["blue", "red"]), "differ"),
         (lambda: _fresh(learner, classes=[]).fit(X, y), "at least two classes"),
         (lambda: _fresh(learner, classes=["red"]).decide(X[0]), "at least two classes"),
+        (lambda: _fresh(learner).decide(X[0], among=["mauve"]), "unknown label 'mauve'"),
         (lambda: _fresh(learner, classes=None).decide(X[0]), "does not know its labels"),
         (lambda: _fresh(learner, classes=None).partial_fit(X, y), "does not know its labels"),
     ]:

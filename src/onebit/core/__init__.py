@@ -5,11 +5,13 @@ from onebit.core.decision import Decision
 from onebit.core.engine import Kernels
 from onebit.core.example import Example
 from onebit.core.history import History
-from onebit.core.learner import Learner, ProbabilityLearner
+from onebit.core.learner import LINEAR, Cost, Learner, ProbabilityLearner
 from onebit.core.playing import play
 from onebit.core.storage import read as load
 
 __all__ = [
+    "LINEAR",
+    "Cost",
     "Decision",
     "Example",
     "History",

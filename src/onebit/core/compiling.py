@@ -8,7 +8,7 @@ change leads to a new name, and old code cannot be found.
 With ``NUMBA_DISABLE_JIT=1`` all functions stay Python, for debuggers.
 
 What onebit takes from Numba beyond its documented interface is all in this file, and
-tests/test_compiling.py says what breaks if a new version of Numba changes it.
+tests/core/test_compiling.py says what breaks if a new version of Numba changes it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import config, sigutils, types
+from numba.core import sigutils, types
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
+
+config: Any = numba.config
 
 COMPILES = not config.DISABLE_JIT
 """Whether functions are compiled at all."""
@@ -109,6 +111,27 @@ can take longer than the loop. Where the promise does not hold, results are wron
 """
 
 
+_CHOICES: dict[Any, FunctionType] = {}
+"""Functions of `chosen_by_type`, with those that choose what compiled code has in their place."""
+
+
+def chosen_by_type(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Let the decorated function say which code kernels have for a call of `function`.
+
+    It takes the types of the arguments, and returns a function whose code takes the place of the
+    call: it may return an array that it was given, in lean kernels too. In Python the call is one
+    of `function` itself, which must do the same.
+    """
+
+    def decorate(choose: Any) -> Any:
+        if COMPILES:
+            overload(function, inline="always")(choose)
+        _CHOICES[function] = choose
+        return choose
+
+    return decorate
+
+
 def compiled(name: str, template: Callable[..., Any], *, nogil: bool, **kernels: Any) -> Any:
     """Compile `template` with the names of `kernels` bound to them, cached on disk as `name`.
 
@@ -140,7 +163,7 @@ def _compiled(name: str, template: Any, kernels: dict[str, Any], **options: Any)
     if not COMPILES:
         return _as_python(bound)
     dispatcher = _njit(bound, error_model="numpy", **options)
-    with suppress(_CannotDigest):
+    with suppress(_DigestError):
         folder = f"{name}-{_fingerprint(bound, dispatcher.targetoptions)}"
         dispatcher._cache = _DiskCache([root / folder for root in _cache_roots()])
     return dispatcher
@@ -177,7 +200,7 @@ class _DiskCache(NullCache):
             return found
         return None
 
-    def save_overload(self, sig: Any, cres: CompileResult) -> None:
+    def save_overload(self, sig: Any, cres: Any) -> None:
         """Store the code for a signature."""
         if cres.lifted or cres.library.has_dynamic_globals:
             return
@@ -202,11 +225,13 @@ def _file_name(arguments: tuple[Any, ...], codegen: Any) -> str:
 
 def _described(type_: Any) -> str:
     """Return all that code knows of a type: of named tuples, Numba's own names lack the fields."""
-    if not isinstance(type_, types.BaseNamedTuple):
+    cls = getattr(type_, "instance_class", None)
+    if cls is None:
         return str(type_)
-    cls = type_.instance_class
-    fields = zip(type_.fields, map(_described, type_), strict=True)
-    return f"{cls.__module__}.{cls.__qualname__}({', '.join(map(': '.join, fields))})"
+    fields = [
+        f"{name}: {_described(field)}" for name, field in zip(type_.fields, type_, strict=True)
+    ]
+    return f"{cls.__module__}.{cls.__qualname__}({', '.join(fields)})"
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -223,9 +248,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 @cache
 def _drop_unused(root: Path) -> None:
-    """Delete, once in a process, what was not used for long: also other versions of onebit may
-    keep their code here.
-    """
+    """Delete, once in a process, what no process used for long, of any version of onebit."""
     oldest = time.time() - _UNUSED_DAYS * 24 * 3600
     for folder in root.glob("*-" + 16 * "[0-9a-f]"):
         with suppress(OSError):
@@ -244,7 +267,7 @@ def _cache_roots() -> Iterator[Path]:
 # The fingerprint
 
 
-class _CannotDigest(Exception):
+class _DigestError(Exception):
     """A function depends on something whose value cannot be told in bytes."""
 
 
@@ -268,7 +291,10 @@ def _fingerprint(function: FunctionType, options: dict[str, Any]) -> str:
         defaults = _told(current.__defaults__), _told(current.__kwdefaults__)
         parts.add(f"{where} {sorted(options.items())} {defaults} {_code_told(current.__code__)}")
         for name, value in _outer_names(current):
-            if isinstance(value, Dispatcher):
+            if isinstance(value, FunctionType) and value in _CHOICES:
+                found.append((_CHOICES[value], {}))
+                parts.add(f"{where} {name}={value.__module__}.{value.__qualname__}")
+            elif isinstance(value, Dispatcher):
                 found.append((value.py_func, value.targetoptions))
                 parts.add(f"{where} {name}={value.py_func.__module__}.{value.py_func.__qualname__}")
             else:
@@ -332,8 +358,9 @@ def _told(value: Any) -> str:
     if isinstance(value, tuple | frozenset):
         return f"{kind}({', '.join(map(_told, value))})"
     if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
-        defaults = {name: _told(default) for name, default in value._field_defaults.items()}
-        return f"{value.__module__}.{value.__qualname__} {value._fields} {defaults}"
+        fields: Any = value
+        defaults = {name: _told(default) for name, default in fields._field_defaults.items()}
+        return f"{value.__module__}.{value.__qualname__} {fields._fields} {defaults}"
     if isinstance(value, ModuleType):
         return f"module {value.__name__}"
     if value is no_alias:
@@ -343,9 +370,9 @@ def _told(value: Any) -> str:
     if isinstance(value, type | BuiltinFunctionType | FunctionType):
         if _is_versioned(value.__module__ or ""):
             return f"{value.__module__}.{value.__qualname__}"
-    elif isinstance(value, np.ufunc) and getattr(np, value.__name__, None) is value:
-        return f"ufunc {value.__name__}"
-    raise _CannotDigest(value)
+    elif isinstance(value, np.ufunc) and value in vars(np).values():
+        return repr(value)
+    raise _DigestError(value)
 
 
 def _is_versioned(module: str) -> bool:

@@ -20,20 +20,24 @@ class Decision:
         The label that was put out.
     probability : float
         The probability with which it was put out, in (0, 1].
+    among : tuple of labels, optional
+        The labels on offer, which it was chosen from; None is all of them.
     """
 
     x: Any
     label: Any
     probability: float
+    among: Any = None
     _learned_by: tuple[Any, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Decision(label={self.label!r}, probability={self.probability:.6g})"
+        among = "" if self.among is None else f", among={self.among!r}"
+        return f"Decision(label={self.label!r}, probability={self.probability:.6g}{among})"
 
     def __getstate__(self) -> tuple[Any, ...]:
         # Who learned from it holds within a process only: learners are told apart by identity.
-        return self.x, self.label, self.probability
+        return self.x, self.label, self.probability, self.among
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.x, self.label, self.probability = state
+        self.x, self.label, self.probability, self.among = state
         self._learned_by = ()

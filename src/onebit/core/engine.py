@@ -4,18 +4,24 @@ A learner is a state (a NamedTuple of arrays and numbers, with a field `rng`) an
 
 ``score(state, x, scores)``
     fill the class scores;
-``policy(state, x, scores, p) -> greedy``
-    fill the probability of putting out each label and return the greedy label;
-``learn(state, x, scores, label, probability, feedback) -> updated``
+``policy(state, x, scores, offer, p) -> greedy``
+    fill the probability of putting out each label, zero for those not on offer, and return the
+    greedy label;
+``learn(state, x, scores, label, probability, offer, feedback) -> updated``
     update the state in place. `feedback` is 1 or 0, right or wrong, for a bandit learner, and the
     true label for a full-information learner.
+
+`offer` says which labels are on offer, see `onebit.core.offer`. What stands for the learner's own
+choice (the greedy label, the policy, the labels to explore) is over these alone. What stands for
+the truth is over all labels, where an algorithm models it: a label may be right without being on
+offer.
 
 The label is drawn here, from the `p` that `policy` filled, for every learner alike: what a learner
 reports as its policy is what it samples from. Only `learn` changes the state, `rng` apart.
 
 A state may have a field `scratch`, a NamedTuple of arrays for what `score` computes and `learn`
-needs again: `score` always comes right before `learn`. It is no part of what was learned: it is
-neither saved nor compared, and `score` alone may fill it.
+needs again: `score` always comes before `learn`, with the same x. It is no part of what was
+learned: it is neither saved nor compared. What `policy` puts there `learn` cannot rely on.
 """
 
 from __future__ import annotations
@@ -27,6 +33,7 @@ from typing import Any
 
 import numpy as np
 from numba import float64, int64, typeof
+from numba.core.types import none
 
 from onebit.core.compiling import compiled, entry_point
 from onebit.core.example import EXAMPLE, row
@@ -59,7 +66,7 @@ class Kernels:
         self.made_by = made_by
         self._module, self._name = getattr(learn, "py_func", learn).__module__, name
         self._kernels = {"score": score, "policy": policy, "learn": learn}
-        self._entries: tuple[Any, Any] | None = None
+        self._entries: dict[bool, tuple[Any, Any]] = {}
         _ALL[self._module, name] = self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -72,22 +79,24 @@ class Kernels:
 
     @cached_property
     def evaluate(self) -> Any:
-        """``evaluate(state, rows, scores, p)``: the scores and the policy of each row."""
+        """``evaluate(state, rows, scores, offer, p)``: the scores and the policy of each row."""
         return self._compiled("evaluate", _evaluate, nogil=True)
 
-    def entries(self, state: Any) -> tuple[Any, Any]:
+    def entries(self, state: Any, restricted: bool = False) -> tuple[Any, Any]:
         """Return two functions for single rounds, that trust the types of their arguments.
 
-        ``decide(state, x, scores, p) -> label, probability, greedy`` and
-        ``learn(state, x, scores, label, probability, feedback) -> updated``. To look at the types
-        of a state's fields in every call takes several times as long as a round.
+        ``decide(state, x, scores, offer, p) -> label, probability, greedy`` and
+        ``learn(state, x, scores, label, probability, offer, feedback) -> updated``, where the offer
+        is an array if it is `restricted`, else None. To look at the types of a state's fields in
+        every call takes several times as long as a round.
         """
-        if self._entries is None:
-            self._entries = (
-                self._entry("decide", _decide, state, float64[::1]),
-                self._entry("learn", _learn, state, int64, float64, self._feedback),
+        if restricted not in self._entries:
+            offer = int64[::1] if restricted else none
+            self._entries[restricted] = (
+                self._entry("decide", _decide, state, offer, float64[::1]),
+                self._entry("learn", _learn, state, int64, float64, offer, self._feedback),
             )
-        return self._entries
+        return self._entries[restricted]
 
     def _entry(self, name: str, template: Any, state: Any, *types: Any) -> Any:
         function = self._compiled(name, template, nogil=False)
@@ -132,29 +141,29 @@ def _play(state, rows, truth, full, scores, p, flags):
     for i in range(truth.size):
         x = row(rows, i)
         score(state, x, scores)
-        greedy = policy(state, x, scores, p)
+        greedy = policy(state, x, scores, None, p)
         label = draw(state.rng, p)
         feedback = truth[i] if full else np.int64(label == truth[i])
-        updated = learn(state, x, scores, label, p[label], feedback)
+        updated = learn(state, x, scores, label, p[label], None, feedback)
         flags[i] = (
             MISTAKE * (label != truth[i]) | EXPLORED * (label != greedy) | UPDATED * bool(updated)
         )
 
 
-def _decide(state, x, scores, p):
+def _decide(state, x, scores, offer, p):
     score(state, x, scores)
-    greedy = policy(state, x, scores, p)
+    greedy = policy(state, x, scores, offer, p)
     label = draw(state.rng, p)
     return label, p[label], greedy
 
 
-def _learn(state, x, scores, label, probability, feedback):
+def _learn(state, x, scores, label, probability, offer, feedback):
     score(state, x, scores)
-    return learn(state, x, scores, label, probability, feedback)
+    return learn(state, x, scores, label, probability, offer, feedback)
 
 
-def _evaluate(state, rows, scores, p):
+def _evaluate(state, rows, scores, offer, p):
     for i in range(scores.shape[0]):
         x = row(rows, i)
         score(state, x, scores[i])
-        policy(state, x, scores[i], p[i])
+        policy(state, x, scores[i], offer, p[i])

@@ -7,12 +7,14 @@ CSR matrix. A dense row is the same thing with all features listed: `indices` is
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numba import int64, typeof
 
-from onebit.core.compiling import called_from_python, lean_kernel
+from onebit.core.compiling import called_from_python, entry_point, lean_kernel
 
 INDEX = np.uint32
 """Type of a feature's index: half the memory traffic of int64, and never counted from the end."""
@@ -60,8 +62,8 @@ def rows_of(X: Any) -> Rows:
     """Return the rows of a float64 matrix: a C-ordered array, or CSR in canonical format."""
     n, d = X.shape
     if sp.issparse(X):
-        # To copy the indices too would take a tenth of the time of a fast learner's rounds: no other
-        # thread may change them meanwhile.
+        # To copy the indices too would take a tenth of the time of a fast learner's rounds: no
+        # other thread may change them meanwhile.
         indptr = np.array(X.indptr, dtype=np.int64)
         indices = np.asarray(X.indices, dtype=np.int32).view(INDEX)
         return Rows(indptr, indices, X.data, d, sparse=True)
@@ -98,6 +100,12 @@ def inspect(indices, values, n_features):
     if previous >= n_features:
         return OUTSIDE, values.size - 1
     return SOUND, 0
+
+
+@cache
+def inspect_entry() -> Any:
+    """Return `inspect` as it trusts the types of an example's arrays; to look takes longer."""
+    return entry_point(inspect, (*typeof(EXAMPLE)[:2], int64))
 
 
 @called_from_python

@@ -86,6 +86,15 @@ class History:
         ax.grid(alpha=0.3)
         return ax
 
+    def regret(self, learner: Any, X: Any, y: Any, **options: Any) -> Any:
+        """Return the regret of the run over the best weights in hindsight, beside its bound.
+
+        See `onebit.theory.regret`, which takes several runs too.
+        """
+        from onebit.theory import regret
+
+        return regret(self, learner, X, y, **options)
+
     def _bit(self, bit: int) -> np.ndarray:
         if not self.record:
             raise ValueError("this history was not recorded round by round: play with record=True")

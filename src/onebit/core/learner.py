@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from os import PathLike
 from threading import RLock
 from time import perf_counter
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import softmax
@@ -21,6 +21,7 @@ from onebit.core.decision import Decision
 from onebit.core.engine import Kernels
 from onebit.core.example import INDEX, Example, Rows, count_rows, slice_rows
 from onebit.core.generator import new_generator
+from onebit.core.offer import check_among
 from onebit.core.turns import Turns
 from onebit.core.validation import (
     check_classes,
@@ -92,6 +93,11 @@ class Started:
         """Compile the single rounds."""
         self.decide, self.learn = self.kernels.entries(self.state)
 
+    def offer(self, among: Any) -> np.ndarray | None:
+        """Return these labels as kernels are told them: by their positions, or None for all."""
+        offer = check_among(among, self.positions, self.classes)
+        return None if offer.size == self.classes.size else offer
+
     def __reduce__(self) -> tuple[Any, ...]:
         with self.turns:
             state = copy.deepcopy(self.state)
@@ -103,6 +109,26 @@ def _started_again(classes: np.ndarray, n_features: int, kernels: Kernels, *rest
     # Compiled code writes where it is told, be it a file mapped for reading.
     state, *others = rest
     return Started(classes, n_features, kernels, storage.writeable(state), *others)
+
+
+class Cost(NamedTuple):
+    """Time of a round, up to a constant; d features, nnz of them not zero, K classes, round n."""
+
+    round: str
+    full: str | None = None
+    """With a full covariance, if the learner has such a form."""
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether a round costs O(nnz K), but with a full covariance."""
+        return self.round == LINEAR
+
+    def __str__(self) -> str:
+        return self.round if self.full is None else f"{self.round}; full: {self.full}"
+
+
+LINEAR = "nnz K"
+"""The cost of a round of most learners."""
 
 
 class Learner(ClassifierMixin, BaseEstimator, ABC):
@@ -123,11 +149,11 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     reference: ClassVar[str]
     """Where the algorithm was published."""
 
-    cost: ClassVar[str]
-    """Time of a round; d features, nnz of them not zero, K classes."""
+    cost: ClassVar[Cost]
+    """Time of a round."""
 
-    bound: ClassVar[str]
-    """What is proven of its mistakes in T rounds."""
+    bound: ClassVar[Any]
+    """What is proven of it: an `onebit.theory.Bound`, which says it as text and as a number."""
 
     forms: ClassVar[list[dict[str, Any]]] = [{}]
     """Parameters that together reach every kernel of the class; `onebit.checks` tries them all."""
@@ -135,14 +161,16 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     exempt: ClassVar[dict[str, str]] = {}
     """Names of checks that do not hold for this learner, each with the reason."""
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "classes": ["array-like", None],
+        "random_state": ["random_state"],
+    }
+    """What every learner's parameters may be; a subclass declares its own in addition."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls._parameter_constraints = cls._parameter_constraints | Learner._parameter_constraints
         registry.register(cls)
-
-    @classmethod
-    def is_linear_time(cls) -> bool:
-        """Tell whether a round costs O(nnz K), but for forms with a full covariance."""
-        return cls.cost.startswith("nnz K")
 
     @abstractmethod
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
@@ -157,28 +185,48 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     # The online face
 
-    def decide(self, x: Any) -> Decision:
+    def decide(self, x: Any, among: Any = None) -> Decision:
         """Put out a label for one example.
 
         Parameters
         ----------
         x : 1-D array or one sparse row
             It is copied; what happens to it later does not matter.
+        among : array-like of labels, optional
+            The labels on offer, which one is chosen from. The probability of the decision is that
+            of its label given these. By default all labels are on offer.
 
         Returns
         -------
         Decision
         """
+        if among is not None:
+            return self._decide_among(x, among)
         run, example = self._ready(x)
         if run.decide is None:
             run.compile()
         turns = run.turns
         turns.lock.acquire(False) or turns.wait()
         try:
-            label, probability, _ = run.decide(run.state, example, run.scores, run.p)
+            label, probability, _ = run.decide(run.state, example, run.scores, None, run.p)
         finally:
             turns.lock.release()
         return Decision(example, run.labels[label], probability)
+
+    def _decide_among(self, x: Any, among: Any) -> Decision:
+        if not self._started:
+            among = self._check_before_start(among)
+        run, example = self._ready(x)
+        offer = run.offer(among)
+        decide = run.kernels.entries(run.state, offer is not None)[0]
+        turns = run.turns
+        turns.lock.acquire(False) or turns.wait()
+        try:
+            label, probability, _ = decide(run.state, example, run.scores, offer, run.p)
+        finally:
+            turns.lock.release()
+        labels = run.labels if offer is None else [run.labels[k] for k in offer.tolist()]
+        return Decision(example, run.labels[label], probability, tuple(labels))
 
     def learn(self, decision: Decision, *, correct: bool | None = None, truth: Any = None) -> None:
         """Learn from the feedback for a decision, now or later, in any order.
@@ -210,15 +258,22 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             for said in (decision.label, truth):
                 if said is not None and np.ndim(said) == 0:
                     positions_of(self._given_classes(), np.array([said]))
+            if decision.among is not None:
+                self._check_before_start(decision.among)
         run, example = self._ready(decision.x)
         label = self._position_of(decision.label, run)
+        offer = None if decision.among is None else run.offer(decision.among)
+        if offer is not None and label not in offer:
+            raise ValueError(
+                f"the label {decision.label!r} of a decision is not in its among, {decision.among}"
+            )
         if truth is None:
             feedback = int(bool(correct))
         else:
             feedback = self._told(truth, run)
             if run.feedback == "bandit":
                 feedback = int(feedback == label)
-        if run.learn is None:
+        if run.learn is None and offer is None:
             run.compile()
         turns, me = run.turns, weakref.ref(self)
         turns.lock.acquire(False) or turns.wait()
@@ -227,13 +282,13 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
                 raise ValueError(
                     f"this {type(self).__name__} has already learned from {decision!r}"
                 )
-            self._update(run, example, label, float(decision.probability), feedback)
+            self._update(run, example, label, float(decision.probability), offer, feedback)
             decision._learned_by += (me,)
         finally:
             turns.lock.release()
 
-    def policy(self, X: Any) -> np.ndarray:
-        """Return, for each row of `X`, the probabilities with which `decide` puts out the labels.
+    def scores(self, X: Any) -> np.ndarray:
+        """Return the score of each label for each row of `X`, as the policy sees them.
 
         Parameters
         ----------
@@ -242,8 +297,25 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
+            Also for two classes, unlike that of `decision_function`.
         """
-        return self._evaluate(X)[2]
+        return self._evaluate(X)[1]
+
+    def policy(self, X: Any, among: Any = None) -> np.ndarray:
+        """Return, for each row of `X`, the probabilities with which `decide` puts out the labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        among : array-like of labels, optional
+            The labels on offer, in every row; by default all are.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Zero for labels that are not on offer.
+        """
+        return self._evaluate(X, among)[2]
 
     # The scikit-learn face
 
@@ -369,6 +441,14 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(f"{name} does not know its labels yet: {name}(classes=[...])")
         return check_classes(self.classes)
 
+    def _check_before_start(self, among: Any) -> list[Any]:
+        """Raise for labels on offer that are none of the classes to come; return them."""
+        classes, labels = self._given_classes(), among
+        if not isinstance(among, str | bytes) and np.iterable(among):
+            labels = list(among)
+        check_among(labels, {label: k for k, label in enumerate(classes.tolist())}, classes)
+        return labels
+
     def _start(self, classes: np.ndarray, n_features: int) -> Started:
         """Begin anew; on an error nothing has changed."""
         self._validate_params()
@@ -411,10 +491,17 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         return self._position_of(truth, run)
 
     def _update(
-        self, run: Started, example: Example, label: int, probability: float, feedback: Any
+        self,
+        run: Started,
+        example: Example,
+        label: int,
+        probability: float,
+        offer: np.ndarray | None,
+        feedback: Any,
     ) -> None:
         """Learn from one round, while holding the learner."""
-        run.learn(run.state, example, run.scores, label, probability, feedback)
+        learn = run.learn if offer is None else run.kernels.entries(run.state, True)[1]
+        learn(run.state, example, run.scores, label, probability, offer, feedback)
 
     def _play(self, run: Started, rows: Rows, truth: np.ndarray) -> np.ndarray:
         """Play a block of rounds while holding the learner, and return their flags."""
@@ -437,7 +524,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
                 validate_data(self, X, skip_check_array=True)
                 return run, rows, truth
         run = self._run
-        if known is not None and not np.array_equal(known, run.classes):
+        if known is not None and not np.array_equal(known, np.sort(run.classes)):
             raise ValueError(
                 f"classes={known.tolist()} differ from those the learner started with, {run.labels}"
             )
@@ -467,10 +554,11 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
                 flags = self._play(run, some, truth[lo:hi])
             yield flags
 
-    def _evaluate(self, X: Any) -> tuple[Started, np.ndarray, np.ndarray]:
+    def _evaluate(self, X: Any, among: Any = None) -> tuple[Started, np.ndarray, np.ndarray]:
         """Return the scores and the policy of each row, with what they are of."""
         check_is_fitted(self)
         run = self._run
+        offer = None if among is None else run.offer(among)
         rows = check_rows(X, self)
         self._check_features(run, X, rows)
         scores = np.empty((count_rows(rows), run.classes.size))
@@ -478,7 +566,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         for lo, hi in _blocks(len(scores)):
             with run.turns:
                 some = slice_rows(rows, lo, hi)
-                run.kernels.evaluate(run.state, some, scores[lo:hi], p[lo:hi])
+                run.kernels.evaluate(run.state, some, scores[lo:hi], offer, p[lo:hi])
         return run, scores, p
 
 

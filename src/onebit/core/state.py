@@ -10,6 +10,7 @@ annotations of its fields, and `check_state` compares a state with what it decla
         rng: Generator
 
 What holds between several arrays, a state tells by a method ``check(self)`` that raises ValueError.
+By the axes, too, a state takes more classes, see `grown`.
 """
 
 from __future__ import annotations
@@ -140,6 +141,83 @@ def declared(state: Any, prefix: str = "", mark: Any = None) -> Iterator[Declare
             yield Declared(prefix + name, value, own if isinstance(own, Field) else None)
         elif hasattr(value, "_asdict"):
             yield from declared(value, f"{prefix}{name}.", own)
+
+
+def with_arrays(state: Any, arrays: Mapping[str, np.ndarray], prefix: str = "") -> Any:
+    """Return `state` with these arrays, by their full names, in place of its own."""
+    new = {}
+    for name, value in state._asdict().items():
+        if prefix + name in arrays:
+            new[name] = arrays[prefix + name]
+        elif name != "scratch" and hasattr(value, "_asdict"):
+            new[name] = with_arrays(value, arrays, f"{prefix}{name}.")
+    return state._replace(**new)
+
+
+def grown(state: Any, new: Any) -> Any:
+    """Return `new`, the first state of a learner with more classes, with all that `state` learned.
+
+    The classes of `state` come first; those after them are as in `new`. A state whose arrays depend
+    on one another says in a method ``begin_classes(self, first)`` what else there is to set for the
+    classes from `first` on, or raises ValueError if they have no meaning. So does an array with an
+    axis that mixes classes, with its name. Numbers, which follow from parameters, are those of
+    `new`; nothing is shared with `state`.
+    """
+    before = {found.name: found.array for found in declared(state)}
+    after = list(declared(new))
+    n_before, n_after = _n_classes(declared(state)), _n_classes(iter(after))
+    arrays = {
+        name: _grown_array(name, before[name], first, field, n_before, n_after)
+        for name, first, field in after
+        if name in before  # else it is that of a class that is new
+    }
+    whole = with_arrays(new, arrays)
+    _begin_classes(whole, n_before)
+    return whole
+
+
+def _n_classes(arrays: Iterator[Declared]) -> int:
+    """Return the size of the axis "classes"; 0, if there is none."""
+    for _, array, field in arrays:
+        if field is not None and "classes" in field.axes:
+            return array.shape[field.axes.index("classes")]
+    return 0
+
+
+def _grown_array(
+    name: str,
+    old: np.ndarray,
+    first: np.ndarray,
+    field: Field | None,
+    n_before: int,
+    n_after: int,
+) -> np.ndarray:
+    """Return what `old` has, with more classes as in `first`."""
+    if field is None:
+        return old.copy()
+    places, shape = [], []
+    for axis, size, first_size in zip(field.axes, old.shape, first.shape, strict=True):
+        place = np.arange(size)
+        if axis in ("contrasts", "contrast_weights"):
+            raise ValueError(f"{name} has an axis of {axis}, which cannot take more classes")
+        if axis == "weights":  # number j * n_classes + k, for feature j and class k
+            place = place // n_before * n_after + place % n_before
+        elif axis not in ("classes", ROWS, ANY) and size != first_size:
+            return first.copy()  # it has the size of the first state, and was replaced since
+        places.append(place)
+        shape.append(size if axis in (ROWS, ANY) else first_size)
+    array = first.copy() if first.shape == tuple(shape) else np.zeros(shape, dtype=old.dtype)
+    array[np.ix_(*places)] = old
+    return array
+
+
+def _begin_classes(state: Any, first: int) -> None:
+    for name, value in state._asdict().items():
+        if name != "scratch" and hasattr(value, "_asdict"):
+            _begin_classes(value, first)
+    begin = getattr(state, "begin_classes", None)
+    if callable(begin):
+        begin(first)
 
 
 def check_state(state: Any, sizes: Mapping[str, int]) -> None:

@@ -34,6 +34,7 @@ from onebit.core.state import (
     check_state,
     declared,
     sizes_of,
+    with_arrays,
 )
 from onebit.core.validation import check_classes
 
@@ -319,7 +320,7 @@ def _check_shapes(learner: Learner, arrays: dict[str, np.ndarray], sizes: dict[s
     small._validate_params()
     _, state = small._begin(min(n_features, 2), min(n_classes, 2), new_generator(0))
     expected = {_of_any_class(name): (array, field) for name, array, field in declared(state)}
-    for name in expected.keys() - set(map(_of_any_class, arrays)):
+    for name in sorted(expected.keys() - set(map(_of_any_class, arrays))):
         raise _MismatchError(f"it has no {name}")
     for name, array in arrays.items():
         if _of_any_class(name) not in expected:
@@ -359,7 +360,7 @@ def _restored(state: Any, arrays: dict[str, np.ndarray], grows: bool) -> Any:
     """Return `state` with copies of the arrays that were stored; compiled code trusts them."""
     new: dict[str, np.ndarray] = {}
     names = {name for name, _ in arrays_of(state)}
-    for name in names ^ arrays.keys():
+    for name in sorted(names ^ arrays.keys()):
         raise ValueError(f"it has {'no' if name in names else 'an array'} {name}")
     for name, first, field in declared(state):
         stored = _scalar(arrays[name], first.ndim)
@@ -371,14 +372,4 @@ def _restored(state: Any, arrays: dict[str, np.ndarray], grows: bool) -> Any:
                 f"{first.dtype}{list(first.shape)}"
             )
         new[name] = np.array(stored, order="C")
-    return _with_arrays(state, new)
-
-
-def _with_arrays(state: Any, arrays: dict[str, np.ndarray], prefix: str = "") -> Any:
-    new = {}
-    for name, value in state._asdict().items():
-        if prefix + name in arrays:
-            new[name] = arrays[prefix + name]
-        elif name != "scratch" and hasattr(value, "_asdict"):
-            new[name] = _with_arrays(value, arrays, f"{prefix}{name}.")
-    return state._replace(**new)
+    return with_arrays(state, new)

@@ -18,7 +18,7 @@ from onebit.core.example import (
     SOUND,
     Example,
     Rows,
-    inspect,
+    inspect_entry,
     inspect_rows,
     row,
     rows_of,
@@ -27,7 +27,7 @@ from onebit.core.example import (
 
 def check_rows(X: Any, estimator: Any) -> Rows:
     """Return the rows of a matrix, fit to become rounds."""
-    given = X
+    given = _real(X, "X") if isinstance(X, list | tuple) else X
     _check_storage(given, "X")
     X = check_array(
         given,
@@ -70,7 +70,7 @@ def check_example(x: Any, all_features: np.ndarray | None) -> Example:
     else:
         if type(x) is not np.ndarray or x.dtype is not _FLOAT:
             _check_storage(x, "x")
-            x = _real(x)
+            x = _real(x, "x")
         values = np.array(x, dtype=np.float64)
         if values.ndim != 1:
             raise ValueError(_not_one_example(values.shape))
@@ -88,6 +88,7 @@ def check_example(x: Any, all_features: np.ndarray | None) -> Example:
             f"x has {example.n_features} features, but the learner is expecting "
             f"{all_features.size} features"
         )
+    inspect = inspect_entry()
     fault, i = inspect(*example)
     if fault == NOT_SORTED:
         indices, place = np.unique(example.indices, return_inverse=True)
@@ -168,24 +169,26 @@ def as_labels(given: Any, array: np.ndarray, name: str) -> np.ndarray:
 
 
 def positions_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the position of each label of `y` in the sorted `classes`."""
+    """Return the position of each label of `y` in `classes`, in whichever order these are."""
+    order = None
+    if not (classes[:-1] < classes[1:]).all():  # as where labels were added
+        order = np.argsort(classes)
+    ordered = classes if order is None else classes[order]
     try:
-        if classes.dtype.kind == y.dtype.kind == "i" and np.ptp(classes) == classes.size - 1:
-            positions = y - classes[0]
-            if positions.size and positions.min() >= 0 and positions.max() < classes.size:
-                return positions.astype(np.int64, copy=False)
-            known = (positions >= 0) & (positions < classes.size)
+        if ordered.dtype.kind == y.dtype.kind == "i" and np.ptp(ordered) == ordered.size - 1:
+            positions = y - ordered[0]
+            known = (positions >= 0) & (positions < ordered.size)
         else:
-            if classes.dtype.kind != y.dtype.kind:
-                classes, y = _exact(classes), _exact(y)
-            positions = np.searchsorted(classes, y)
-            known = classes[np.minimum(positions, classes.size - 1)] == y
+            if ordered.dtype.kind != y.dtype.kind:
+                ordered, y = _exact(ordered), _exact(y)
+            positions = np.searchsorted(ordered, y)
+            known = ordered[np.minimum(positions, ordered.size - 1)] == y
     except TypeError:  # labels that do not compare with the classes, such as numbers with strings
         positions, known = np.zeros(len(y), dtype=np.int64), np.zeros(len(y), dtype=bool)
     if not np.all(known):
         i = int(np.argmin(known))
         raise ValueError(f"unknown label {unknown(y[i], classes)}, in row {i}")
-    return positions.astype(np.int64, copy=False)
+    return (positions if order is None else order[positions]).astype(np.int64, copy=False)
 
 
 def _exact(labels: np.ndarray) -> np.ndarray:
@@ -214,14 +217,14 @@ def _trusted(x: Example) -> Example:
     try:
         indices, values = x.indices, x.values
         sound = (indices.dtype, values.dtype) == (INDEX, np.float64) and (
-            indices.shape == values.shape and values.ndim == 1 and x.n_features >= 0
+            indices.shape == values.shape and values.ndim == 1 and 0 <= x.n_features <= 2**32
         )
     except (AttributeError, TypeError):
         sound = False
     if not sound:
         raise ValueError(
-            "an Example has an array of uint32 indices, one of as many float64 values, and a "
-            f"number of features; got {tuple(x)}"
+            "an Example has arrays of as many uint32 indices as float64 values, and a number of "
+            f"features; got {tuple(x)}"
         )
     # Compiled single rounds trust that the arrays are contiguous.
     return Example(np.ascontiguousarray(indices), np.ascontiguousarray(values), x.n_features)
@@ -234,15 +237,15 @@ def _sparse_example(x: Any) -> Example:
     if x.shape[:-1] not in ((1,), ()):
         raise ValueError(_not_one_example(x.shape))
     lo, hi = x.indptr
-    indices, values = x.indices[lo:hi].astype(INDEX), np.array(_real(x.data[lo:hi]), np.float64)
-    return Example(indices, values, x.shape[-1])
+    values = np.array(_real(x.data[lo:hi], "x"), dtype=np.float64)
+    return Example(x.indices[lo:hi].astype(INDEX), values, x.shape[-1])
 
 
-def _real(x: Any) -> np.ndarray:
+def _real(x: Any, name: str) -> np.ndarray:
     """Return x as an array of anything but complex numbers."""
     x = np.asarray(x)
     if x.dtype.kind == "c" or (x.dtype.kind == "O" and any(map(np.iscomplexobj, x.flat))):
-        raise ValueError("x contains complex numbers; features are real")
+        raise ValueError(f"{name} contains complex numbers; features are real")
     return x
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from onebit.core import Example, Kernels, ProbabilityLearner
+from onebit.core import Cost, Example, Kernels, ProbabilityLearner
 from onebit.core.engine import PythonKernels
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator
@@ -20,6 +20,7 @@ from onebit.numerics.sampler import (
     observe,
     predict,
 )
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -35,7 +36,7 @@ def score(state: State, x: Example, scores: np.ndarray) -> None:
     predict(state.P, x, state.mu, scores)
 
 
-def learn(state, x, scores, label, probability, truth):
+def learn(state, x, scores, label, probability, offer, truth):
     """Multiply P_t by exp(-l_t(W))."""
     return observe(state.P, x, truth, 1.0, state.rng)
 
@@ -47,7 +48,7 @@ class Forecaster(ProbabilityLearner):
     """What the forecasters that average over samples have in common."""
 
     reference = "Foster, Kale, Luo, Mohri, Sridharan 2018"
-    cost = "n (K d)^2 for each sample, in some rounds n"
+    cost = Cost("n (K d)^2 for each sample, in some rounds n")
     exempt: ClassVar[dict[str, str]] = {
         "check_state_stays_the_same_size": "to renew its samples takes all past examples"
     }
@@ -143,7 +144,7 @@ class Aggregating(Forecaster):
     90
     """
 
-    bound = "O(d K ln(B R T)) over logistic loss"
+    bound = bounds.AGGREGATING
     feedback = "full"
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"mu": 0.01}]
 
@@ -152,8 +153,6 @@ class Aggregating(Forecaster):
         "mu": [Interval(Real, 0, 1, closed="left")],
         "n_samples": [Interval(Integral, 2, None, closed="left")],
         "n_sweeps": [Interval(Integral, 1, None, closed="left")],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -7,12 +7,13 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.core import Kernels, ProbabilityLearner, kernel
+from onebit.core import Cost, Kernels, ProbabilityLearner, kernel
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Field, Generator, Within
 from onebit.numerics.exploration import greedy
 from onebit.numerics.fixed_point import binary_fixed_point
 from onebit.numerics.second_order import Inverse, inner, new_inverse, subtract, times
+from onebit.theory import bounds
 
 
 class Scratch(NamedTuple):
@@ -47,7 +48,7 @@ def score(state, x, scores):
 
 
 @kernel
-def learn(state, x, scores, label, probability, truth):
+def learn(state, x, scores, label, probability, offer, truth):
     """Add the surrogate of the round: A += c s' xx' and b += (s - 1[y = 1] - 2 c s' u) x.
 
     s = sigma(u) is the probability of the second class and s' = s (1 - s).
@@ -130,16 +131,14 @@ class Aioli(ProbabilityLearner):
     """
 
     reference = "Jezequel, Gaillard, Rudi 2020"
-    cost = "d^2"
-    bound = "O(d B R ln T) over logistic loss"
+    cost = Cost("d^2")
+    bound = bounds.AIOLI
     feedback = "full"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "B": [POSITIVE],
         "R": [POSITIVE],
         "regularization": [POSITIVE, None],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

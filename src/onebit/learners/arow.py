@@ -7,13 +7,14 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from onebit.core import Kernels, Learner, kernel, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, kernel, lean_kernel
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Variances, Weights, Within
 from onebit.numerics.argmax import argmax_except
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import linear_scores
 from onebit.numerics.second_order import Inverse, descend, difference, inner, new_inverse, times
+from onebit.theory import bounds
 
 
 class FullState(NamedTuple):
@@ -35,7 +36,7 @@ class DiagonalState(NamedTuple):
 
 
 @kernel
-def learn_full(state, x, scores, label, probability, truth):
+def learn_full(state, x, scores, label, probability, offer, truth):
     """With z = (e_y - e_j) (x) x: mu += alpha Sigma z, Sigma -= beta Sigma z z' Sigma."""
     y = truth
     j = argmax_except(scores, y)
@@ -52,7 +53,7 @@ def learn_full(state, x, scores, label, probability, truth):
 
 
 @lean_kernel
-def learn_diagonal(state, x, scores, label, probability, truth):
+def learn_diagonal(state, x, scores, label, probability, offer, truth):
     """As `learn_full`, with only the diagonal of Sigma^{-1}, that is 1 + sum x_i^2 / r."""
     W, Sigma, r = state.W, state.Sigma, state.r
     y = truth
@@ -126,15 +127,13 @@ class AROW(Learner):
 
     feedback = "full"
     reference = "Crammer, Kulesza, Dredze 2009"
-    cost = "nnz K; full: (d K)^2"
-    bound = "L - N + sqrt(U' A U (ln det(A / r) + N)) (full)"
+    cost = Cost(LINEAR, full="(d K)^2")
+    bound = bounds.AROW
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"covariance": "full"}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "r": [POSITIVE],
         "covariance": [StrOptions({"diagonal", "full"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -7,12 +7,13 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.core import Kernels, Learner, kernel, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, kernel, lean_kernel
 from onebit.core.ranges import PART, POSITIVE
 from onebit.core.state import Amount, Field, Generator, Share, Variances, Weights
 from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import gamma_greedy
 from onebit.numerics.linear import Scaled, new_scaled, scaled_scores
+from onebit.theory import bounds
 
 _CEILING = 1e100
 """The largest sum of masses before all are taken relative to a higher shift."""
@@ -58,11 +59,19 @@ class State(NamedTuple):
         if not total <= self.peak * (1.0 + 1e-6):
             raise ValueError(f"peak is {self.peak}, below the total {total}")
 
+    def begin_classes(self, first: int) -> None:
+        """Let the weights of new classes, which are zero, have their part of the mass."""
+        mass = 2.0 * math.exp(-self.shift)
+        self.mass[:, first:] = mass
+        add.py_func(self.total, mass * self.mass[:, first:].size)
+        self.peak[()] = max(self.peak, self.total.sum())
+        self.W.scale[()] = self.radius / self.total.sum()
+
 
 @lean_kernel
-def learn(state, x, scores, label, probability, correct):
+def learn(state, x, scores, label, probability, offer, correct):
     """``theta += eta U~``; U~, row r: x (1[correct] 1[label = r] / p_r - 1[y_hat = r])."""
-    y_hat = argmax(scores)
+    y_hat = argmax(scores, offer)
     found = state.eta / probability if correct else 0.0
     if label == y_hat:
         move(state, x, y_hat, found - state.eta)
@@ -206,15 +215,13 @@ class BanditEG(Learner):
     """
 
     reference = "EG+- on the estimator of Kakade et al. 2008"
-    cost = "nnz K"
-    bound = "O(T^(2/3)) over hinge loss, logarithmic in d"
+    cost = Cost(LINEAR)
+    bound = bounds.BANDIT_EG
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "eta": [POSITIVE],
         "gamma": [PART],
         "radius": [POSITIVE],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

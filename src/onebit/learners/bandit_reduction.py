@@ -14,10 +14,11 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from onebit.core import Kernels, Learner, ProbabilityLearner, lean_kernel
+from onebit.core import Cost, Kernels, Learner, ProbabilityLearner, lean_kernel
 from onebit.core.engine import PythonKernels
 from onebit.core.generator import below, new_generator, uniform
 from onebit.core.learner import Started
+from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.state import Generator
 from onebit.core.turns import Turns
 from onebit.learners.aioli import Aioli
@@ -45,10 +46,10 @@ class State(NamedTuple):
 
 
 @lean_kernel
-def sigma(state, x, scores, p):
+def sigma(state, x, scores, offer, p):
     """Policy of drawing the label from the model."""
-    softmax(scores, 1.0, p)
-    return argmax(scores)
+    softmax(scores, 1.0, p, offer)
+    return argmax(scores, offer)
 
 
 @cache
@@ -71,24 +72,25 @@ def around(alg: Kernels, samples: bool) -> Kernels:
         predict(state.alg, x, scores)
 
     @decorator
-    def policy(state, x, scores, p):
+    def policy(state, x, scores, offer, p):
         """If Ber(gamma) = 1, any label, all alike; else one of Alg."""
-        greedy = exploit(state.alg, x, scores, p)
-        gamma = state.gamma
-        for k in range(p.size):
-            p[k] = (1.0 - gamma) * p[k] + gamma / p.size
+        greedy = exploit(state.alg, x, scores, offer, p)
+        gamma, K = state.gamma, n_on_offer(offer, p.size)
+        for k in on_offer(offer, p.size):
+            p[k] = (1.0 - gamma) * p[k] + gamma / K
         return greedy
 
     @decorator
-    def learn(state, x, scores, label, probability, correct):
+    def learn(state, x, scores, label, probability, offer, correct):
         """If Ber(gamma) = 1 and the label is right, Alg.Update(x, label).
 
         Given the label, Ber(gamma) was 1 with probability gamma / K / p_label. It is drawn here,
         after the label: together they are distributed as if it had been drawn before.
         """
-        if not correct or uniform(state.rng) >= state.gamma / scores.size / probability:
+        K = n_on_offer(offer, scores.size)
+        if not correct or uniform(state.rng) >= state.gamma / K / probability:
             return False
-        return update(state.alg, x, scores, label, probability, label)
+        return update(state.alg, x, scores, label, probability, offer, label)
 
     name = f"{alg._module}.{alg._name}" + ("" if samples else ".greedy")
     kind = Kernels if compiled else PythonKernels
@@ -188,8 +190,8 @@ class BanditReduction(ProbabilityLearner):
     """
 
     reference = "Agarwal, Kale, Zimmert 2022"
-    cost = "that of the learner inside"
-    bound = "2 sqrt(K T Reg(T)) over logistic loss, for a learner inside with regret Reg(T)"
+    cost = Cost("that of the learner inside")
+    bound = bounds.BANDIT_REDUCTION
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"learner": Folklore(B=2.0), "gamma": 0.5},
@@ -206,8 +208,6 @@ class BanditReduction(ProbabilityLearner):
         ],
         "gamma": [Interval(Real, 0, 1, closed="both"), StrOptions({"theory"})],
         "horizon": [Interval(Integral, 1, None, closed="left")],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

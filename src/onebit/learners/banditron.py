@@ -6,12 +6,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.core import Kernels, Learner, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, lean_kernel
 from onebit.core.ranges import PART
 from onebit.core.state import Generator, Share, Weights
 from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import gamma_greedy
 from onebit.numerics.linear import add_to_class, linear_scores
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -23,9 +24,9 @@ class State(NamedTuple):
 
 
 @lean_kernel
-def learn(state, x, scores, label, probability, correct):
+def learn(state, x, scores, label, probability, offer, correct):
     """W += U~, row r: x (1[correct] 1[label = r] / p_r - 1[y_hat = r])."""
-    y_hat = argmax(scores)
+    y_hat = argmax(scores, offer)
     if correct and label == y_hat:
         add_to_class(state.W, x, label, 1.0 / probability - 1.0)
     else:
@@ -68,13 +69,11 @@ class Banditron(Learner):
     """
 
     reference = "Kakade, Shalev-Shwartz, Tewari 2008"
-    cost = "nnz K"
-    bound = "O(T^(2/3)) over hinge loss"
+    cost = Cost(LINEAR)
+    bound = bounds.BANDITRON
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "gamma": [PART],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

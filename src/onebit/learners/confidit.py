@@ -10,11 +10,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import Kernels, Learner, kernel, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, kernel, lean_kernel
 from onebit.core.compiling import no_alias
-from onebit.core.example import Example, Rows
+from onebit.core.example import Rows
 from onebit.core.generator import uniform
 from onebit.core.learner import Started
+from onebit.core.offer import on_offer
 from onebit.core.ranges import NOT_NEGATIVE
 from onebit.core.state import Amount, Count, Field, Generator, Variances, Weights, Within
 from onebit.numerics.argmax import argmax
@@ -27,6 +28,7 @@ from onebit.numerics.second_order import (
     subtract,
     times,
 )
+from onebit.theory import bounds
 
 
 class Confidence(NamedTuple):
@@ -138,15 +140,15 @@ def multipliers(D, n, alpha, tau):
 
 
 @lean_kernel
-def choose(scores, n, width, p):
+def choose(scores, n, width, offer, p):
     """Figure 1, step 4, as a one-hot p; return the greedy label, with no confidence in it."""
-    for i in range(p.size):
+    for i in on_offer(offer, p.size):
         p[i] = scores[i] + math.sqrt(width * n[i])
-    y_hat = argmax(p)
+    y_hat = argmax(p, offer)
     for i in range(p.size):
         p[i] = 0.0
     p[y_hat] = 1.0
-    return argmax(scores)
+    return argmax(scores, offer)
 
 
 @lean_kernel
@@ -203,13 +205,13 @@ def score_projected_full(state, x, scores):
 
 
 @lean_kernel
-def policy(state, x, scores, p):
+def policy(state, x, scores, offer, p):
     """Figure 1, step 4."""
-    return choose(scores, state.scratch.n, state.confidence.width[()], p)
+    return choose(scores, state.scratch.n, state.confidence.width[()], offer, p)
 
 
 @lean_kernel
-def learn_diagonal(state, x, scores, label, probability, correct):
+def learn_diagonal(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 6-8, with only the diagonal of A."""
     W, A_inv = state.W, state.A_inv
     beta = sign(state.alpha, state.rng, correct)
@@ -226,7 +228,7 @@ def learn_diagonal(state, x, scores, label, probability, correct):
 
 
 @kernel
-def learn_full(state, x, scores, label, probability, correct):
+def learn_full(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 6-8. By Sherman and Morrison, A_t^{-1} x = A_{t-1}^{-1} x / (1 + n)."""
     W, A_inv, n = state.W, class_inverse(state.A_inv, label), state.scratch.n[label]
     beta = sign(state.alpha, state.rng, correct)
@@ -240,7 +242,7 @@ def learn_full(state, x, scores, label, probability, correct):
 
 
 @lean_kernel
-def learn_projected_diagonal(state, x, scores, label, probability, correct):
+def learn_projected_diagonal(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 2 and 6-8: the projection moves the weights of all classes."""
     no_alias()
     W, A_inv, tau = state.W, state.A_inv, state.scratch.tau
@@ -248,18 +250,18 @@ def learn_projected_diagonal(state, x, scores, label, probability, correct):
         j, x_j = x.indices[i], state.scratch.x[i]
         for k in range(tau.size):
             W[j, k] += tau[k] * x_j * A_inv[j, k]
-    return learn_diagonal(state, x, scores, label, probability, correct)
+    return learn_diagonal(state, x, scores, label, probability, offer, correct)
 
 
 @kernel
-def learn_projected_full(state, x, scores, label, probability, correct):
+def learn_projected_full(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 2 and 6-8: the projection moves the weights of all classes."""
     unit_x, tau = unit(x), state.scratch.tau
     for k in range(tau.size):
         v = times(class_inverse(state.A_inv, k), unit_x)
         for j in range(v.size):
             state.W[j, k] += tau[k] * v[j]
-    return learn_full(state, x, scores, label, probability, correct)
+    return learn_full(state, x, scores, label, probability, offer, correct)
 
 
 DIAGONAL = Kernels("diagonal", score_diagonal, policy, learn_diagonal)
@@ -282,11 +284,9 @@ class ConfidenceLearner(Learner):
         _foresee(run, truth.size)
         return super()._play(run, rows, truth)
 
-    def _update(
-        self, run: Started, example: Example, label: int, probability: float, feedback: Any
-    ) -> None:
+    def _update(self, run: Started, *lesson: Any) -> None:
         _foresee(run, 1)
-        super()._update(run, example, label, probability, feedback)
+        super()._update(run, *lesson)
 
 
 def _foresee(run: Started, n_rounds: int) -> None:
@@ -339,7 +339,7 @@ class Confidit(ConfidenceLearner):
         `delta`.
     projection : bool, default=False
         Whether the weights are moved in every round so that the scores fit the noise model: none
-        below -alpha, and their sum 1 + alpha - K alpha.
+        below -alpha, and their sum 1 + alpha - K alpha, over all labels, on offer or not.
     covariance : {"diagonal", "full"}, default="diagonal"
         "full" keeps a matrix of d^2 numbers for each class, "diagonal" d numbers.
     norm : float >= 0, default=1.0
@@ -394,8 +394,8 @@ class Confidit(ConfidenceLearner):
     """
 
     reference = "Crammer, Gentile 2013"
-    cost = "nnz K; full: d^2 K"
-    bound = "O(sqrt(T) log T) over the best label, linear noise (version 1)"
+    cost = Cost(LINEAR, full="d^2 K")
+    bound = bounds.CONFIDIT
     forms: ClassVar[list[dict[str, Any]]] = [
         {"projection": True, "confidence": "theory", "covariance": "full"},
         {"covariance": "full"},
@@ -419,8 +419,6 @@ class Confidit(ConfidenceLearner):
             callable,
             None,
         ],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

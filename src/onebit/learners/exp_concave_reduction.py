@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from numbers import Integral
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import Kernels, Learner, kernel
+from onebit.core import Cost, Kernels, Learner, kernel
 from onebit.core.ranges import PART, POSITIVE
 from onebit.core.state import Generator, Share, Weights, Within
 from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import gamma_greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.newton import Pace, new_pace, newton_step
+from onebit.numerics.newton import Pace, check_ball, new_pace, newton_step
 from onebit.numerics.second_order import Inverse, difference, new_inverse
+from onebit.theory import bounds
+from onebit.theory.bounds.soba import exp_concave_curvature, exp_concave_gamma
 
 
 class State(NamedTuple):
@@ -33,11 +34,15 @@ class State(NamedTuple):
     eta: float
     rng: Generator
 
+    def check(self) -> None:
+        """Check that W is in the ball."""
+        check_ball(self.W, self.pace.radius)
+
 
 @kernel
-def learn_ftal(state, x, scores, label, probability, correct):
+def learn_ftal(state, x, scores, label, probability, offer, correct):
     """Algorithm 2, lines 8-12, with FTAL for the oracle."""
-    y_hat = argmax(scores)  # line 4
+    y_hat = argmax(scores, offer)  # line 4
     if not correct or label == y_hat:
         return False  # the loss is zero, and so is its gradient
     scale, slope, radius = state.pace
@@ -51,10 +56,10 @@ def learn_ftal(state, x, scores, label, probability, correct):
 
 
 @kernel
-def learn_ons(state, x, scores, label, probability, correct):
+def learn_ons(state, x, scores, label, probability, offer, correct):
     """Do the same with ONS for the oracle: from the weights in the ball."""
     state.W_free[:] = state.W
-    return learn_ftal(state, x, scores, label, probability, correct)
+    return learn_ftal(state, x, scores, label, probability, offer, correct)
 
 
 KERNELS = {
@@ -126,8 +131,8 @@ class ExpConcaveReduction(Learner):
     """
 
     reference = "Beygelzimer, Orabona, Zhang 2017"
-    cost = "(d K)^2, m (d K)^2 when projecting"
-    bound = "O(K sqrt(d T ln(T) / eta)) over eta-loss"
+    cost = Cost("(d K)^2, m (d K)^2 when projecting")
+    bound = bounds.EXP_CONCAVE_REDUCTION
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"oracle": "ftal", "gamma": 0.1}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -139,8 +144,6 @@ class ExpConcaveReduction(Learner):
         "horizon": [Interval(Integral, 2, None, closed="left")],
         "beta": [POSITIVE, StrOptions({"theory"})],
         "epsilon": [POSITIVE, StrOptions({"theory"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -172,14 +175,8 @@ class ExpConcaveReduction(Learner):
         d, K, T = n_features, n_classes, self.horizon
         X, D = float(self.max_norm), float(self.radius)
         eta = 1.0 / max(2.0 * X * D, 1.0) if self.eta == "theory" else float(self.eta)
-        if self.gamma == "theory":
-            gamma = min(1.0, K * math.sqrt(d * math.log(T) / (eta * T)))  # Theorem 7
-        else:
-            gamma = float(self.gamma)
-        # Claim 1
-        F = 2.0 * (1.0 + math.sqrt(2.0) * eta * X * D) / (2.0 - eta)
-        G = K / gamma * math.sqrt(2.0) * X * F
-        alpha = gamma / K * 2.0 * eta / (2.0 - eta) / F**2
+        gamma = exp_concave_gamma(T, d, K, eta) if self.gamma == "theory" else float(self.gamma)
+        G, alpha = exp_concave_curvature(K, gamma, eta, X, D)
         pace = new_pace(self.beta, self.epsilon, D, G, alpha)
         W = np.zeros((d, K))
         A_inv = new_inverse(W.size, 1.0)

@@ -9,7 +9,7 @@ import numpy as np
 from numba import float64
 from sklearn.utils._param_validation import StrOptions
 
-from onebit.core import Kernels, ProbabilityLearner, kernel
+from onebit.core import Cost, Kernels, ProbabilityLearner, kernel
 from onebit.core.example import Example
 from onebit.core.learner import Started
 from onebit.core.ranges import POSITIVE
@@ -27,6 +27,7 @@ from onebit.numerics.logistic_surrogate import (
     update,
 )
 from onebit.numerics.second_order import Inverse, new_inverse
+from onebit.theory import bounds
 
 _NEARLY_ONE = 1e-6
 """How far the sum of a distribution may be from one."""
@@ -71,7 +72,7 @@ def score(state, x, scores):
 
 
 @kernel
-def learn(state, x, scores, label, probability, truth):
+def learn(state, x, scores, label, probability, offer, truth):
     """Algorithm 1, the updates."""
     y = np.zeros(scores.size)
     y[truth] = 1.0
@@ -79,7 +80,7 @@ def learn(state, x, scores, label, probability, truth):
 
 
 @kernel
-def learn_soft(state, x, scores, label, probability, truth):
+def learn_soft(state, x, scores, label, probability, offer, truth):
     """Algorithm 1, the updates, told a distribution over the labels."""
     return update(state, x, scores, truth)
 
@@ -188,8 +189,8 @@ class Folklore(ProbabilityLearner):
     """
 
     reference = "Agarwal, Kale, Zimmert 2022"
-    cost = "K^3 d^2"
-    bound = "O((B R + ln K) d K ln T) over logistic loss"
+    cost = Cost("K^3 d^2")
+    bound = bounds.FOLKLORE
     feedback = "full"
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"curvature": "paper"}]
 
@@ -198,8 +199,6 @@ class Folklore(ProbabilityLearner):
         "R": [POSITIVE],
         "regularization": [POSITIVE, None],
         "curvature": [StrOptions({"safe", "paper"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -242,10 +241,19 @@ class Folklore(ProbabilityLearner):
         return _distribution(truth, run.classes)
 
     def _update(
-        self, run: Started, example: Example, label: int, probability: float, feedback: Any
+        self,
+        run: Started,
+        example: Example,
+        label: int,
+        probability: float,
+        offer: np.ndarray | None,
+        feedback: Any,
     ) -> None:
-        learn = SOFT.entries(run.state)[1] if isinstance(feedback, np.ndarray) else run.learn
-        learn(run.state, example, run.scores, label, probability, feedback)
+        if isinstance(feedback, np.ndarray):
+            learn = SOFT.entries(run.state, offer is not None)[1]
+            learn(run.state, example, run.scores, label, probability, offer, feedback)
+        else:
+            super()._update(run, example, label, probability, offer, feedback)
 
 
 def _distribution(truth: Any, classes: np.ndarray) -> np.ndarray:

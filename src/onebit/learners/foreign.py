@@ -27,6 +27,10 @@ class Model(NamedTuple):
     labels: list[Any]
     updates: np.ndarray
 
+    def begin_classes(self, first: int) -> None:
+        """Refuse: what it knows of its classes is its own."""
+        raise ValueError(f"a classifier of another library takes no more classes: {self.model!r}")
+
 
 def is_rivers(model: Any) -> bool:
     """Tell whether a classifier has the methods of River."""
@@ -121,7 +125,7 @@ def fill_logarithms(p: np.ndarray, scores: np.ndarray) -> None:
         scores[:] = 0.0
 
 
-def learn(state: Model, x: Example, scores, label, probability, truth) -> bool:
+def learn(state: Model, x: Example, scores, label, probability, offer, truth) -> bool:
     """Tell a classifier of scikit-learn the label of x."""
     y = [state.labels[truth]]
     state.model.partial_fit(dense(x)[np.newaxis], y, classes=state.labels)
@@ -129,7 +133,7 @@ def learn(state: Model, x: Example, scores, label, probability, truth) -> bool:
     return True
 
 
-def learn_rivers(state: Model, x: Example, scores, label, probability, truth) -> bool:
+def learn_rivers(state: Model, x: Example, scores, label, probability, offer, truth) -> bool:
     """Tell a classifier of River the label of x."""
     state.model.learn_one(by_feature(x), state.labels[truth])
     state.updates[()] += 1

@@ -10,11 +10,14 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit import losses
-from onebit.core import Kernels, Learner, kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, kernel
+from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator
 from onebit.numerics.argmax import argmax
 from onebit.numerics.linear import Scaled, add_outer, new_scaled, project, scaled_scores
+from onebit.theory import bounds
+from onebit.theory.bounds.gaptron import theory_eta, theory_gamma
 
 
 class State(NamedTuple):
@@ -31,19 +34,22 @@ def _kernels(loss: str, gap: Any, gradient: Any) -> dict[str, Kernels]:
     """Return the kernels of Algorithm 1 for one surrogate loss, by kind of feedback."""
 
     @kernel
-    def policy(state, x, scores, p):
+    def policy(state, x, scores, offer, p):
         """Lines 4-5: p' = (1 - M) e_y* + M / K with M = max{a, gamma}."""
-        y_star = argmax(scores)
-        M = max(gap(scores), state.gamma)
-        p[:] = M / p.size
+        y_star = argmax(scores, offer)
+        M = max(gap(scores, offer), state.gamma)
+        if offer is not None:
+            p[:] = 0.0
+        for k in on_offer(offer, p.size):
+            p[k] = M / n_on_offer(offer, p.size)
         p[y_star] += 1.0 - M
         return y_star
 
     @kernel
-    def descend(state, x, scores, y, weight):
+    def descend(state, x, scores, y, weight, offer):
         """Lines 7-8: a step against `weight` times the gradient of the loss, and back to W."""
         g = np.empty(scores.size)
-        if not gradient(scores, y, g):
+        if not gradient(scores, y, g, offer):
             return False
         for k in range(g.size):
             g[k] *= -state.eta * weight
@@ -52,14 +58,14 @@ def _kernels(loss: str, gap: Any, gradient: Any) -> dict[str, Kernels]:
         return True
 
     @kernel
-    def learn_full(state, x, scores, label, probability, truth):
+    def learn_full(state, x, scores, label, probability, offer, truth):
         """Take the losses (1) to (3) as they are."""
-        return descend(state, x, scores, truth, 1.0)
+        return descend(state, x, scores, truth, 1.0, None)
 
     @kernel
-    def learn_bandit(state, x, scores, label, probability, correct):
+    def learn_bandit(state, x, scores, label, probability, offer, correct):
         """Weigh the loss of the round by 1[y' = y] / p'(y'), as in (4) to (6)."""
-        return correct == 1 and descend(state, x, scores, label, 1.0 / probability)
+        return correct == 1 and descend(state, x, scores, label, 1.0 / probability, offer)
 
     return {
         "full": Kernels(f"{loss}_full", scaled_scores, policy, learn_full),
@@ -72,28 +78,6 @@ KERNELS = {
     "hinge": _kernels("hinge", losses.hinge_gap, losses.hinge_gradient),
     "smooth_hinge": _kernels("smooth_hinge", losses.smooth_hinge_gap, losses.smooth_hinge_gradient),
 }
-
-
-def theory_gamma(loss: str, K: int, X: float, D: float, T: int) -> float:
-    """Return the exploration that Theorems 4 to 6 ask for with one bit in each of T rounds."""
-    if loss == "hinge":
-        return min(1.0, K**2 * X * D / ((K - 1) * math.sqrt(2 * T)))  # Theorem 5
-    if loss == "smooth_hinge":
-        return min(1.0, math.sqrt(2 / T) * K * X * D)  # Theorem 6, as its proof needs it
-    # Theorem 4 is the smaller of two bounds, here without their factor K X D.
-    exploring = max(2 * K * X * D / losses.LN2, 2 * math.sqrt(T / losses.LN2))
-    if exploring * math.exp(-2 * D * X) > K * X * D / losses.LN2:
-        return 0.0
-    return min(1.0, K * X * D / math.sqrt(T * losses.LN2))
-
-
-def theory_eta(loss: str, feedback: str, gamma: float, K: int, X: float, D: float) -> float:
-    """Return the largest step for which the theorems bound the surrogate gap by zero."""
-    eta = {"logistic": losses.LN2 / 2, "hinge": 1 - 1 / K, "smooth_hinge": 1 / 4}[loss] / (K * X**2)
-    if feedback == "full":
-        return eta  # Theorems 1 to 3
-    # A label's probability is at least max{a, gamma} / K.
-    return eta / K * (max(math.exp(-2 * D * X), gamma) if loss == "logistic" else gamma)
 
 
 class Gaptron(Learner):
@@ -166,8 +150,8 @@ class Gaptron(Learner):
     """
 
     reference = "van der Hoeven 2020"
-    cost = "nnz K"
-    bound = "O(K X D sqrt(T)) over the loss; full: O(K X^2 ||U||^2)"
+    cost = Cost(LINEAR)
+    bound = bounds.GAPTRON
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"loss": "hinge"},
@@ -185,8 +169,6 @@ class Gaptron(Learner):
         "radius": [POSITIVE, None],
         "max_norm": [POSITIVE],
         "horizon": [Interval(Integral, 1, None, closed="left")],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import norm, qmc
 from sklearn.utils._param_validation import Interval
 
-from onebit.core import Kernels, ProbabilityLearner, kernel
+from onebit.core import Cost, Kernels, ProbabilityLearner, kernel
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Field, Generator, Within
 from onebit.numerics.exploration import greedy
@@ -26,6 +26,7 @@ from onebit.numerics.logistic_surrogate import (
 )
 from onebit.numerics.mixture import log_mixture
 from onebit.numerics.second_order import Inverse, new_inverse
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -96,7 +97,7 @@ def root(A):
 
 
 @kernel
-def learn(state, x, scores, label, probability, truth):
+def learn(state, x, scores, label, probability, offer, truth):
     """Add the surrogate of the loss around the scores z_t: P_{t+1} is P_t exp(-l^_t(W))."""
     y = np.zeros(scores.size)
     y[truth] = 1.0
@@ -176,8 +177,8 @@ class GaussianAggregating(ProbabilityLearner):
     """
 
     reference = "after Jezequel, Gaillard, Rudi 2021"
-    cost = "K^3 d^2 + K^2 for each node"
-    bound = "none"
+    cost = Cost("K^3 d^2 + K^2 for each node")
+    bound = bounds.GAUSSIAN_AGGREGATING
     feedback = "full"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -185,8 +186,6 @@ class GaussianAggregating(ProbabilityLearner):
         "R": [POSITIVE],
         "regularization": [POSITIVE, None],
         "n_nodes": [Interval(Integral, 2, None, closed="left")],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

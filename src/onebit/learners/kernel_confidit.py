@@ -12,7 +12,7 @@ from scipy.linalg.blas import dtpmv, dtpsv
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import Example, Kernels
+from onebit.core import Cost, Example, Kernels
 from onebit.core.engine import PythonKernels
 from onebit.core.example import INDEX, dense
 from onebit.core.growing import Growing
@@ -187,19 +187,19 @@ def score_projected(state: State, x: Example, scores: np.ndarray) -> None:
     scores += tau * n
 
 
-def policy(state: State, x: Example, scores: np.ndarray, p: np.ndarray) -> int:
+def policy(state, x, scores, offer, p):
     """Figure 1, step 4."""
-    return choose.py_func(scores, state.scratch.n, float(state.confidence.width), p)
+    return choose.py_func(scores, state.scratch.n, float(state.confidence.width), offer, p)
 
 
-def learn(state, x, scores, label, probability, correct):
+def learn(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 6-8."""
     seen = look(state, x)
     state.C.append(0.0)
     return update(state, x, seen, scores, label, correct)
 
 
-def learn_projected(state, x, scores, label, probability, correct):
+def learn_projected(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 2 and 6-8: the projection moves the weights of all classes."""
     seen = look(state, x)
     state.C.append(0.0)
@@ -288,7 +288,7 @@ class KernelConfidit(ConfidenceLearner):
     """
 
     reference = "Crammer, Gentile 2013"
-    cost = "n d + n^2 in round n"
+    cost = Cost("n d + n^2 in round n")
     bound = Confidit.bound
     forms: ClassVar[list[dict[str, Any]]] = [
         {},

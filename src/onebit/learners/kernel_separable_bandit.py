@@ -9,14 +9,16 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import Example, Kernels, Learner
+from onebit.core import Cost, Example, Kernels, Learner
 from onebit.core.engine import PythonKernels
 from onebit.core.example import dense
 from onebit.core.generator import below
 from onebit.core.growing import Growing
+from onebit.core.offer import on_offer
 from onebit.core.state import EXAMPLES, LABELS, ROWS, Field, Generator
 from onebit.learners.separable_bandit import policy, repository, theory
 from onebit.numerics.rkhs import KERNEL_NAMES, Between, shortened
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -56,20 +58,21 @@ def score(state: State, x: Example, scores: np.ndarray) -> None:
     scores[:] = np.bincount(state.owners.rows, state.signs.rows * k, minlength=scores.size)
 
 
-def learn_theory(state, x, scores, label, probability, correct):
+def learn_theory(state, x, scores, label, probability, offer, correct):
     """``f_label += k(x, .)``, if it was right and S empty; -= k(x, .), if wrong and in S."""
-    return add(state, x, [theory(scores, label, correct, i) for i in range(scores.size)])
+    return add(state, x, {label: theory(scores, label, correct, label)})
 
 
-def learn_repository(state, x, scores, label, probability, correct):
+def learn_repository(state, x, scores, label, probability, offer, correct):
     """``f_i += k(x, .)`` or -= for each class whose Perceptron is known to have been mistaken."""
-    return add(state, x, [repository(scores, label, correct, i) for i in range(scores.size)])
+    labels = on_offer(offer, scores.size)
+    return add(state, x, {i: repository(scores, label, correct, i) for i in labels})
 
 
-def add(state: State, x: Example, amounts: list[float]) -> bool:
+def add(state: State, x: Example, amounts: dict[int, float]) -> bool:
     """Do ``f_i += amounts[i] k(x, .)``, where each amount is 1, -1 or 0."""
-    row = dense(point(state, x)) if any(amounts) else None
-    for i, amount in enumerate(amounts):
+    row = dense(point(state, x)) if any(amounts.values()) else None
+    for i, amount in amounts.items():
         if amount == 0.0:
             continue
         mine = np.flatnonzero(state.owners.rows == i)
@@ -81,7 +84,7 @@ def add(state: State, x: Example, amounts: list[float]) -> bool:
             s = mine[below(state.rng, mine.size)]
             state.points.rows[s] = row
             state.signs.rows[s] = amount
-    return any(amounts)
+    return any(amounts.values())
 
 
 THEORY = PythonKernels("theory", score, policy.py_func, learn_theory)
@@ -143,8 +146,8 @@ class KernelSeparableBandit(Learner):
     """
 
     reference = "Beygelzimer et al. 2019"
-    cost = "n d, n examples remembered; linear, rational: n nnz"
-    bound = "min(2^O~(K log^2(1 / gamma)), 2^O~(sqrt(1 / gamma) log K)) if separable by gamma"
+    cost = Cost("n d, n examples remembered; linear, rational: n nnz")
+    bound = bounds.KERNEL_SEPARABLE_BANDIT
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"form": "repository", "budget": 10},
@@ -159,8 +162,6 @@ class KernelSeparableBandit(Learner):
         "form": [StrOptions({"theory", "repository"})],
         "budget": [Interval(Integral, 1, None, closed="left"), None],
         "kernel_params": [dict, None],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -10,16 +10,18 @@ import numpy as np
 from scipy.special import softmax as softmax_of
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import Kernels, Learner, kernel, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, kernel, lean_kernel
 from onebit.core.compiling import no_alias
 from onebit.core.generator import uniform
+from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Precisions, Weights, Within
 from onebit.numerics.argmax import argmax
 from onebit.numerics.linear import Scaled, length, linear_scores, new_scaled, scaled_scores
-from onebit.numerics.newton import newton_step
+from onebit.numerics.newton import check_ball, newton_step
 from onebit.numerics.second_order import Inverse, new_inverse, outer
 from onebit.numerics.softmax import softmax
+from onebit.theory import bounds
 
 
 class Parameters(NamedTuple):
@@ -32,7 +34,7 @@ class Parameters(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """p: softmax(alpha W'x)."""
+    """p: softmax(alpha W'x), of all labels or of those on offer."""
 
     p: np.ndarray
 
@@ -46,6 +48,10 @@ class FullState(NamedTuple):
     given: Parameters
     rng: Generator
     scratch: Scratch
+
+    def check(self) -> None:
+        """Check that W is in the ball."""
+        check_ball(self.W, self.given.D)
 
 
 class DiagonalState(NamedTuple):
@@ -74,17 +80,28 @@ def score_diagonal(state, x, scores):
 
 
 @lean_kernel
-def policy(state, x, scores, p):
-    """Fill p' = (1 - gamma) p + gamma / K."""
-    gamma = state.given.gamma
-    for k in range(p.size):
-        p[k] = (1.0 - gamma) * state.scratch.p[k] + gamma / p.size
-    return argmax(scores)
+def restrict(state, scores, offer):
+    """Fill p anew, unless all labels are on offer, as `score` took it."""
+    if offer is not None:
+        softmax(scores, state.given.alpha, state.scratch.p, offer)
 
 
 @lean_kernel
-def estimate(state, label, probability, correct):
+def policy(state, x, scores, offer, p):
+    """Fill p' = (1 - gamma) p + gamma / K."""
+    restrict(state, scores, offer)
+    gamma, K = state.given.gamma, n_on_offer(offer, p.size)
+    if offer is not None:
+        p[:] = 0.0
+    for k in on_offer(offer, p.size):
+        p[k] = (1.0 - gamma) * state.scratch.p[k] + gamma / K
+    return argmax(scores, offer)
+
+
+@lean_kernel
+def estimate(state, scores, label, probability, offer, correct):
     """Return r and kappa, where g = r (1/K 1 - e_label) (x) x estimates (p - e_y) (x) x."""
+    restrict(state, scores, offer)
     p_label = state.scratch.p[label]
     if correct:
         return (1.0 - p_label) / probability, probability
@@ -92,26 +109,28 @@ def estimate(state, label, probability, correct):
 
 
 @kernel
-def learn_full(state, x, scores, label, probability, correct):
+def learn_full(state, x, scores, label, probability, offer, correct):
     """Follow the approximate leader: the least of the sum of all f_t in the ball.
 
     f_t(W) = <g, W - W'> + kappa beta / 2 <g, W - W'>^2. Times D, as A starts as I / D, it is
     slope <z, W - W'> + 1/2 <z, W - W'>^2 with z = sqrt(kappa beta D) g and slope z = D g.
     """
-    n_classes, D = scores.size, state.given.D
-    r, kappa = estimate(state, label, probability, correct)
+    K, D = n_on_offer(offer, scores.size), state.given.D
+    r, kappa = estimate(state, scores, label, probability, offer, correct)
     root = math.sqrt(kappa * state.given.beta * D)
-    c = np.full(n_classes, root * r / n_classes)
+    c = np.zeros(scores.size)
+    for k in on_offer(offer, c.size):
+        c[k] = root * r / K
     c[label] -= root * r
     return newton_step(state, outer(c, x), np.dot(c, scores), D / root, D)
 
 
 @lean_kernel
-def descend_diagonally(state, x, scores, label, own, others, step, curvature):
+def descend_diagonally(state, x, scores, label, offer, own, others, step, curvature):
     """Do A += curvature g^2, b += step g and W'' = -b / A; return ||W''||.
 
-    The row of `label` in g is `own` x and that of all other classes is `others` x. The scores are
-    done with: their place serves to sum the changes of the squares, class by class.
+    The row of `label` in g is `own` x and that of all other classes on offer is `others` x. The
+    scores are done with: their place serves to sum the changes of the squares, class by class.
     """
     no_alias()
     W, V, A, b, growth = state.W, state.W.V, state.A, state.b, scores
@@ -121,7 +140,7 @@ def descend_diagonally(state, x, scores, label, own, others, step, curvature):
     for i in range(x.indices.size):
         j, x_j = x.indices[i], x.values[i]
         if x_j != 0.0:  # dense and sparse copies of a row leave the same count of changes
-            for k in range(growth.size):
+            for k in on_offer(offer, growth.size):
                 g = (own if k == label else others) * x_j
                 A[j, k] += curvature * g * g
                 b[j, k] += step * g
@@ -137,35 +156,47 @@ def descend_diagonally(state, x, scores, label, own, others, step, curvature):
 
 
 @lean_kernel
-def learn_diagonal(state, x, scores, label, probability, correct):
+def total(scores, offer):
+    """Return the sum of the scores of the labels on offer."""
+    total = 0.0
+    for k in on_offer(offer, scores.size):
+        total += scores[k]
+    return total
+
+
+@lean_kernel
+def learn_diagonal(state, x, scores, label, probability, offer, correct):
     """Do the same with only the diagonal of A, and the Euclidean projection."""
     D = state.given.D
-    r, kappa = estimate(state, label, probability, correct)
-    own, others = r / scores.size - r, r / scores.size
+    K = n_on_offer(offer, scores.size)
+    r, kappa = estimate(state, scores, label, probability, offer, correct)
+    own, others = r / K - r, r / K
     curvature = kappa * state.given.beta
-    gw = others * scores.sum() - r * scores[label]
-    norm = descend_diagonally(state, x, scores, label, own, others, 1.0 - curvature * gw, curvature)
+    gw = others * total(scores, offer) - r * scores[label]
+    step = 1.0 - curvature * gw
+    norm = descend_diagonally(state, x, scores, label, offer, own, others, step, curvature)
     if norm > D:
         state.W.scale[()] = D / norm
     return r != 0.0
 
 
 @lean_kernel
-def learn_soba2017(state, x, scores, label, probability, correct):
+def learn_soba2017(state, x, scores, label, probability, offer, correct):
     """Learn as in the code of SOBA's authors, with the diagonal of A.
 
     Given the label, the coin with chance gamma that makes a round explore came up with probability
     gamma / K / p'_label. It is thrown here, after the label: together they are distributed as if
     it had been thrown before.
     """
-    K, D = scores.size, state.given.D
-    r, kappa = estimate(state, label, probability, correct)
+    K, D = n_on_offer(offer, scores.size), state.given.D
+    r, kappa = estimate(state, scores, label, probability, offer, correct)
     own, others = -r / K, r / K
     curvature = kappa * state.given.beta
-    gw = others * (scores.sum() - 2.0 * scores[label])
+    gw = others * (total(scores, offer) - 2.0 * scores[label])
     if uniform(state.rng) < state.given.gamma / K / probability:
         gw = 0.0
-    norm = descend_diagonally(state, x, scores, label, own, others, 1.0 - curvature * gw, curvature)
+    step = 1.0 - curvature * gw
+    norm = descend_diagonally(state, x, scores, label, offer, own, others, step, curvature)
     if norm > 0.0:
         state.W.scale[()] = D / norm
     return r != 0.0
@@ -244,8 +275,8 @@ class Newtron(Learner):
     """
 
     reference = "Hazan, Kale 2011"
-    cost = "nnz K; full: (d K)^2, m (d K)^2 when projecting"
-    bound = "O(log T) for constant alpha, O(T^(2/3)) for any, over alpha-logistic loss (full)"
+    cost = Cost(LINEAR, full="(d K)^2, m (d K)^2 when projecting")
+    bound = bounds.NEWTRON
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"covariance": "full"},
@@ -259,8 +290,6 @@ class Newtron(Learner):
         "D": [POSITIVE],
         "covariance": [StrOptions({"diagonal", "full"})],
         "variant": [StrOptions({"paper", "soba2017"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

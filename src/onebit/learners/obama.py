@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import Example, Kernels
+from onebit.core import Kernels
 from onebit.core.engine import PythonKernels
 from onebit.core.ranges import PART, POSITIVE
 from onebit.core.state import Generator
@@ -17,6 +16,8 @@ from onebit.learners.aggregating import Aggregating, Forecaster, score
 from onebit.numerics.argmax import argmax
 from onebit.numerics.sampler import Posterior, new_posterior, observe
 from onebit.numerics.softmax import softmax
+from onebit.theory import bounds
+from onebit.theory.bounds.logistic import obama_mu
 
 
 class State(NamedTuple):
@@ -28,25 +29,18 @@ class State(NamedTuple):
     rng: Generator
 
 
-def policy(state: State, x: Example, scores: np.ndarray, p: np.ndarray) -> int:
-    """Draw from p_t itself, of which the scores are the logarithms."""
-    softmax.py_func(scores, 1.0, p)
-    return int(argmax.py_func(scores))
+def policy(state, x, scores, offer, p):
+    """Draw from p_t itself, of which the scores are the logarithms, given what is on offer."""
+    softmax.py_func(scores, 1.0, p, offer)
+    return int(argmax.py_func(scores, offer))
 
 
-def learn(state, x, scores, label, probability, correct):
+def learn(state, x, scores, label, probability, offer, correct):
     """Multiply P_t by exp(-eta l~_t(W)), l~_t = 1[yhat_t = y_t] / p_t(y_t) l_t."""
     return correct == 1 and observe(state.P, x, label, state.eta / probability, state.rng)
 
 
 KERNELS = PythonKernels("obama", score, policy, learn)
-
-
-def theory_mu(T: int, d: int, K: int, B: float, R: float) -> float:
-    """Return the smoothing that the bound for T rounds asks for, up to constants."""
-    size = d * K**2
-    C = size * (1.0 + math.log(max(1.0, T * (B * R + math.log(K)) / size)))
-    return min(0.5, math.sqrt(C / T))
 
 
 class Obama(Forecaster):
@@ -131,7 +125,7 @@ class Obama(Forecaster):
     """
 
     feedback = "bandit"
-    bound = "O(K sqrt(d T ln(B R T))) over logistic loss"
+    bound = bounds.OBAMA
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"mu": 0.1}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -168,7 +162,7 @@ class Obama(Forecaster):
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         B, R = float(self.B), float(self.R)
         if self.mu == "theory":
-            mu = theory_mu(self.horizon, n_features, n_classes, B, R)
+            mu = obama_mu(self.horizon, n_features, n_classes, B, R)
         else:
             mu = float(self.mu)
         eta = mu / n_classes if self.eta == "theory" else float(self.eta)

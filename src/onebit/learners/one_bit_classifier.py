@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import Kernels, ProbabilityLearner, kernel, lean_kernel
-from onebit.core.compiling import no_alias
+from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, kernel, lean_kernel
 from onebit.core.example import Example
+from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.state import Amount, Count, Generator, Variances, Weights, Within
 from onebit.numerics.linear import fill_unit, products, unit_scores
@@ -26,6 +26,7 @@ from onebit.numerics.second_order import (
 )
 from onebit.numerics.softmax import softmax
 from onebit.numerics.winning import winning_probabilities
+from onebit.theory import bounds
 
 LARGEST_FULL = 200_000
 """covariance="auto" takes full matrices up to so many numbers in them: d * d * K."""
@@ -103,6 +104,10 @@ class DiagonalState(NamedTuple):
         """Check that what was learned is as old as the rounds say."""
         check_age(self)
 
+    def begin_classes(self, first: int) -> None:
+        """Let new classes be as little known as before the first round."""
+        self.S[:, first:] /= self.age
+
 
 class FullState(NamedTuple):
     """W: means of the weights; S: their covariances, a matrix for each class, times `age`."""
@@ -118,6 +123,10 @@ class FullState(NamedTuple):
     def check(self) -> None:
         """Check that what was learned is as old as the rounds say."""
         check_age(self)
+
+    def begin_classes(self, first: int) -> None:
+        """Let new classes be as little known as before the first round."""
+        self.S.base[first:] /= self.age
 
 
 def check_age(state: Any) -> None:
@@ -152,14 +161,14 @@ def score_full(state, x, scores):
 
 
 @lean_kernel
-def policy(state, x, scores, p):
+def policy(state, x, scores, offer, p):
     """Fill the probability that a class's draw from N(score, nu^2 v) is the largest."""
     scratch, settings = state.scratch, state.settings
-    for k in range(p.size):
+    for k in on_offer(offer, p.size):
         scratch.deviations[k] = settings.explore * math.sqrt(scratch.v[k])
-    best = winning_probabilities(scores, scratch.deviations, p, scratch.room)
-    for k in range(p.size):
-        p[k] = settings.floor + (1.0 - p.size * settings.floor) * p[k]
+    best = winning_probabilities(scores, scratch.deviations, p, scratch.room, offer)
+    for k in on_offer(offer, p.size):
+        p[k] = settings.floor + (1.0 - n_on_offer(offer, p.size) * settings.floor) * p[k]
     return best
 
 
@@ -168,7 +177,8 @@ def lesson(state, scores, label, correct):
     """Fill the gradient g and the information f of each class's score; tell if it is worth it.
 
     The bit has the likelihood q if the label is right, 1 - q if not, where q is its probability
-    under softmax of the scores, each shrunk by its doubt.
+    under softmax of the scores, each shrunk by its doubt, of all labels: if not, another one is
+    right, on offer or not.
     """
     scratch, settings = state.scratch, state.settings
     v, g, f, p = scratch.v, scratch.g, scratch.f, scratch.p
@@ -211,7 +221,6 @@ def end_round(state):
 @lean_kernel
 def descend(W, S, age, indices, x, g):
     """Do w_k -= g_k S_k x, with only the diagonal of S_k."""
-    no_alias()
     for i in range(indices.size):
         j, step = indices[i], age * x[i]
         for k in range(g.size):
@@ -226,7 +235,7 @@ def inform(S, age, indices, squares, k, f):
 
 
 @lean_kernel
-def learn_diagonal(state, x, scores, label, probability, correct):
+def learn_diagonal(state, x, scores, label, probability, offer, correct):
     """One step of an online Bayes rule, kept normal and independent."""
     scratch, age = state.scratch, state.age[()]
     updated = lesson(state, scores, label, correct)
@@ -240,7 +249,7 @@ def learn_diagonal(state, x, scores, label, probability, correct):
 
 
 @kernel
-def learn_full(state, x, scores, label, probability, correct):
+def learn_full(state, x, scores, label, probability, offer, correct):
     """One step of an online Bayes rule, kept normal, with the classes independent."""
     scratch, age = state.scratch, state.age[()]
     updated = lesson(state, scores, label, correct)
@@ -344,8 +353,8 @@ class OneBitClassifier(ProbabilityLearner):
     """
 
     reference = "onebit"
-    cost = "nnz K; full: d^2 K"
-    bound = "none proven"
+    cost = Cost(LINEAR, full="d^2 K")
+    bound = bounds.ONE_BIT_CLASSIFIER
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"covariance": "diagonal"},
@@ -358,8 +367,6 @@ class OneBitClassifier(ProbabilityLearner):
         "a": [POSITIVE, None],
         "forgetting": [Interval(Real, 0, 10, closed="both"), None],
         "min_probability": [Interval(Real, 0, 1, closed="left")],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

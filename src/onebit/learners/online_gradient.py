@@ -9,11 +9,12 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from onebit import losses
-from onebit.core import Kernels, ProbabilityLearner, kernel
+from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, kernel
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Count, Generator
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import Scaled, add_outer, new_scaled, project, scaled_scores
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -28,7 +29,7 @@ class State(NamedTuple):
 
 
 @kernel
-def learn(state, x, scores, label, probability, truth):
+def learn(state, x, scores, label, probability, offer, truth):
     """W = Pi(W - eta_t g), where g = (sigma - e_y) (x) x and Pi leads back to the ball."""
     state.t[()] += 1
     g = np.empty(scores.size)
@@ -88,16 +89,14 @@ class OnlineGradient(ProbabilityLearner):
     """
 
     reference = "Zinkevich 2003"
-    cost = "nnz K"
-    bound = "O(D R sqrt(T)) over logistic loss"
+    cost = Cost(LINEAR)
+    bound = bounds.ONLINE_GRADIENT
     feedback = "full"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "radius": [POSITIVE],
         "max_norm": [POSITIVE],
         "eta": [POSITIVE, StrOptions({"theory"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

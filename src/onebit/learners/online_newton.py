@@ -9,13 +9,14 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from onebit import losses
-from onebit.core import Kernels, ProbabilityLearner, kernel
+from onebit.core import Cost, Kernels, ProbabilityLearner, kernel
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Weights, Within
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.newton import Pace, new_pace, newton_step
+from onebit.numerics.newton import Pace, check_ball, new_pace, newton_step
 from onebit.numerics.second_order import Inverse, new_inverse, outer
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -27,9 +28,13 @@ class State(NamedTuple):
     pace: Pace
     rng: Generator
 
+    def check(self) -> None:
+        """Check that W is in the ball."""
+        check_ball(self.W, self.pace.radius)
+
 
 @kernel
-def learn_ftal(state, x, scores, label, probability, truth):
+def learn_ftal(state, x, scores, label, probability, offer, truth):
     """Do A += gg', b += gg'W - g / beta and W = Pi(A^{-1} b), where g = (sigma - e_y) (x) x."""
     scale, slope, radius = state.pace
     c = np.empty(scores.size)
@@ -41,10 +46,10 @@ def learn_ftal(state, x, scores, label, probability, truth):
 
 
 @kernel
-def learn_ons(state, x, scores, label, probability, truth):
+def learn_ons(state, x, scores, label, probability, offer, truth):
     """Do A += gg' and W = Pi(W - A^{-1} g / beta): as FTAL, but from the weights in the ball."""
     state.W_free[:] = state.W
-    return learn_ftal(state, x, scores, label, probability, truth)
+    return learn_ftal(state, x, scores, label, probability, offer, truth)
 
 
 KERNELS = {
@@ -128,8 +133,8 @@ class OnlineNewton(ProbabilityLearner):
     """
 
     reference = "Hazan, Agarwal, Kale 2007"
-    cost = "(d K)^2, m (d K)^2 when projecting"
-    bound = "O(e^(sqrt(2) D R) d K^2 ln T) over logistic loss"
+    cost = Cost("(d K)^2, m (d K)^2 when projecting")
+    bound = bounds.ONLINE_NEWTON
     feedback = "full"
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"variant": "ftal"}]
 
@@ -139,8 +144,6 @@ class OnlineNewton(ProbabilityLearner):
         "max_norm": [POSITIVE],
         "beta": [POSITIVE, StrOptions({"theory"})],
         "epsilon": [POSITIVE, StrOptions({"theory"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

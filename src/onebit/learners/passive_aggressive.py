@@ -8,12 +8,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from onebit.core import Kernels, Learner, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, lean_kernel
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Weights
 from onebit.numerics.argmax import argmax_except
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import add_to_class, linear_scores, squared_norm
+from onebit.theory import bounds
 
 _SMALLEST = np.finfo(np.float64).tiny
 """The smallest squared length of an x that one can divide by."""
@@ -32,7 +33,7 @@ class State(NamedTuple):
 
 
 @lean_kernel
-def learn(state, x, scores, label, probability, truth):
+def learn(state, x, scores, label, probability, offer, truth):
     """If l = 1 - m > 0: w_y += tau x, w_j -= tau x."""
     y = truth
     j = argmax_except(scores, y)
@@ -91,15 +92,13 @@ class PassiveAggressive(Learner):
 
     feedback = "full"
     reference = "Crammer, Dekel, Keshet, Shalev-Shwartz, Singer 2006"
-    cost = "nnz K"
-    bound = "max(2 X^2, 1 / C) (||U||^2 + 2 C L) (PA-I)"
+    cost = Cost(LINEAR)
+    bound = bounds.PASSIVE_AGGRESSIVE
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"variant": "PA"}, {"variant": "PA-II"}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [POSITIVE],
         "variant": [StrOptions({"PA", "PA-I", "PA-II"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

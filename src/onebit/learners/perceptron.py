@@ -6,11 +6,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from onebit.core import Kernels, Learner, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, lean_kernel
 from onebit.core.state import Generator, Weights
 from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import add_to_class, linear_scores
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -21,7 +22,7 @@ class State(NamedTuple):
 
 
 @lean_kernel
-def learn(state, x, scores, label, probability, truth):
+def learn(state, x, scores, label, probability, offer, truth):
     """On a mistake of the greedy label, promote the truth and demote the greedy label."""
     y_hat = argmax(scores)
     if y_hat == truth:
@@ -63,13 +64,10 @@ class Perceptron(Learner):
 
     feedback = "full"
     reference = "Duda and Hart 1973"
-    cost = "nnz K"
-    bound = "L + ||U|| X sqrt(2 M)"
+    cost = Cost(LINEAR)
+    bound = bounds.PERCEPTRON
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
     def __init__(self, *, classes: Any = None, random_state: Any = None) -> None:
         self.classes = classes

@@ -7,13 +7,14 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from onebit.core import Kernels, Learner, kernel, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, kernel, lean_kernel
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Precisions, Weights, Within
 from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import linear_scores
 from onebit.numerics.second_order import Inverse, descend, difference, inner, new_inverse, times
+from onebit.theory import bounds
 
 
 class FullState(NamedTuple):
@@ -53,7 +54,7 @@ def current_scores(state, x, scores):
 
 
 @kernel
-def learn_full(state, x, scores, label, probability, truth):
+def learn_full(state, x, scores, label, probability, offer, truth):
     """On a mistake z = (e_yhat - e_y) (x) x, A += z z', theta -= z."""
     y, y_hat = truth, argmax(scores)
     if y_hat == y:
@@ -67,7 +68,7 @@ def learn_full(state, x, scores, label, probability, truth):
 
 
 @lean_kernel
-def learn_current(state, x, scores, label, probability, truth):
+def learn_current(state, x, scores, label, probability, offer, truth):
     """On a mistake theta_y += x, theta_yhat -= x, A_y += x^2, A_yhat += x^2."""
     y, y_hat = truth, argmax(scores)
     if y_hat == y:
@@ -83,9 +84,9 @@ def learn_current(state, x, scores, label, probability, truth):
 
 
 @lean_kernel
-def learn_diagonal(state, x, scores, label, probability, truth):
+def learn_diagonal(state, x, scores, label, probability, offer, truth):
     """As `learn_current`, and W = theta / A where that changed."""
-    if not learn_current(state, x, scores, label, probability, truth):
+    if not learn_current(state, x, scores, label, probability, offer, truth):
         return False
     W, A, theta = state.W, state.A, state.theta
     for k in (truth, argmax(scores)):
@@ -154,8 +155,8 @@ class SecondOrderPerceptron(Learner):
 
     feedback = "full"
     reference = "Cesa-Bianchi, Conconi, Gentile 2005"
-    cost = "nnz K; full: (d K)^2"
-    bound = "L + O(||U||^2 + d K ln(L)) over eta-loss (full)"
+    cost = Cost(LINEAR, full="(d K)^2")
+    bound = bounds.SECOND_ORDER_PERCEPTRON
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"covariance": "full"},
@@ -166,8 +167,6 @@ class SecondOrderPerceptron(Learner):
         "a": [POSITIVE],
         "covariance": [StrOptions({"diagonal", "full"})],
         "include_current": ["boolean"],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -7,10 +7,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from onebit.core import Kernels, Learner, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, lean_kernel
+from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.state import Generator, Weights
 from onebit.numerics.argmax import argmax
 from onebit.numerics.linear import add_to_class, linear_scores
+from onebit.theory import bounds
 
 
 class State(NamedTuple):
@@ -21,13 +23,14 @@ class State(NamedTuple):
 
 
 @lean_kernel
-def policy(state, x, scores, p):
+def policy(state, x, scores, offer, p):
     """Any label, all alike, if S = {i: w_i . x >= 0} is empty; else the arg max, which is in S."""
-    y_hat = argmax(scores)
+    y_hat = argmax(scores, offer)
+    p[:] = 0.0
     if scores[y_hat] < 0.0:
-        p[:] = 1.0 / p.size
+        for k in on_offer(offer, p.size):
+            p[k] = 1.0 / n_on_offer(offer, p.size)
     else:
-        p[:] = 0.0
         p[y_hat] = 1.0
     return y_hat
 
@@ -53,7 +56,7 @@ def repository(scores, label, correct, i):
 
 
 @lean_kernel
-def learn_theory(state, x, scores, label, probability, correct):
+def learn_theory(state, x, scores, label, probability, offer, correct):
     """W += x for the label put out, if it was right and S empty; -= x, if wrong and in S."""
     amount = theory(scores, label, correct, label)
     if amount != 0.0:
@@ -62,10 +65,10 @@ def learn_theory(state, x, scores, label, probability, correct):
 
 
 @lean_kernel
-def learn_repository(state, x, scores, label, probability, correct):
+def learn_repository(state, x, scores, label, probability, offer, correct):
     """W += x or -= x for each class whose Perceptron is known to have been mistaken."""
     updated = False
-    for i in range(scores.size):
+    for i in on_offer(offer, scores.size):
         amount = repository(scores, label, correct, i)
         if amount != 0.0:
             add_to_class(state.W, x, i, amount)
@@ -125,14 +128,12 @@ class SeparableBandit(Learner):
     """
 
     reference = "Beygelzimer et al. 2019"
-    cost = "nnz K"
-    bound = "(K - 1) floor(4 (R / gamma)^2) if strongly separable with margin gamma"
+    cost = Cost(LINEAR)
+    bound = bounds.SEPARABLE_BANDIT
     forms: ClassVar[list[dict[str, Any]]] = [{}, {"form": "repository"}]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "form": [StrOptions({"theory", "repository"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

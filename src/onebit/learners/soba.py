@@ -8,13 +8,14 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from onebit.core import Kernels, Learner, kernel, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, kernel, lean_kernel
 from onebit.core.ranges import PART, POSITIVE
 from onebit.core.state import Amount, Count, Generator, Share, Variances, Weights, Within
 from onebit.numerics.argmax import argmax_except
 from onebit.numerics.exploration import gamma_greedy
 from onebit.numerics.linear import linear_scores
 from onebit.numerics.second_order import Inverse, descend, difference, inner, new_inverse, times
+from onebit.theory import bounds
 
 
 class Progress(NamedTuple):
@@ -65,7 +66,7 @@ def count_update(progress, m, term):
 
 @lean_kernel
 def end_round(state, n_classes):
-    """Theorem 5: the gamma of the next round, if it adapts."""
+    """Theorem 5: the gamma of the next round, if it adapts; any label may be on offer in it."""
     progress = state.progress
     progress.rounds[()] += 1
     if progress.adaptive:
@@ -74,13 +75,13 @@ def end_round(state, n_classes):
 
 
 @kernel
-def learn_full(state, x, scores, label, probability, correct):
+def learn_full(state, x, scores, label, probability, offer, correct):
     """Algorithm 1, lines 8-20."""
     n_classes = scores.size
     updated = False
-    if correct:
+    y_bar = argmax_except(scores, label, offer) if correct else -1  # line 10
+    if y_bar >= 0:
         y = label
-        y_bar = argmax_except(scores, y)  # line 10
         alpha = 1.0 / math.sqrt(probability)
         z = difference(x, y_bar, y, alpha, n_classes)  # lines 11-12, g = alpha z
         v = times(state.A_inv, z)
@@ -129,13 +130,13 @@ def step(W, A_inv, x, y, y_bar, weight):
 
 
 @lean_kernel
-def learn_diagonal(state, x, scores, label, probability, correct):
+def learn_diagonal(state, x, scores, label, probability, offer, correct):
     """Algorithm 1, lines 8-20, with only the diagonal of A."""
     updated = False
-    if correct:
+    y_bar = argmax_except(scores, label, offer) if correct else -1  # line 10
+    if y_bar >= 0:
         W, A_inv, weight = state.W, state.A_inv, 1.0 / probability
         y = label
-        y_bar = argmax_except(scores, y)  # line 10
         alpha = math.sqrt(weight)
         wz = alpha * (scores[y_bar] - scores[y])
         largest_m = wz * wz + 2.0 * alpha * wz  # line 13, before the division by 1 + q
@@ -205,8 +206,8 @@ class SOBA(Learner):
     """
 
     reference = "Beygelzimer, Orabona, Zhang 2017"
-    cost = "nnz K; full: (d K)^2"
-    bound = "O~(sqrt(T)) over eta-loss (full)"
+    cost = Cost(LINEAR, full="(d K)^2")
+    bound = bounds.SOBA
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"covariance": "full"},
@@ -218,8 +219,6 @@ class SOBA(Learner):
         "gamma": [PART, StrOptions({"adaptive"})],
         "a": [POSITIVE],
         "covariance": [StrOptions({"diagonal", "full"})],
-        "classes": ["array-like", None],
-        "random_state": ["random_state"],
     }
 
     def __init__(

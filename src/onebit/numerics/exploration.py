@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from onebit.core.compiling import lean_kernel
+from onebit.core.offer import n_on_offer, on_offer
 from onebit.numerics.argmax import argmax
 
 
 @lean_kernel
-def greedy(state, x, scores, p):
+def greedy(state, x, scores, offer, p):
     """Policy of a learner that does not explore."""
-    best = argmax(scores)
+    best = argmax(scores, offer)
     for k in range(p.size):
         p[k] = 0.0
     p[best] = 1.0
@@ -17,12 +18,14 @@ def greedy(state, x, scores, p):
 
 
 @lean_kernel
-def gamma_greedy(state, x, scores, p):
-    """With probability ``state.gamma`` any label, all alike, else the greedy one."""
-    best = argmax(scores)
+def gamma_greedy(state, x, scores, offer, p):
+    """With probability ``state.gamma`` any label on offer, all alike, else the greedy one."""
+    best = argmax(scores, offer)
     gamma = state.gamma[()]
-    share = gamma / p.size
-    for k in range(p.size):
+    share = gamma / n_on_offer(offer, p.size)
+    if offer is not None:
+        p[:] = 0.0
+    for k in on_offer(offer, p.size):
         p[k] = share
     p[best] = share + (1.0 - gamma)
     return best

@@ -56,6 +56,12 @@ def theory_beta(radius: float, G: float, alpha: float) -> float:
     return max(0.5 * min(1.0 / (8.0 * G * radius), alpha), _SMALLEST_BETA)
 
 
+def check_ball(W: np.ndarray, radius: float) -> None:
+    """Raise ValueError for weights that `newton_step` never leaves: outside of the ball."""
+    if not np.linalg.norm(W) <= radius * (1.0 + 1e-6):
+        raise ValueError(f"W has the length {np.linalg.norm(W)}, more than {radius}")
+
+
 @kernel
 def newton_step(state, z, wz, slope, radius):
     """Add slope <z, W - W_t> + 1/2 <z, W - W_t>^2 to the sum, where wz = <z, W_t>.

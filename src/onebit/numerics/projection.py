@@ -19,6 +19,9 @@ from onebit.numerics.second_order import rewrite
 _PRECISION = 1e-15
 """Of the solution, as a share of the radius."""
 
+_LARGEST_MU = 1e100
+"""A larger one is due to rounding of an A^{-1} v that is zero: then w is v, shortened."""
+
 
 @kernel
 def project_in_norm(A_inv, w, radius):
@@ -47,7 +50,11 @@ def project_in_norm(A_inv, w, radius):
         if mu * beside[size - 1] * abs(y[size - 1]) <= _PRECISION * radius:
             break
         q /= beside[size - 1]
-    w[:] = np.dot(y[:size], Q[:size])
+    nearest = np.dot(y[:size], Q[:size])
+    if np.dot(nearest, nearest) <= 2.0 * radius * radius:
+        w[:] = nearest
+    else:  # rounding left no digits of A^{-1}, and so none of T
+        w *= radius / norm
     return True
 
 
@@ -65,6 +72,9 @@ def _secular(diagonal, beside, norm, radius, mu, y):
         y[0] = norm
         _solve(diagonal, beside, mu, y)
         length = math.sqrt(np.dot(y, y))
+        if length == 0.0:  # the mu to start with was so large that all of y underflowed
+            mu = 0.0
+            continue
         # The derivative of y is -u with (I + mu T) u = T y.
         for i in range(y.size):
             u[i] = diagonal[i] * y[i]
@@ -77,7 +87,7 @@ def _secular(diagonal, beside, norm, radius, mu, y):
         if not slope > 0.0:  # it is, but for underflow
             break
         better = mu + length * length / slope * (length / radius - 1.0)
-        if step > 0 and not better > mu * (1.0 + _PRECISION):
+        if not better < _LARGEST_MU or (step > 0 and not better > mu * (1.0 + _PRECISION)):
             break
         mu = max(better, 0.0)
     y *= radius / length
@@ -91,9 +101,10 @@ def _solve(diagonal, beside, mu, y):
     pivots = np.empty(n)
     pivots[0] = 1.0 + mu * diagonal[0]
     for i in range(1, n):
-        share = mu * beside[i - 1] / pivots[i - 1]
+        mu_beside = mu * beside[i - 1]
+        share = mu_beside / pivots[i - 1]
         # No pivot is below the least eigenvalue, which is one or more: rounding might.
-        pivots[i] = max(1.0 + mu * diagonal[i] - share * mu * beside[i - 1], 1.0)
+        pivots[i] = max(1.0 + mu * diagonal[i] - share * mu_beside, 1.0)
         y[i] -= share * y[i - 1]
     y[n - 1] /= pivots[n - 1]
     for i in range(n - 2, -1, -1):

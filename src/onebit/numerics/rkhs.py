@@ -73,10 +73,10 @@ def _check_parameters(kernel: str, parameters: dict[str, Any]) -> None:
             raise ValueError(f"the kernel {kernel!r} has no parameter {name!r}: {has}")
         if value is None and name == "gamma":
             continue
-        if not isinstance(value, Real) or not abs(value) < math.inf:
+        if not isinstance(value, Real) or not math.isfinite(value):
             raise ValueError(f"{name} of the kernel {kernel!r} is a finite number; got {value!r}")
-    if kernel == "rational" and not 0.0 < parameters.get("nu", 0.5) < 1.0:
-        raise ValueError(f"nu of the rational kernel is in (0, 1); got {parameters['nu']}")
+        if name == "nu" and not 0.0 < float(value) < 1.0:
+            raise ValueError(f"nu of the rational kernel is in (0, 1); got {value}")
 
 
 def linear(products: np.ndarray) -> np.ndarray:

@@ -73,6 +73,10 @@ class Posterior(NamedTuple):
         if not np.isclose(np.exp(self.log_weights).sum(), 1.0, rtol=0.0, atol=1e-6):
             raise ValueError("log_weights are not those of a distribution")
 
+    def begin_classes(self, first: int) -> None:
+        """Refuse: the losses so far, which made the samples what they are, would all change."""
+        raise ValueError("samples of all weights were drawn jointly, and take no more classes")
+
 
 def new_posterior(
     n_samples: int, n_sweeps: int, n_features: int, n_classes: int, B: float, rng: np.ndarray

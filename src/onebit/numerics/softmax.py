@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 
 from onebit.core.compiling import kernel, lean_kernel
+from onebit.core.offer import on_offer
 from onebit.numerics.argmax import argmax
 
 
 @lean_kernel
-def softmax(scores, temper, p):
-    """Fill p with the probabilities proportional to exp(temper * scores)."""
-    largest = scores[argmax(scores)]
+def softmax(scores, temper, p, offer=None):
+    """Fill p with the probabilities proportional to exp(temper * scores), of labels on offer."""
+    largest = scores[argmax(scores, offer)]
     total = 0.0
-    for k in range(scores.size):
+    if offer is not None:
+        p[:] = 0.0
+    for k in on_offer(offer, scores.size):
         p[k] = math.exp(temper * (scores[k] - largest))
         total += p[k]
-    for k in range(scores.size):
+    for k in on_offer(offer, scores.size):
         p[k] /= total
 
 

@@ -9,6 +9,7 @@ from numpy.polynomial import Chebyshev, Polynomial
 from scipy.special import erfcx
 
 from onebit.core.compiling import lean_kernel
+from onebit.core.offer import n_on_offer, on_offer
 from onebit.numerics.argmax import argmax
 
 _REACH = 6.0
@@ -58,8 +59,10 @@ _NODES, _WEIGHTS = (tuple(values.tolist()) for values in np.polynomial.legendre.
 
 
 @lean_kernel
-def winning_probabilities(means, deviations, p, room):
+def winning_probabilities(means, deviations, p, room, offer=None):
     """Fill ``p[k]`` with the probability that draw k is the largest, and return the largest mean.
+
+    Only the draws on offer take part; the others have probability zero.
 
     Draw k is normal, with mean ``means[k]`` and standard deviation ``deviations[k]``, so
 
@@ -73,11 +76,11 @@ def winning_probabilities(means, deviations, p, room):
     are at most 1e300 in size. A draw with a deviation below 1e-300 is its mean; of several such
     draws with the same mean, the first is the largest.
     """
-    best = argmax(means)
-    reach = _REACH + max(0.0, math.log(p.size / _FEW) / _REACH)
+    best = argmax(means, offer)
+    reach = _REACH + max(0.0, math.log(n_on_offer(offer, p.size) / _FEW) / _REACH)
     highest = best
-    for k in range(p.size):
-        p[k] = 0.0
+    p[:] = 0.0
+    for k in on_offer(offer, p.size):
         # A difference of means has more digits to tell than the two ends of the draws.
         if means[k] - means[highest] > reach * (deviations[k] - deviations[highest]):
             highest = k
@@ -86,7 +89,7 @@ def winning_probabilities(means, deviations, p, room):
     origin, bottom = means[highest], -0.99 * reach * deviations[highest]
     gaps, widths, hazards, labels = room[0], room[1], room[2], room[3]
     n = 0
-    for k in range(p.size):
+    for k in on_offer(offer, p.size):
         if means[k] - origin + reach * deviations[k] > bottom and deviations[k] >= _POINT:
             gaps[n], widths[n], labels[n] = means[k] - origin, deviations[k], k
             n += 1

@@ -160,7 +160,8 @@ class SvmlightFile:
 
     def _read(self, file: IO[bytes], line_number: int) -> list[bytes]:
         """Return the lines of a batch, the first of which is line `line_number`."""
-        lines, n_bytes = [], 0
+        lines: list[bytes] = []
+        n_bytes = 0
         try:
             while len(lines) < self.size and n_bytes < _LARGEST_BATCH:
                 line = file.readline(_LONGEST_LINE)
@@ -217,19 +218,15 @@ def _check_finite(*numbers: Any) -> None:
 
 def _label(text: bytes) -> int | float:
     """Return a label as an integer of 64 bits if it is one, and else as a float."""
-    try:
-        label: int | float = int(text)
-    except ValueError:
-        label = float(text)
-        _check_finite(label)
-        if label != round(label):
-            return label
-        if abs(label) > 2**53:
-            raise ValueError(f"a label beyond 2^53 must be written as an integer; got {label}")
-        label = int(label)
-    if not -(2**63) <= label < 2**63:
-        raise ValueError(f"a label is an integer of 64 bits; got {label}")
-    return label
+    number = float(text)
+    _check_finite(number)
+    if abs(number) < 2**53:
+        return int(number) if number == round(number) else number
+    if not text.removeprefix(b"-").removeprefix(b"+").isdigit():
+        raise ValueError(f"a label beyond 2^53 must be written as an integer; got {number}")
+    if not -(2**63) <= int(text) < 2**63:
+        raise ValueError(f"a label is an integer of 64 bits; got {int(text)}")
+    return int(text)
 
 
 def _fault(line: bytes, zero_based: bool, n_features: int | None) -> str | None:

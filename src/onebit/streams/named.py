@@ -157,8 +157,7 @@ def load(
     The text of reuters_r8, ag_news and amazon4 is a title and what follows it. clinc150 is without
     the questions that have no intent (oos).
 
-    Both synthetic streams have a million rounds. A label of synnonsep is replaced with probability
-    0.05 by any of the nine, so that 4.44 % of the labels are wrong.
+    Both synthetic streams are those of `synsep` and `synnonsep` with a million rounds.
 
     Examples
     --------
@@ -170,7 +169,7 @@ def load(
     if name == "synsep":
         return synsep(seed=seed)
     if name == "synnonsep":
-        return synnonsep(replace_by="any", seed=seed)
+        return synnonsep(seed=seed)
     if name not in SOURCES:
         raise ValueError(f"no stream {name!r}: there are {', '.join(NAMES)}")
     X, y = _read(name, directory)

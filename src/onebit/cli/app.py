@@ -1,0 +1,69 @@
+"""What all commands share: the application, its options and its errors."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+import onebit
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+ONCE = ("--learner", "--stream", "--rounds", "--seed", "--classes", "--plot", "--save", "--out")
+"""Options of which the last would win silently."""
+
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the stream and of the learner.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and no progress.")]
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run a command and exit: 0 if all went well, 2 with one line on stderr if not."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = [argument.partition("=")[0] for argument in arguments]
+    for option in ONCE:
+        if options.count(option) > 1:
+            fail(f"{option} is given {options.count(option)} times; it takes one value")
+    # Typer's exceptions live in other modules in other versions of it; this name is stable.
+    usage_error: Any = typer.BadParameter.__bases__[0]
+    try:
+        code = app(arguments or ["--help"], prog_name="onebit", standalone_mode=False)
+    except usage_error as error:
+        fail(error.format_message())
+    except ModuleNotFoundError as error:
+        sys.exit(f"this needs {error.name}: pip install 'onebit[cli]'")
+    except OSError as error:
+        fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except (ValueError, ArithmeticError, MemoryError) as error:
+        fail(str(error) or type(error).__name__)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)
+    sys.exit(code or 0)
+
+
+def fail(message: str) -> NoReturn:
+    """Print an error as one line, and exit."""
+    print("onebit: " + " ".join(message.split()), file=sys.stderr)
+    sys.exit(2)
+
+
+def print_version(wanted: bool) -> None:
+    """Print the version and exit, if that is wanted."""
+    if wanted:
+        print(f"onebit {onebit.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def before_any_command(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=print_version, help="Print the version."),
+    ] = False,
+) -> None:
+    """Classification when the only feedback is one bit: right or wrong."""

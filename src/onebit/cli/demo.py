@@ -1,0 +1,68 @@
+"""`onebit demo`: the learners whose round costs O(nnz K), on one noisy stream."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from onebit.cli.app import Seed, app
+from onebit.cli.parameters import learner_classes
+from onebit.cli.pictures import NOISE, check_picture, check_writable, draw_demo
+from onebit.cli.playing import Result, play_timed, progress_bar
+from onebit.cli.run import microseconds, percent
+from onebit.cli.stream import open_stream
+
+if TYPE_CHECKING:
+    from onebit import Learner
+
+
+@app.command()
+def demo(
+    rounds: Annotated[int, typer.Option(min=100, help="Rounds each learner plays.")] = 100_000,
+    seed: Seed = 0,
+    out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("demo.png"),
+) -> None:
+    """Play every learner of linear time over SynNonSep, and draw how they learn."""
+    check_writable(out)
+    check_picture(out)
+    stream = open_stream("synnonsep", rounds, seed)
+    results: dict[str, tuple[Learner, Result]] = {}
+    with progress_bar(hidden=False) as bar:
+        for name, cls in learner_classes().items():
+            if not cls.cost.is_linear:
+                continue
+            learner = cls(classes=stream.classes, random_state=seed)
+            results[name] = learner, play_timed(learner, stream, bar)
+    ranked = dict(sorted(results.items(), key=lambda item: item[1][1].history.error_rate))
+
+    table = Table(
+        title=f"SynNonSep with {100 * NOISE:g} % of wrong labels, {rounds:,} rounds, seed {seed}",
+        title_style="",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    table.add_column("learner")
+    table.add_column("feedback")
+    for heading in ("error %", "explored %", "microseconds a round"):
+        table.add_column(heading, justify="right")
+    for name, (learner, result) in ranked.items():
+        history = result.history
+        table.add_row(
+            f"[bold]{name}[/]",
+            learner.feedback,
+            percent(history.n_mistakes, history),
+            percent(history.n_explored, history),
+            f"{microseconds(result):.2f}",
+        )
+    Console().print(table)
+    draw_demo(out, ranked)
+    print(f"picture saved to {out}")
+
+
+# Pictures

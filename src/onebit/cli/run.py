@@ -1,0 +1,132 @@
+"""`onebit run`: one learner on one stream."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+import onebit
+from onebit.cli.app import AsJson, Seed, app
+from onebit.cli.parameters import make_learner, parameters_of, parsed_list, shown
+from onebit.cli.pictures import check_picture, check_writable, draw_run
+from onebit.cli.playing import Result, play_timed, progress_bar
+from onebit.cli.stream import Stream, open_stream
+
+if TYPE_CHECKING:
+    from onebit import History, Learner
+
+
+@app.command()
+def run(
+    learner: Annotated[str, typer.Option(help="Name of the learner, in any case.")],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A parameter, name=value. Repeatable.")
+    ] = None,
+    stream: Annotated[
+        str,
+        typer.Option(
+            help="A name of onebit.streams.NAMES, or an svmlight file (also .gz, .bz2, .xz)."
+        ),
+    ] = "synsep",
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Rounds to play; all, but 100000 of synthetic ones, if not given."
+        ),
+    ] = None,
+    seed: Seed = 0,
+    classes: Annotated[
+        str | None, typer.Option(help="All labels, a,b,c; else those of the stream.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw error against rounds, here.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Save the learner here, as safetensors.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play a learner over a stream."""
+    player = make_learner(learner, set_ or [], seed)
+    for path in (plot, save):
+        check_writable(path)
+    if plot:
+        check_picture(plot)
+
+    source = open_stream(stream, rounds, seed)
+    player.set_params(classes=source.classes if classes is None else parsed_list(classes))
+    with progress_bar(hidden=as_json) as bar:
+        result = play_timed(player, source, bar)
+    if plot:
+        draw_run(plot, player, source.name, result.history)
+    if save:
+        player.save(save)
+
+    if as_json:
+        print(json.dumps(run_as_json(player, source, seed, result)))
+        return
+    print_run(player, source, seed, result)
+    for what, path in (("picture", plot), ("learner", save)):
+        if path:
+            print(f"{what} saved to {path}")
+
+
+def print_run(learner: Learner, stream: Stream, seed: int, result: Result) -> None:
+    """Print what happened in a run."""
+    history = result.history
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    table.add_row("learner", f"[bold]{type(learner).__name__}[/]")
+    table.add_row("parameters", escape(shown(parameters_of(learner))))
+    table.add_row("stream", escape(stream.name))
+    table.add_row("seed", str(seed))
+    table.add_row("rounds", f"{history.rounds:,}")
+    table.add_row("error %", f"[bold]{percent(history.n_mistakes, history)}[/]")
+    table.add_row("explored %", percent(history.n_explored, history))
+    table.add_row("updated %", percent(history.n_updated, history))
+    table.add_row("seconds", f"{result.playing:.3f}")
+    table.add_row("microseconds a round", f"{microseconds(result):.3f}")
+    console = Console()
+    console.print(table)
+    console.print(
+        f"Not in these seconds: compiling {result.compiling:.2f} s, "
+        f"the stream {stream.seconds + result.reading:.2f} s.",
+        highlight=False,
+    )
+
+
+def run_as_json(learner: Learner, stream: Stream, seed: int, result: Result) -> dict[str, Any]:
+    """Return what happened in a run."""
+    history = result.history
+    return {
+        "learner": type(learner).__name__,
+        "parameters": parameters_of(learner),
+        "stream": stream.name,
+        "seed": seed,
+        "rounds": history.rounds,
+        "mistakes": history.n_mistakes,
+        "explored": history.n_explored,
+        "updated": history.n_updated,
+        "error_rate": history.error_rate,
+        "seconds": result.playing,
+        "microseconds_a_round": microseconds(result),
+        "compile_seconds": result.compiling,
+        "stream_seconds": stream.seconds + result.reading,
+        "onebit": onebit.__version__,
+    }
+
+
+def percent(n: int, history: History) -> str:
+    """Return a number of rounds as a share of all of them."""
+    return f"{100 * n / history.rounds:.2f}"
+
+
+def microseconds(result: Result) -> float:
+    """Return the time of a round."""
+    return 1e6 * result.playing / result.history.rounds

@@ -1,0 +1,84 @@
+"""The labels on offer: those that a decision may choose from.
+
+To kernels an offer is None, for all labels, or the positions of some labels in `classes_`, which
+increase. They loop with ``for k in on_offer(offer, n)``: compiled for None that is the loop over
+``range(n)``, and code for an array exists only where someone restricts a decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numba.core import types
+
+from onebit.core.compiling import chosen_by_type
+from onebit.core.validation import unknown
+
+
+def on_offer(offer, n):
+    """Return the positions of the labels on offer, of `n` labels in all."""
+    return range(n) if offer is None else offer
+
+
+@chosen_by_type(on_offer)
+def _on_offer(offer, n):
+    if isinstance(offer, types.NoneType):
+        return lambda offer, n: range(n)
+    return lambda offer, n: offer
+
+
+def n_on_offer(offer, n):
+    """Return how many labels are on offer, of `n` in all."""
+    return n if offer is None else offer.size
+
+
+@chosen_by_type(n_on_offer)
+def _n_on_offer(offer, n):
+    if isinstance(offer, types.NoneType):
+        return lambda offer, n: n
+    return lambda offer, n: offer.size
+
+
+def first_on_offer(offer):
+    """Return the position of the first label on offer."""
+    return 0 if offer is None else offer[0]
+
+
+@chosen_by_type(first_on_offer)
+def _first_on_offer(offer):
+    if isinstance(offer, types.NoneType):
+        return lambda offer: 0
+    return lambda offer: offer[0]
+
+
+def check_among(among: Any, positions: Mapping[Any, int], classes: np.ndarray) -> np.ndarray:
+    """Return the positions of the labels `among` which a decision is made, in their order."""
+    if isinstance(among, str | bytes):
+        raise ValueError(f"among is a list of labels; got the text {among!r}")
+    try:
+        labels = list(among)
+    except TypeError:
+        raise ValueError(f"among is a list of labels; got {among!r}") from None
+    if not labels:
+        raise ValueError("among is empty, and a decision needs at least one label on offer")
+    try:
+        found = sorted([positions[label] for label in labels])
+    except (KeyError, TypeError):
+        for label in labels:
+            if not _is_known(label, positions):
+                raise ValueError(f"unknown label {unknown(label, classes)}, in among") from None
+        raise
+    if len(set(found)) < len(found):
+        twice = next(a for a, b in pairwise(found) if a == b)
+        raise ValueError(f"among has the label {classes[twice : twice + 1].tolist()[0]!r} twice")
+    return np.array(found, dtype=np.int64)
+
+
+def _is_known(label: Any, positions: Mapping[Any, int]) -> bool:
+    try:
+        return label in positions
+    except TypeError:
+        return False

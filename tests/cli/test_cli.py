@@ -1,0 +1,177 @@
+"""The command line. Most of its tests are in commands.txt."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import onebit
+from onebit import SOBA, play, streams
+from onebit.cli import main
+from onebit.cli.pictures import spread
+
+
+class Command(NamedTuple):
+    """A command of commands.txt, with what it needs and what is expected of it."""
+
+    line: int
+    arguments: list[str]
+    files: dict[str, str]
+    lines: list[str]
+    code: int
+
+
+def read_commands():
+    commands, files, current = [], {}, None
+    text = Path(__file__).with_name("commands.txt").read_text()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.startswith("file "):
+            current = line.removeprefix("file ").strip()
+            files[current] = ""
+        elif line.startswith("|"):
+            files[current] += line.removeprefix("|").removeprefix(" ") + "\n"
+        elif line.startswith("$ onebit"):
+            arguments = shlex.split(line.removeprefix("$ onebit"))
+            commands.append(Command(number, arguments, files, [], 0))
+        elif line.startswith("? "):
+            commands[-1] = commands[-1]._replace(code=int(line.removeprefix("? ")))
+        elif line.strip() and not line.startswith("#"):
+            commands[-1].lines.append(line.strip())
+    return commands
+
+
+@pytest.fixture
+def onebit_command(tmp_path, monkeypatch, capsys):
+    """Run `onebit` in a folder of its own, 80 columns wide; returns exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as exit_:
+            main(list(arguments))
+        return exit_.value.code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "command", read_commands(), ids=lambda command: f"line {command.line}: {command.arguments}"
+)
+def test_command_prints_what_commands_txt_expects(command, onebit_command):
+    for name, content in command.files.items():
+        Path(name).write_text(content)
+    code, out, err = onebit_command(*command.arguments)
+    printed = [line.strip() for line in (out + err).splitlines() if line.strip()]
+    last = printed[-len(command.lines) :]
+    assert code == command.code
+    assert len(last) == len(command.lines)
+    for line, expected in zip(last, command.lines, strict=True):
+        pattern = ".*".join(re.escape(part) for part in expected.split("..."))
+        assert re.fullmatch(pattern, line), f"{line!r} is not {expected!r}"
+    if code:
+        assert out == ""
+        assert len(err.splitlines()) == 1
+
+
+def test_learners_lists_every_learner_and_fits_80_columns(onebit_command):
+    _, out, _ = onebit_command("learners")
+    assert max(map(len, out.splitlines())) <= 80
+    for name in onebit.learners.__all__:
+        assert re.search(rf"^{name}\b", out, flags=re.MULTILINE)
+    _, out, _ = onebit_command("learners", "--json")
+    listed = json.loads(out)
+    assert {one["learner"] for one in listed} == set(onebit.learners.__all__)
+    soba = next(one for one in listed if one["learner"] == "SOBA")
+    assert soba["parameters"] == {"gamma": 0.01, "a": 1.0, "covariance": "diagonal"}
+    assert soba["reference"] == SOBA.reference
+
+
+def test_run_is_what_play_gives_with_the_same_seed(onebit_command):
+    _, out, _ = onebit_command(
+        *("run", "--learner", "soba", "--set", "gamma=0.1", "--rounds", "3000", "--seed", "5"),
+        *("--save", "soba.safetensors", "--json"),
+    )
+    told = json.loads(out)
+    learner = SOBA(gamma=0.1, random_state=5)
+    history = play(learner, *streams.synsep(3000, seed=5))
+    assert told["mistakes"] == history.n_mistakes
+    assert told["explored"] == history.n_explored
+    assert told["updated"] == history.n_updated
+    assert told["error_rate"] == history.error_rate
+    np.testing.assert_array_equal(onebit.load("soba.safetensors").coef_, learner.coef_)
+
+
+def test_run_takes_the_name_of_a_stream(onebit_command, monkeypatch):
+    Path("letter").mkdir()
+    np.savez("letter/letter.npz", X=np.arange(60).reshape(20, 3) % 7, y=np.arange(20) % 4)
+    monkeypatch.setenv("ONEBIT_DATA", ".")
+    for rounds, more in ((20, []), (10, ["--rounds", "10"])):
+        command = ["run", "--learner", "soba", "--stream", "Letter", "--seed", "3", "--json"]
+        told = json.loads(onebit_command(*command, *more)[1])
+        X, y = streams.load("letter", seed=3)
+        history = play(SOBA(classes=range(4), random_state=3), X[:rounds], y[:rounds])
+        assert (told["stream"], told["rounds"]) == ("letter", rounds)
+        assert told["mistakes"] == history.n_mistakes
+    monkeypatch.delenv("ONEBIT_DATA")
+    code, _, err = onebit_command(*command)
+    assert code == 2
+    assert "letter/letter.npz" in err
+
+
+def test_tables_fit_80_columns(onebit_command):
+    for command in ("run --learner soba --rounds 1000", "demo --rounds 1000"):
+        _, out, _ = onebit_command(*command.split())
+        assert max(map(len, out.splitlines())) <= 80
+
+
+def test_pictures_are_pictures(onebit_command):
+    onebit_command("run", "--learner", "soba", "--rounds", "1000", "--plot", "run.png")
+    onebit_command("demo", "--rounds", "1000")
+    for name in ("run.png", "demo.png"):
+        assert Path(name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_spread_labels_do_not_overlap():
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 14):
+        wanted = np.sort(rng.uniform(0, 1, size=n)).tolist()
+        heights = spread(wanted, gap=0.05)
+        assert np.all(np.diff(heights) > 0.05 - 1e-9)
+        assert min(heights) >= 0
+        assert max(heights) <= 1 + 1e-9
+    assert spread([0.1, 0.5], gap=0.05) == pytest.approx([0.1, 0.5])
+    assert spread([0.5, 0.5], gap=0.1) == pytest.approx([0.45, 0.55])
+
+
+@pytest.mark.parametrize("module", ["typer", "rich"])
+def test_without_its_packages_the_command_line_says_what_to_install(module):
+    code = f"import sys; sys.modules[{module!r}] = None; import onebit.cli"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "pip install 'onebit[cli]'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_without_matplotlib_a_plot_says_what_to_install(onebit_command, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    code, _, _ = onebit_command("demo")
+    assert "pip install 'onebit[cli]'" in code
+
+
+def test_python_dash_m():
+    done = subprocess.run([sys.executable, "-m", "onebit"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "Usage: onebit" in done.stdout
+
+
+def test_readme_has_the_table_of_learners(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["learners", "--markdown"])
+    assert not end.value.code
+    assert capsys.readouterr().out in (Path(__file__).parents[2] / "README.md").read_text()

@@ -1,0 +1,51 @@
+"""How tests are shared out to processes, with `pytest -n 2 --dist loadgroup`.
+
+To compile a learner takes seconds, and two processes that need it at the same time both compile it.
+So all tests of one learner form a group, which one process runs: its file, its forms in the tests
+of all learners, its doctests. Every other file is a group of its own.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from onebit import Learner
+
+LARGE = [
+    "bandit_reduction",
+    "gaptron",
+    "confidit",
+    "newtron",
+    "one_bit_classifier",
+    "aggregating",
+    "gaussian_aggregating",
+    "compiling",
+    "soba",
+    "folklore",
+    "fuzz",
+]
+"""Groups that take long come first, so that the processes end together."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark each test with its group, unless it says itself where it belongs."""
+    groups = {}
+    for item in items:
+        mark = item.get_closest_marker("xdist_group")
+        if mark is None:
+            mark = pytest.mark.xdist_group(group_of(item))
+            item.add_marker(mark)
+        groups.setdefault(mark.args[0], []).append(item)
+    rank = {name: i for i, name in enumerate(LARGE)}
+    order = sorted(groups, key=lambda name: rank.get(name, len(rank)))  # else as they were found
+    items[:] = [item for name in order for item in groups[name]]
+
+
+def group_of(item):
+    """Return the module of the learner that is tested, or the name of the file."""
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    for value in parameters:
+        if isinstance(value, Learner) and type(value).__module__.startswith("onebit.learners."):
+            return type(value).__module__.rpartition(".")[2]
+    return Path(item.path).stem.removeprefix("test_")

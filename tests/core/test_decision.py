@@ -1,0 +1,51 @@
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from onebit import Banditron, Decision
+
+
+def test_decisions():
+    decision = Banditron(classes=["a", "b"], random_state=0).decide([1.0, 2.0])
+    assert repr(decision) == "Decision(label='a', probability=0.975)"
+    thawed = pickle.loads(pickle.dumps(decision))
+    assert (thawed.label, thawed.probability) == (decision.label, decision.probability)
+    np.testing.assert_array_equal(thawed.x.values, decision.x.values)
+
+
+def test_first_decision_that_is_refused_does_not_start_a_learner():
+    learner = Banditron(classes=[0, 1])
+    for decision, told in [
+        (Decision([1.0, 2.0], 5, 0.5), {"correct": True}),
+        (Decision([1.0, 2.0], 1, 0.5), {"truth": 5}),
+        (Decision([1.0, 2.0], 1, 2.0), {"correct": True}),
+        (Decision([], 1, 0.5), {"correct": True}),
+    ]:
+        with pytest.raises(ValueError, match=r"unknown label 5|probability|0 features"):
+            learner.learn(decision, **told)
+    assert not hasattr(learner, "classes_")
+
+
+def test_late_feedback_uses_the_decisions_probability_and_the_weights_at_arrival():
+    x = np.array([1.0, -1.0])
+    learner = Banditron(0.5, classes=[0, 1], random_state=0)
+    old = learner.decide(x)
+    learner.learn(Decision(-x, 1, 0.25), correct=True)
+    before = learner.coef_
+    y_hat = np.argmax(before @ x)
+    learner.learn(old, correct=True)
+    expected = before.copy()
+    expected[y_hat] -= x
+    expected[old.label] += x / old.probability
+    np.testing.assert_allclose(learner.coef_, expected)
+
+
+def test_a_copy_may_learn_from_the_same_decision():
+    learner = Banditron(classes=[0, 1], random_state=0)
+    decision = learner.decide([1.0])
+    other = copy.deepcopy(learner)
+    learner.learn(decision, correct=True)
+    other.learn(decision, correct=True)
+    np.testing.assert_array_equal(learner.coef_, other.coef_)

@@ -1,0 +1,35 @@
+import numpy as np
+import pytest
+
+from onebit import SOBA, Banditron, load
+
+
+def test_learner_from_read_only_memory_learns(tmp_path):
+    import joblib
+
+    learner = SOBA(random_state=0).fit(np.eye(3), [0, 1, 2])
+    joblib.dump(learner, tmp_path / "model")
+    mapped = joblib.load(tmp_path / "model", mmap_mode="r")
+    for other in (learner, mapped):
+        other.learn(other.decide([1.0, 0.0, 2.0]), truth=1)
+    np.testing.assert_array_equal(mapped.coef_, learner.coef_)
+
+
+def test_a_bandit_learner_takes_the_truth_as_one_bit():
+    one, other = (SOBA(classes=[0, 1, 2], random_state=0) for _ in range(2))
+    rng = np.random.default_rng(0)
+    for x, y in zip(rng.normal(size=(50, 3)), rng.integers(3, size=50), strict=True):
+        decision = one.decide(x)
+        one.learn(decision, truth=y)
+        other.learn(other.decide(x), correct=decision.label == y)
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+
+
+def test_feature_names_are_remembered(tmp_path):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame({"a": [1.0, 0.0], "b": [0.0, 1.0]})
+    learner = Banditron(random_state=0).fit(X, [0, 1])
+    learner.save(tmp_path / "model")
+    assert load(tmp_path / "model").feature_names_in_.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="feature names"):
+        learner.predict(X[["b", "a"]])

@@ -1,0 +1,651 @@
+"""Files from anyone are safe to load, and what is saved is never lost."""
+
+import contextlib
+import json
+import os
+import resource
+import stat
+import struct
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+import onebit
+from forms import FORMS
+from mutations import mutate_arrays, mutate_bytes, mutate_header, packed, unpacked
+from onebit import SOBA, Banditron, Folklore, OneBitClassifier, Perceptron, load, play
+from onebit.core import storage
+from onebit.core.registry import class_named, name_of
+from onebit.core.state import check_state
+from onebit.core.storage import arrays_of
+from onebit.learners import (
+    Aggregating,
+    BanditReduction,
+    GaussianAggregating,
+    KernelSeparableBandit,
+    Obama,
+    PassiveAggressive,
+)
+from problems import assert_finite
+from test_state import sizes, trained
+
+STORED = [
+    learner  # with a classifier of another library inside there are no files
+    for learner in FORMS
+    if isinstance(getattr(learner, "learner", None), onebit.Learner | None)
+]
+NOT_OURS = "is not a learner saved by onebit: "
+
+
+def content_of(learner, folder):
+    learner.save(folder / "model")
+    return (folder / "model").read_bytes()
+
+
+def banditron(**parameters):
+    return Banditron(random_state=0, **parameters).fit(np.eye(3), ["a", "b", "c"])
+
+
+def loaded(content, folder):
+    (folder / "changed").write_bytes(content)
+    return load(folder / "changed")
+
+
+def with_header(content, **items):
+    header, arrays = unpacked(content)
+    new = json.loads(header) | items
+    return packed(json.dumps({k: v for k, v in new.items() if v is not ...}), arrays)
+
+
+def with_arrays(content, **new):
+    header, arrays = unpacked(content)
+    arrays |= {name.replace("__", "."): array for name, array in new.items()}
+    return packed(header, arrays)
+
+
+def format_1(content):
+    """Return the same learner as the first version of the format stored it."""
+    text, arrays = unpacked(content)
+    header = json.loads(text) | {"format": 1}
+    return safetensors.numpy.save(arrays, {"onebit": json.dumps(header)})
+
+
+# Sound files
+
+
+@pytest.mark.parametrize("learner", STORED, ids=str)
+def test_files_of_the_first_format_are_read(learner, tmp_path):
+    learner, _ = trained(learner)
+    content = content_of(learner, tmp_path)
+    old = loaded(format_1(content), tmp_path)
+    for (name, a), (_, b) in zip(arrays_of(learner._state), arrays_of(old._state), strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=name)
+    new = loaded(content, tmp_path)
+    X = np.random.default_rng(1).normal(size=(20, 4))
+    y = learner.classes_[np.zeros(20, dtype=int)]
+    np.testing.assert_array_equal(play(old, X, y).mistakes, play(new, X, y).mistakes)
+
+
+def test_sizes_decide_the_form_as_at_the_start(tmp_path):
+    for d in (3, 400):
+        learner = OneBitClassifier(classes=[0, 1], random_state=0)
+        learner.partial_fit(np.ones((2, d)), [0, 1])
+        learner.save(tmp_path / "model")
+        assert type(load(tmp_path / "model")._state) is type(learner._state)
+
+
+# Broken and hostile files
+
+
+def load_and_play(content, folder):
+    """Load a file; if it is not refused, what is in it must be sound and stay so."""
+    try:
+        learner = loaded(content, folder)
+    except ValueError as error:
+        if NOT_OURS not in str(error):
+            raise
+        return
+    check_state(learner._state, sizes(learner))
+    rng = np.random.default_rng(0)
+    d, K = learner.n_features_in_, learner.classes_.size
+    assert d < 100
+    X, y = rng.normal(size=(20, d)), learner.classes_[rng.integers(K, size=20)]
+    for x, truth in zip(X[:3], y[:3], strict=True):
+        learner.learn(learner.decide(x), truth=truth)
+    play(learner, X, y)
+    assert_finite(learner, X)
+
+
+@pytest.mark.parametrize("change", [mutate_bytes, mutate_arrays, mutate_header])
+@pytest.mark.parametrize("learner", STORED, ids=str)
+def test_changed_files_are_refused_or_sound(learner, change, tmp_path):
+    learner, _ = trained(learner, rounds=40)
+    content = content_of(learner, tmp_path)
+    for seed in range(20):
+        changed = change(content, np.random.default_rng(seed))
+        try:
+            load_and_play(changed, tmp_path)
+        except Exception as error:
+            raise AssertionError(f"seed {seed}") from error
+
+
+CRASHES = {
+    "n_pending": """
+        learner = onebit.SOBA(covariance="full", random_state=0).fit(X, y)
+        change = lambda arrays, value: arrays["A_inv.n_pending"].__setitem__(0, value)
+    """,
+    "n_pending of a class": """
+        learner = onebit.OneBitClassifier(random_state=0).fit(X, y)
+        change = lambda arrays, value: arrays["S.n_pending"].__setitem__((1, 0), value)
+    """,
+    "labels": """
+        learner = onebit.Obama(random_state=0, mu=1.0).fit(X, y)
+        change = lambda arrays, value: arrays["P.labels.rows"].__iadd__(value)
+    """,
+    "rng": """
+        learner = onebit.Obama(random_state=0, mu=1.0).fit(X, y)
+        change = lambda arrays, value: arrays.update(rng=np.zeros(0, dtype=np.uint64))
+    """,
+    "weights": """
+        learner = onebit.SOBA(random_state=0).fit(X, y)
+        change = lambda arrays, value: arrays["W"].fill(np.nan)
+    """,
+    "one class": """
+        learner = onebit.PassiveAggressive().fit(X, y)
+        def change(arrays, value):
+            header["classes"] = header["classes"][:1]
+            arrays["W"] = arrays["W"][:, :1]
+    """,
+}
+RUN = """
+import json, struct, sys, numpy as np, onebit
+from safetensors.numpy import load, save
+X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 3
+{learner}
+learner.save(sys.argv[1])
+content = open(sys.argv[1], "rb").read()
+size = struct.unpack("<Q", content[:8])[0]
+header = json.loads(json.loads(content[8:8 + size])["__metadata__"]["onebit"]) | {{"format": 1}}
+for value in json.loads(sys.argv[2]):
+    arrays = {{name: array.copy() for name, array in load(content).items()}}
+    change(arrays, value)
+    arrays = {{name: np.ascontiguousarray(array) for name, array in arrays.items()}}
+    open(sys.argv[1], "wb").write(save(arrays, {{"onebit": json.dumps(header)}}))
+    try:
+        learner = onebit.load(sys.argv[1])
+    except ValueError as error:
+        print("refused:", error)
+        continue
+    for x, truth in zip(X, y):
+        decision = learner.decide(x)
+        learner.learn(decision, truth=learner.classes_[truth % learner.classes_.size])
+    onebit.play(learner, X, learner.classes_[y % learner.classes_.size])
+    print("loaded")
+"""
+
+
+@pytest.mark.parametrize(
+    ("case", "values", "field"),
+    [
+        ("n_pending", [64, 65, 10**6, 2**40, -65], "A_inv.n_pending"),
+        ("n_pending of a class", [64], "S.n_pending"),
+        ("labels", [10**7], "P.labels.rows"),
+        ("rng", [None], "rng"),
+        ("weights", [None], "W"),
+        ("one class", [None], "class"),
+    ],
+)
+def test_files_that_made_the_process_crash(case, values, field, tmp_path):
+    """In a process of its own: before states were checked, it ended by a signal or learned NaN."""
+    code = RUN.format(learner=textwrap.dedent(CRASHES[case]))
+    run = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "model", json.dumps(values)],
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    lines = run.stdout.splitlines()
+    assert len(lines) == len(values)
+    assert all(line.startswith("refused:") and field in line for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("items", "words"),
+    [
+        ({"format": ...}, "the header has no format"),
+        ({"format": "2"}, "format is '2', and should be a JSON int"),
+        ({"format": True}, "format is True"),
+        ({"format": 0}, "format is 0"),
+        ({"format": 3}, "format 3"),
+        ({"learner": ...}, "the header has no learner"),
+        ({"learner": 5}, "learner is 5"),
+        ({"learner": "Nobody"}, "no learner is named 'Nobody'"),
+        ({"learner": "Learner"}, "no learner is named 'Learner'"),
+        ({"learner": "Forecaster"}, "no learner is named 'Forecaster'"),
+        ({"learner": "os.system"}, "no learner is named 'os.system'"),
+        ({"learner": "SOBA"}, "it has no A_inv"),
+        ({"parameters": ...}, "the header has no parameters"),
+        ({"parameters": []}, "parameters is"),
+        ({"parameters": {"zz": 7}}, "Banditron has no parameter 'zz'"),
+        ({"parameters": {"gamma": 7}}, "'gamma' parameter of Banditron"),
+        ({"parameters": {"gamma": 10**400}}, "gamma"),
+        ({"parameters": {"gamma": {"onebit.learner": "SOBA"}}}, "the header has no parameters"),
+        ({"classes": ...}, "the header has no classes"),
+        ({"classes": "abc"}, "classes is 'abc'"),
+        ({"classes": ["a"]}, "at least two classes"),
+        ({"classes": ["b", "a", "c"]}, "classes are not sorted"),
+        ({"classes": ["a", "a", "b"]}, "classes are not sorted"),
+        ({"classes": ["a", "b", "cc"]}, "classes are not sorted labels of type <U1"),
+        ({"classes": ["a", ["b"], "c"]}, "classes are not texts or numbers"),
+        ({"classes": ["a", None, "c"]}, "classes are not texts or numbers"),
+        ({"classes": [0, 1, 300], "classes_dtype": "|u1"}, "classes"),
+        ({"classes": [0, 1, 10**30], "classes_dtype": "<i8"}, "classes"),
+        ({"classes": [0, 1, 1e999], "classes_dtype": "<f8"}, "Infinity"),
+        ({"classes_dtype": ...}, "the header has no classes_dtype"),
+        ({"classes_dtype": "<U9999999"}, "wider than the labels"),
+        ({"n_features": ...}, "the header has no n_features"),
+        ({"n_features": -3}, "n_features is -3"),
+        ({"n_features": 0}, "n_features is 0"),
+        ({"n_features": 10**12}, "n_features is 1000000000000"),
+        ({"n_features": 3.0}, "n_features is 3.0"),
+        ({"n_features": 4}, r"W is float64\[3, 3\], and should be float64\[4, 3\]"),
+        ({"n_features": 10**7}, "W is"),
+        ({"feature_names": ...}, "the header has no feature_names"),
+        ({"feature_names": ["a"]}, "feature_names"),
+        ({"feature_names": [1, 2, 3]}, "feature_names"),
+        *(
+            ({"classes_dtype": dtype}, "classes_dtype is")
+            for dtype in ["|V8", "O", "f8,f8", "(9999,9999)f8", "nonsense", "é", "<M8[s]", "|S1"]
+        ),
+    ],
+)
+def test_malformed_headers(items, words, tmp_path):
+    content = with_header(content_of(banditron(), tmp_path), **items)
+    with pytest.raises(ValueError, match=words) as error:
+        loaded(content, tmp_path)
+    assert str(error.value).startswith(f"{tmp_path / 'changed'} {NOT_OURS}")
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["", "null", "[1]", "[" * 100_000, '{"a":' * 100_000, '{"format": NaN}', "9" * 5_000, "\ud7ff"],
+    ids=range(8),
+)
+def test_headers_that_are_none(header, tmp_path):
+    _, arrays = unpacked(content_of(banditron(), tmp_path))
+    with pytest.raises(ValueError, match=NOT_OURS):
+        loaded(packed(header, arrays), tmp_path)
+
+
+def test_damage_is_found(tmp_path):
+    content = content_of(banditron(), tmp_path)
+    header, arrays = unpacked(content)
+    W = arrays["W"].copy()
+    W[0, 0] += 1e-9
+    damaged = safetensors.numpy.save(
+        arrays | {"W": W}, {"onebit": header, "sha256": storage._digest(header, arrays)}
+    )
+    with pytest.raises(ValueError, match="checksum"):
+        loaded(damaged, tmp_path)
+    with pytest.raises(ValueError, match="checksum"):
+        loaded(safetensors.numpy.save(arrays, {"onebit": header}), tmp_path)
+    old = header.replace('"format": 2', '"format": 1')
+    with pytest.raises(ValueError, match="checksum"):  # nor as one that has none
+        loaded(packed(old, arrays, sha256="0" * 64), tmp_path)
+
+
+def test_arrays_of_no_state(tmp_path):
+    content = content_of(banditron(), tmp_path)
+    for W in (np.zeros((1, 2)), np.zeros((3, 3), dtype=np.float32)):
+        with pytest.raises(ValueError, match=f"W is {W.dtype}.*, and should be float64"):
+            loaded(with_arrays(content, W=W), tmp_path)
+    header, arrays = unpacked(content)
+    with pytest.raises(ValueError, match="it has no W"):
+        loaded(packed(header, {k: v for k, v in arrays.items() if k != "W"}), tmp_path)
+    with pytest.raises(ValueError, match="an array zz, which Banditron has not"):
+        loaded(with_arrays(content, zz=np.zeros(3)), tmp_path)
+    with pytest.raises(ValueError, match=r"gamma is 7\.0, and should be from 0 to 1"):
+        loaded(with_arrays(content, gamma=np.array(7.0)), tmp_path)
+    with pytest.raises(ValueError, match=r"rng is uint64\[0\]"):
+        loaded(with_arrays(content, rng=np.zeros(0, dtype=np.uint64)), tmp_path)
+    with pytest.raises(ValueError, match="W"):
+        loaded(with_arrays(content, W=np.full((3, 3), np.inf)), tmp_path)
+
+
+def test_small_files_take_little_memory(tmp_path):
+    """Whatever sizes they claim: with 1 GiB of address space for numbers, none of them is taken."""
+    contents = []
+    for learner, items in [
+        (SOBA(covariance="full"), {"n_features": 10**5}),
+        (OneBitClassifier(), {"n_features": 9_999_999}),
+        (KernelSeparableBandit(), {"n_features": 10**12}),
+        (Aggregating(), {"parameters": {"n_samples": 10**10}}),
+        (Obama(n_samples=5), {"parameters": {"n_samples": 10**12, "n_sweeps": 10**12}}),
+        (GaussianAggregating(), {"parameters": {"n_nodes": 10**11}}),
+        (Folklore(), {"n_features": 10**6}),
+        (
+            BanditReduction(GaussianAggregating(), gamma=0.5),
+            {
+                "parameters": {
+                    "gamma": 0.5,
+                    "learner": {
+                        "onebit.learner": "GaussianAggregating",
+                        "parameters": {"n_nodes": 10**11},
+                    },
+                }
+            },
+        ),
+    ]:
+        learner.set_params(random_state=0).fit(np.eye(3), [0, 1, 2])
+        contents.append(with_header(content_of(learner, tmp_path), **items))
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    used = pages * os.sysconf("SC_PAGE_SIZE")
+    resource.setrlimit(resource.RLIMIT_AS, (used + 2**30, before[1]))
+    try:
+        for content in contents:
+            with pytest.raises(ValueError, match=NOT_OURS):
+                loaded(content, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def test_what_is_no_regular_file_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(ValueError, match="no regular file"):
+            load(path)
+    with pytest.raises(IsADirectoryError):
+        load(tmp_path)
+
+
+def test_files_that_are_overwritten_meanwhile(tmp_path):
+    """The arrays of a loaded learner are its own: to cut the file changes nothing, nor crashes."""
+    code = f"""
+import os, numpy as np, onebit
+learner = onebit.Perceptron().fit(np.ones((2, 50_000)), [0, 1])
+path = {str(tmp_path / "model")!r}
+learner.save(path)
+loaded = onebit.load(path)
+os.truncate(path, 100)
+loaded.learn(loaded.decide(np.ones(50_000)), truth=1)
+try:
+    onebit.load(path)
+except ValueError:
+    print("refused")
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.returncode, run.stdout) == (0, "refused\n"), run.stderr
+
+
+# Which class
+
+
+class Mine(Banditron):
+    pass
+
+
+def test_classes_are_found_by_what_they_are(tmp_path):
+    class SOBA(Banditron):  # not onebit's
+        pass
+
+    X, y = np.eye(3), [0, 1, 2]
+    for cls in (SOBA, Mine, onebit.SOBA):
+        learner = cls(random_state=0).fit(X, y)
+        assert type(loaded(content_of(learner, tmp_path), tmp_path)) is cls
+    assert name_of(onebit.SOBA) == "SOBA"
+    assert name_of(Mine) == f"{__name__}.Mine"
+    assert name_of(SOBA).endswith(".SOBA")
+    with pytest.raises(ValueError, match="no learner is named 'Mine'"):
+        class_named("Mine")
+    # The first version of the format did not tell the module.
+    old = with_header(content_of(Mine(random_state=0).fit(X, y), tmp_path), learner="Mine")
+    assert type(loaded(format_1(old), tmp_path)) is Mine
+    old = with_header(content_of(onebit.SOBA().fit(X, y), tmp_path), learner="SOBA")
+    assert type(loaded(format_1(old), tmp_path)) is onebit.SOBA
+
+
+def test_core_imports_no_learner_and_files_import_nothing(tmp_path):
+    banditron().save(tmp_path / "model")
+    content = with_header((tmp_path / "model").read_bytes(), learner="antigravity.Learner")
+    (tmp_path / "other").write_bytes(content)
+    code = f"""
+import sys
+from onebit.core import load
+assert not any(name.startswith("onebit.learners") for name in sys.modules)
+for name in ("model", "other"):
+    try:
+        load({str(tmp_path)!r} + "/" + name)
+    except ValueError as error:
+        assert "import the module that defines it" in str(error), error
+    else:
+        raise AssertionError
+assert "antigravity" not in sys.modules
+import onebit
+onebit.load({str(tmp_path / "model")!r})
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+# Saving
+
+
+@contextlib.contextmanager
+def umask(mask):
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_save_keeps_the_mode(tmp_path):
+    path = tmp_path / "model"
+    for mask, expected in [(0o022, 0o644), (0o077, 0o600)]:
+        with umask(mask):
+            banditron().save(path)
+        assert mode(path) == expected
+        path.unlink()
+    banditron().save(path)
+    for kept in (0o644, 0o640, 0o600, 0o666):
+        path.chmod(kept)
+        with umask(0o077):
+            banditron().save(path)
+        assert mode(path) == kept
+
+
+def test_save_follows_links(tmp_path):
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there" / "model", tmp_path / "link"
+    link.symlink_to("there/model")
+    for _ in range(2):  # the link leads nowhere at first
+        banditron().save(link)
+        assert link.is_symlink()
+        assert not target.is_symlink()
+        load(target)
+    assert os.listdir(tmp_path / "there") == ["model"]
+
+
+def test_save_replaces_regular_files_only(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("pipe")
+    before = sorted(os.listdir(tmp_path))
+    for name in ("pipe", "folder", "link"):
+        with pytest.raises(OSError, match=f"not a regular file, and not replaced: .*{name}"):
+            banditron().save(tmp_path / name)
+    assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)
+    assert sorted(os.listdir(tmp_path)) == before
+    with pytest.raises(OSError, match="/dev/full"):
+        banditron().save("/dev/full")
+    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
+    with pytest.raises(FileNotFoundError, match="missing/model"):
+        banditron().save(tmp_path / "missing" / "model")
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path):
+    path = tmp_path / "model"
+    banditron().save(path)
+    before = path.read_bytes()
+    large = Perceptron().fit(np.ones((2, 10_000)), [0, 1])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=f"File too large: '{path}'"):
+            large.save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["model"]
+
+
+KILLED = """
+import os, signal, sys, numpy as np, onebit
+learner = onebit.Perceptron().fit(np.ones((2, 1000)), [0, 1])
+os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
+learner.save(sys.argv[1])
+"""
+
+
+def test_what_a_killed_process_leaves_is_removed(tmp_path):
+    path = tmp_path / "model"
+    banditron().save(path)
+    before = path.read_bytes()
+    for name in (path, tmp_path / "other"):
+        run = subprocess.run([sys.executable, "-c", KILLED, name], capture_output=True)
+        assert run.returncode == -9
+    assert path.read_bytes() == before
+    left = sorted(set(os.listdir(tmp_path)) - {"model"})
+    assert len(left) == 2
+    assert all(name.startswith(".onebit-") for name in left)
+    banditron().save(path)
+    assert len(set(os.listdir(tmp_path)) & set(left)) == 1  # that of the other path
+    banditron().save(tmp_path / "other")
+    assert sorted(os.listdir(tmp_path)) == ["model", "other"]
+
+
+def test_many_may_save_to_one_path(tmp_path):
+    path, faults = tmp_path / "model", []
+    banditron().save(path)
+
+    def save():
+        try:
+            for _ in range(50):
+                banditron().save(path)
+        except Exception as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=save) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        load(path)
+    assert faults == []
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_a_learner_that_is_not_sound_is_not_saved(tmp_path):
+    path = tmp_path / "model"
+    banditron().save(path)
+    before = path.read_bytes()
+    learner = banditron()
+    learner._state.W[1, 1] = np.nan
+    with pytest.raises(ValueError, match=r"Banditron is not sound, and not saved: W\[1, 1\]"):
+        learner.save(path)
+    assert path.read_bytes() == before
+
+
+def test_layout_of_a_file(tmp_path):
+    """Others may read it: safetensors, with JSON and a checksum in its metadata."""
+    content = content_of(banditron(), tmp_path)
+    size = struct.unpack("<Q", content[:8])[0]
+    metadata = json.loads(content[8 : 8 + size])["__metadata__"]
+    assert metadata.keys() == {"onebit", "sha256"}
+    assert json.loads(metadata["onebit"]) == {
+        "format": 2,
+        "learner": "Banditron",
+        "parameters": {"gamma": 0.05, "classes": None, "random_state": 0},
+        "classes": ["a", "b", "c"],
+        "classes_dtype": "<U1",
+        "n_features": 3,
+        "feature_names": [],
+    }
+    assert PassiveAggressive is class_named("PassiveAggressive")
+
+
+# What a file keeps
+
+
+GO_ON = """
+import sys, numpy as np, onebit
+X, y = np.load(sys.argv[2])["X"], np.load(sys.argv[2])["y"]
+learner = onebit.load(sys.argv[1])
+print(onebit.play(learner, X, y).mistakes.tolist())
+np.save(sys.argv[3], learner.coef_)
+"""
+
+
+@pytest.mark.parametrize("learner", [Perceptron(), Banditron(), SOBA(), SOBA(covariance="full")])
+def test_goes_on_in_a_new_process(learner, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 4)), rng.choice(["left", "right", "up"], size=300)
+    learner.set_params(random_state=3).fit(X, y)
+    learner.save(tmp_path / "model.safetensors")
+    np.savez(tmp_path / "data.npz", X=X, y=y)
+    files = [tmp_path / name for name in ("model.safetensors", "data.npz", "coef.npy")]
+    output = subprocess.run(
+        [sys.executable, "-c", GO_ON, *files], check=True, capture_output=True, text=True
+    ).stdout
+    assert output.strip() == str(play(learner, X, y).mistakes.tolist())
+    np.testing.assert_array_equal(np.load(tmp_path / "coef.npy"), learner.coef_)
+
+
+@pytest.mark.parametrize(
+    "labels", [["a", "bb"], [3, 1], [1.0, 2.0], [True, False], np.array(["x", "y"], dtype=object)]
+)
+def test_files_keep_labels_and_their_type(labels, tmp_path):
+    X, y = np.eye(2), np.array(labels)
+    learner = Banditron(random_state=0).fit(X, y)
+    learner.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.classes_, learner.classes_)
+    assert loaded.classes_.dtype == learner.classes_.dtype
+    assert loaded.decide(X[0]).label in list(labels)
+
+
+def test_files_that_are_not_learners(tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"not a learner")
+    with pytest.raises(ValueError, match="is not a learner saved by onebit"):
+        load(path)
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "missing")
+
+
+def test_file_of_a_later_format(tmp_path, monkeypatch):
+    learner = Banditron().fit(np.eye(2), [0, 1])
+    monkeypatch.setattr("onebit.core.storage.FORMAT", 99)
+    learner.save(tmp_path / "model")
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="format 99"):
+        load(tmp_path / "model")
+
+
+def test_files_hold_the_parameters_a_learner_started_with(tmp_path):
+    X, y = np.eye(3), [0, 1, 2]
+    learner = SOBA(0.3, random_state=0).fit(X, y).set_params(covariance="full", gamma=0.9)
+    learner.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert (loaded.gamma, loaded.covariance) == (0.3, "diagonal")
+    np.testing.assert_array_equal(loaded.policy(X), learner.policy(X))

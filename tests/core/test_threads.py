@@ -1,0 +1,282 @@
+"""What threads may do with one learner: any number decide, learning and playing take turns."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from onebit import BanditReduction, Banditron, Folklore, Obama, OneBitClassifier, load, play
+from onebit.core.turns import Turns
+from problems import assert_finite
+
+FULL = {"covariance": "full", "classes": range(4), "random_state": 0}
+
+
+def stream(n, d=12, K=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.argmax(X @ rng.normal(size=(d, K)) + rng.normal(size=(n, K)), axis=1)
+
+
+@contextmanager
+def meanwhile(*work):
+    """Run functions over and over in threads of their own; what they raise is raised here."""
+    stop = threading.Event()
+
+    def repeat(function):
+        count = 0
+        while not stop.is_set():
+            function()
+            count += 1
+        return count
+
+    with ThreadPoolExecutor(len(work)) as threads:
+        futures = [threads.submit(repeat, function) for function in work]
+        try:
+            yield
+        finally:
+            stop.set()
+        assert all(future.result() > 0 for future in futures)
+
+
+def assert_sound(learner, X):
+    assert_finite(learner, X)
+    assert 0 <= learner._state.S.n_pending.min() <= learner._state.S.n_pending.max() < 64
+
+
+def crashes(code, seconds=20):
+    """Run code in another process, where compiled code may do its worst; return its exit code."""
+    source = textwrap.dedent(code)
+    return subprocess.run([sys.executable, "-c", source], timeout=60 + seconds).returncode
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["learner.partial_fit(X, y)", "learner.learn(learner.decide(X[0]), correct=True)"],
+    ids=["partial_fit", "single rounds"],
+)
+def test_learning_threads_take_turns(other):
+    """Two threads in one full matrix wrote behind its array."""
+    assert (
+        crashes(f"""
+        import threading, time
+        import numpy as np
+        from onebit import OneBitClassifier
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(3000, 12)), rng.integers(4, size=3000)
+        learner = OneBitClassifier(covariance="full", classes=range(4), random_state=0)
+        learner.partial_fit(X[:100], y[:100])
+        learner.learn(learner.decide(X[0]), correct=True)
+        end = time.monotonic() + 4
+        def play():
+            while time.monotonic() < end:
+                learner.partial_fit(X, y)
+        def other():
+            while time.monotonic() < end:
+                {other}
+        threads = [threading.Thread(target=f) for f in (play, other, other)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        assert np.isfinite(learner.coef_).all()
+    """)
+        == 0
+    )
+
+
+def test_fit_with_other_features_while_a_thread_decides():
+    assert (
+        crashes("""
+        import threading, time
+        import numpy as np
+        from onebit import OneBitClassifier
+        rng = np.random.default_rng(0)
+        y = rng.integers(4, size=50)
+        narrow, wide = rng.normal(size=(50, 3)), rng.normal(size=(50, 20000))
+        learner = OneBitClassifier(covariance="diagonal", classes=range(4)).fit(narrow, y)
+        learner.decide(narrow[0])
+        end = time.monotonic() + 4
+        def decide():
+            while time.monotonic() < end:
+                for x in (narrow[0], wide[0]):
+                    try:
+                        decision = learner.decide(x)
+                        learner.learn(decision, correct=True)
+                        learner.predict(x[None])
+                    except ValueError as error:
+                        assert "features" in str(error), error
+        threads = [threading.Thread(target=decide) for _ in range(2)]
+        [t.start() for t in threads]
+        while time.monotonic() < end:
+            learner.fit(wide, y)
+            learner.fit(narrow, y)
+        [t.join() for t in threads]
+    """)
+        == 0
+    )
+
+
+def test_saves_and_copies_while_it_plays_are_whole(tmp_path):
+    X, y = stream(2_000)
+    learner = OneBitClassifier(**FULL).fit(X[:100], y[:100])
+    seen = []
+
+    def save():
+        path = tmp_path / "learner.safetensors"
+        learner.save(path)
+        seen.append(load(path))
+
+    def copied():
+        seen.append(copy.deepcopy(learner))
+        seen.append(pickle.loads(pickle.dumps(learner)))
+
+    with meanwhile(lambda: learner.partial_fit(X, y), save, copied):
+        time.sleep(3.0)
+    assert len(seen) > 20
+    for other in seen[:: max(1, len(seen) // 100)]:
+        assert_sound(other, X[:50])
+        other.partial_fit(X[:70], y[:70])
+        assert_sound(other, X[:50])
+
+
+def test_a_decision_has_the_probability_of_its_own_example():
+    """Python kernels shared room for the scores between threads."""
+    X, y = stream(20, d=3, K=3)
+    learner = Obama(mu=0.3, n_samples=10, classes=range(3), random_state=0).fit(X, y)
+    p = learner.policy(X)
+
+    def decide():
+        for x, expected in zip(X, p, strict=True):
+            decision = learner.decide(x)
+            assert decision.probability == expected[decision.label]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with meanwhile(decide, decide):
+            time.sleep(1.0)
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_every_lesson_counts_once():
+    """As many rounds are counted as feedback was given, by any number of threads."""
+    X, _ = stream(500)
+    learner = OneBitClassifier(**FULL)
+    decisions = [learner.decide(x) for x in X]
+    refused = []
+
+    def learn():
+        for decision in decisions:
+            try:
+                learner.learn(decision, correct=True)
+            except ValueError as error:
+                refused.append(str(error))
+
+    with ThreadPoolExecutor(4) as threads:
+        for future in [threads.submit(learn) for _ in range(4)]:
+            future.result()
+    assert learner._state.rounds == 500
+    assert len(refused) == 3 * 500
+    assert all("already learned" in words for words in refused)
+
+
+def test_threads_that_start_a_learner_together_start_it_once():
+    for _ in range(20):
+        learner = Banditron(classes=range(3))
+        barrier, runs = threading.Barrier(4), []
+
+        def start(learner=learner, barrier=barrier, runs=runs):
+            barrier.wait()
+            learner.decide([1.0, 2.0])
+            runs.append(learner._run)
+
+        with ThreadPoolExecutor(4) as threads:
+            for future in [threads.submit(start) for _ in range(4)]:
+                future.result()
+        assert len({id(run) for run in runs}) == 1
+
+
+def test_a_run_lets_others_in_between_its_blocks():
+    """Deciding waits for a block of rounds, not for the end of the stream."""
+    X, y = stream(400_000)
+    learner = OneBitClassifier(**FULL).fit(X[:100], y[:100])
+    learner.decide(X[0])
+    done, waits = threading.Event(), []
+
+    def run():
+        play(learner, X, y)
+        done.set()
+
+    thread = threading.Thread(target=run)
+    start = time.perf_counter()
+    thread.start()
+    while not done.is_set():
+        before = time.perf_counter()
+        learner.decide(X[0])
+        waits.append(time.perf_counter() - before)
+        time.sleep(0.01)
+    thread.join()
+    whole = time.perf_counter() - start
+    assert len(waits) > 5
+    assert np.median(waits) < max(0.2, whole / 10)
+
+
+def test_turns_are_handed_on():
+    """Who comes back at once for another turn does not overtake who waits."""
+    turns, order, ready = Turns(), [], threading.Event()
+
+    def other():
+        ready.set()
+        with turns:
+            order.append("other")
+
+    thread = threading.Thread(target=other)
+    with turns:
+        thread.start()
+        ready.wait()
+        time.sleep(0.1)
+        with turns:  # the same thread may take it again
+            order.append("inner")
+    with turns:
+        order.append("again")
+    thread.join()
+    assert order == ["inner", "other", "again"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_finds_a_whole_learner():
+    X, y = stream(2_000)
+    learner = OneBitClassifier(**FULL).fit(X[:100], y[:100])
+    learner.learn(learner.decide(X[0]), correct=True)
+    learner.policy(X[:50])
+    with meanwhile(lambda: learner.partial_fit(X, y)):
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                try:
+                    assert_sound(learner, X[:50])
+                    learner.learn(learner.decide(X[0]), correct=True)
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_learner_inside_shares_the_turns():
+    """`learner_` of a reduction is the same state, so it takes the same turns."""
+    X, y = stream(500)
+    learner = BanditReduction(Folklore(), 0.9, random_state=0).fit(X, y)
+    assert learner.learner_._run.turns is learner._run.turns
+    with meanwhile(lambda: learner.partial_fit(X, y), lambda: learner.learner_.partial_fit(X, y)):
+        time.sleep(1.0)
+    assert_finite(learner, X)

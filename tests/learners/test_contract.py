@@ -1,0 +1,115 @@
+"""Every behaviour, of every learner and form found by introspection."""
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import onebit
+from forms import FORMS, LEARNERS, every_form, n_classes
+from onebit import learners, play
+from onebit.checks import checks_for
+from onebit.core.engine import PythonKernels
+from problems import assert_finite
+
+
+def with_kernels_of_their_own():
+    """Return the forms without those that differ from one before in numbers only."""
+    seen = {}
+    for learner in FORMS:
+        learner = clone(learner)
+        learner._start(np.arange(n_classes(learner)), 4)
+        seen.setdefault((type(learner), learner._kernels), clone(learner))
+    return list(seen.values())
+
+
+@pytest.mark.parametrize(
+    ("learner", "check"),
+    [
+        pytest.param(learner, check, id=f"{learner}-{check.__name__}")
+        for learner in FORMS
+        for check in checks_for(learner)
+    ],
+)
+def test_behaviour(learner, check):
+    check(learner)
+
+
+@parametrize_with_checks(with_kernels_of_their_own())
+def test_scikit_learn_contract(estimator, check):
+    """Forms with the same kernels go through the same code of ours and of scikit-learn."""
+    check(estimator)
+
+
+@pytest.mark.parametrize("n", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@every_form
+def test_policy_is_what_is_drawn(learner, n):
+    """Many draws for the example whose label is least certain."""
+    rng = np.random.default_rng(0)
+    K = n_classes(learner)
+    X, y = rng.normal(size=(40, 4)), rng.integers(K, size=40)
+    learner = clone(learner).set_params(random_state=1, classes=range(K)).fit(X, y)
+    policies = learner.policy(X)
+    i = np.argmin(policies.max(axis=1))
+    p, x = policies[i], learner.decide(X[i]).x
+    decide, _ = learner._kernels.entries(learner._state)
+    drawn = [decide(learner._state, x, learner._scores, None, learner._p)[0] for _ in range(n)]
+    counts = np.bincount(drawn, minlength=K)
+    assert (counts[p == 0] == 0).all()
+    if np.count_nonzero(p) > 1:
+        assert chisquare(counts[p > 0], n * p[p > 0]).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("n", [10_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@every_form
+def test_extreme_but_legal_values_stay_finite(learner, n):
+    """Features of 1e-8 and 1e4, hardly any exploration, a large ball, over many rounds.
+
+    Learners with Python kernels remember all their rounds, so that a million would take the square
+    of that time, or call another library in each: they make 300. GaussianAggregating, whose round
+    takes five times that of the next slowest, makes a tenth of the others.
+    """
+    learner = clone(learner)
+    extremes = {"gamma": 1e-6, "radius": 1e3, "D": 1e3}
+    numbers = {
+        name: value
+        for name, value in extremes.items()
+        if name in learner.get_params() and isinstance(learner.get_params()[name], int | float)
+    }
+    K = n_classes(learner)
+    learner.set_params(**numbers, random_state=0, classes=range(K))
+    if isinstance(learner, onebit.GaussianAggregating):
+        n //= 10
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3)) * rng.choice([1e-8, 1.0, 1e4], size=(n, 3))
+    y = np.argmax(X @ rng.normal(size=(3, K)), axis=1)
+    learner.partial_fit(X[:1], y[:1])
+    if isinstance(learner._kernels, PythonKernels):
+        n = 300
+    play(learner, X[:n], y[:n], record=False)
+    assert_finite(learner, X[:100])
+
+
+@pytest.mark.parametrize("cls", LEARNERS)
+def test_out_of_range_parameters_are_refused_by_name(cls):
+    for name in cls._parameter_constraints:
+        if name in ("classes", "random_state"):
+            continue
+        learner = cls(classes=[0, 1]).set_params(**{name: object()})
+        with pytest.raises(ValueError, match=f"'{name}' parameter of {cls.__name__}"):
+            learner.decide([0.0])
+        assert not hasattr(learner, "classes_")
+
+
+def test_every_learner_is_a_public_name():
+    assert set(learners.__all__) <= set(onebit.__all__)
+    for cls in LEARNERS:
+        assert getattr(onebit, cls.__name__) is cls
+
+
+def test_feedback_is_fixed_when_a_learner_starts():
+    learner = onebit.Gaptron(feedback="full", classes=[0, 1]).fit(np.eye(2), [0, 1])
+    learner.set_params(feedback="bandit")
+    with pytest.raises(ValueError, match="learns from the label itself"):
+        learner.learn(learner.decide([1.0, 0.0]), correct=True)

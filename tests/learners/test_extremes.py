@@ -1,0 +1,149 @@
+"""Within the limits of features, probabilities and parameters, what learners hold is finite."""
+
+from numbers import Real
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils._param_validation import Interval
+
+import onebit
+from forms import every_form, n_classes
+from onebit import Decision, play
+from onebit.core.engine import PythonKernels
+from onebit.core.example import LARGEST
+from onebit.core.learner import LEAST_PROBABILITY
+from onebit.core.storage import arrays_of
+from problems import assert_finite
+
+
+def rows(kind, n=400, d=4):
+    """Rows of one size, of many sizes, and the same one again and again."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(n, d))
+    scale = {
+        "usual": 1.0,
+        "large": LARGEST,
+        "tiny": 1e-300,
+        "mixed features": 10.0 ** rng.uniform(-300, 30, size=(n, d)),
+        "mixed rows": rng.choice([1e-30, 1.0, LARGEST], size=(n, 1)),
+        "repeated": LARGEST,
+    }[kind]
+    return np.tile(scale * X[:1], (n, 1)) if kind == "repeated" else scale * X
+
+
+KINDS = ["usual", "large", "tiny", "mixed features", "mixed rows", "repeated"]
+
+
+def real_parameters(learner):
+    """Yield the names of real parameters, with the ends of their ranges."""
+    for name, constraints in learner._parameter_constraints.items():
+        for range_ in constraints:
+            if isinstance(range_, Interval) and range_.type is Real:
+                inside = [end for end in (range_.left, range_.right) if end in range_]
+                yield name, inside or [0.5]
+
+
+def assert_stays_finite(learner, X):
+    """Play random labels and one label, then learn from decisions of any probability."""
+    K = n_classes(learner)
+    learner = clone(learner).set_params(classes=range(K), random_state=0)
+    y = np.random.default_rng(1).integers(K, size=len(X))
+    y[len(X) // 2 :] = 0
+    if "n_samples" in learner.get_params():  # to renew samples takes long where losses are huge
+        learner.set_params(n_samples=10)
+    try:
+        learner.partial_fit(X[:1], y[:1])
+    except ValueError as refused:
+        if "theory" not in str(refused):  # which some parameters exclude
+            raise
+        return
+    if isinstance(learner._kernels, PythonKernels):
+        X, y = X[:: len(X) // 10], y[:: len(X) // 10]
+    play(learner, X, y, record=False)
+    assert_finite(learner, X[:20])
+    for i, x in enumerate(X[:20]):
+        for probability in (LEAST_PROBABILITY, 1.0):
+            decision = Decision(x, i % K, probability)
+            if learner.feedback == "full":
+                learner.learn(decision, truth=i // 2 % K)
+            else:
+                learner.learn(decision, correct=i % 3 > 0)
+            assert 0.0 < learner.decide(x).probability <= 1.0
+    assert_finite(learner, X[:20])
+
+
+@every_form
+def test_extreme_examples(learner):
+    for kind in KINDS:
+        assert_stays_finite(learner, rows(kind))
+
+
+@every_form
+def test_extreme_parameters(learner):
+    """Each parameter at either end of its range, and all of them at ends drawn at random."""
+    ranges = dict(real_parameters(learner))
+    rng = np.random.default_rng(0)
+    one = [{name: end} for name, ends in ranges.items() for end in ends]
+    many = [
+        {name: ends[rng.integers(len(ends))] for name, ends in ranges.items()} for _ in range(8)
+    ]
+    for parameters in one + many:
+        for kind in ("usual", "large", "mixed features"):
+            assert_stays_finite(clone(learner).set_params(**parameters), rows(kind, n=100))
+
+
+@pytest.mark.parametrize("value", [1e31, -1e31, 1e155, np.inf, np.nan])
+@every_form
+def test_larger_examples_are_refused_by_name(learner, value):
+    X = rows("usual", n=20)
+    y = np.arange(20) % n_classes(learner)
+    learner = clone(learner).set_params(random_state=0).fit(X, y)
+    before = {name: array.copy() for name, array in arrays_of(learner._state)}
+    X[4, 2] = value
+    said = {np.inf: "inf", np.nan: "NaN"}.get(value, f"{value:g}".replace("+", r"\+"))
+    with pytest.raises(ValueError, match=rf"row 4 of X contains {said}.*, in feature 2"):
+        learner.partial_fit(X, y)
+    with pytest.raises(ValueError, match=rf"contains {said}.*, in feature 2"):
+        learner.decide(X[4])
+    for name, array in arrays_of(learner._state):
+        np.testing.assert_array_equal(array, before[name])
+
+
+@pytest.mark.parametrize("probability", [0.0, 1e-31, -0.5, 1.1, np.nan, np.inf])
+def test_a_probability_too_small_to_divide_by_is_refused(probability):
+    learner = onebit.Banditron(classes=[0, 1], random_state=0)
+    with pytest.raises(ValueError, match=r"a decision's probability is in \[1e-30, 1\]; got"):
+        learner.learn(Decision([1.0], 0, probability), correct=True)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"explore": 1e308}, {"a": 1e-320}, {"forgetting": 1000}, {"explore": np.inf}],
+    ids=str,
+)
+def test_parameters_beyond_the_arithmetic_are_refused_by_name(parameters):
+    (name,) = parameters
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of OneBitClassifier"):
+        onebit.OneBitClassifier(**parameters).fit(np.eye(3), [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        onebit.Newtron(random_state=0),
+        onebit.BanditReduction(gamma=0.5, random_state=0),
+        onebit.Folklore(),
+        onebit.Aioli(),
+    ],
+    ids=str,
+)
+def test_ten_long_rows(learner):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 4)), rng.integers(2, size=200)
+    learner = clone(learner).set_params(classes=[0, 1])
+    with pytest.raises(ValueError, match="row 0 of X contains"):
+        play(learner, 1e155 * X[:10], y[:10])
+    play(learner, 1e29 * X[:10], y[:10])
+    play(learner, X, y)
+    assert_finite(learner, X)

@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+
+from onebit import streams
+from onebit.core import play
+from onebit.learners.one_bit_classifier import LARGEST_FULL, OneBitClassifier
+from paths import assert_same_path, continuous, every_stream
+from references import one_bit_classifier as reference
+
+
+def assert_same_path_in_form(form, K, stream, storage):
+    X, y = stream(K)
+    given = {name: value for name, value in form.items() if name in ("explore", "a", "forgetting")}
+    full, floor = form["covariance"] == "full", form.get("min_probability", 0.0)
+    slow = reference.OneBitClassifier(X.shape[1], K, full, floor=floor, **given)
+    learner = OneBitClassifier(**form, random_state=K)
+    assert_same_path(learner, slow, X, y, storage, quadrature=1e-6)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@every_stream(continuous)
+def test_walks_the_path_of_the_reference(covariance, K, stream, storage):
+    assert_same_path_in_form({"covariance": covariance}, K, stream, storage)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"covariance": "full", "explore": 1.0, "a": 2.0, "forgetting": 0.0, "min_probability": 0.1},
+        {"covariance": "diagonal", "explore": 0.5, "forgetting": 2.0},
+    ],
+    ids=str,
+)
+def test_walks_the_path_of_the_reference_with_other_parameters(form):
+    assert_same_path_in_form(form, 3, continuous, np.asarray)
+
+
+def test_auto_takes_full_matrices_while_they_are_small():
+    def form(d, K):
+        learner = OneBitClassifier(classes=range(K))
+        learner.decide(np.ones(d))
+        return learner._kernels._name
+
+    d = int(np.sqrt(LARGEST_FULL / 5))
+    assert form(d, 5) == "full"
+    assert form(d + 1, 5) == "diagonal"
+
+
+def test_least_probability():
+    X, y = continuous(4)
+    learner = OneBitClassifier(min_probability=0.03, random_state=0).fit(X, y)
+    p = learner.policy(X)
+    assert p.min() == pytest.approx(0.03)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    with pytest.raises(ValueError, match=r"min_probability=0\.3 for each of 4 labels"):
+        OneBitClassifier(min_probability=0.3).fit(X, y)
+
+
+def dense(rng):
+    """Clouds around the centres of three to eight classes: few features, full matrices."""
+    K, d = int(rng.integers(3, 9)), int(rng.integers(3, 12))
+    centres = 2.5 * rng.normal(size=(K, d))
+    y = rng.integers(K, size=200_000)
+    return np.c_[centres[y] + rng.normal(size=(y.size, d)), np.ones(y.size)], y
+
+
+def sparse(rng):
+    """Topics with words of their own and many of all: many features, only the diagonal."""
+    return streams.synsep(200_000, seed=int(rng.integers(2**31)))
+
+
+def rare(X, y, rng):
+    """One example in a few hundred is of class 0."""
+    kept = (y != 0) | (rng.random(y.size) < 0.03)
+    return X[kept][:30_000], y[kept][:30_000]
+
+
+def bad_at_first(X, y, rng):
+    """In the first 500 rounds class 0 is never right."""
+    X, y = X[:30_000], y[:30_000].copy()
+    early = (np.arange(y.size) < 500) & (y == 0)
+    y[early] = 1 + rng.integers(y.max(), size=early.sum())
+    return X, y
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 13))]
+)
+@pytest.mark.parametrize("trouble", [rare, bad_at_first])
+@pytest.mark.parametrize("stream", [dense, sparse])
+def test_finds_a_class_that_is_rare_or_looks_bad_at_first(stream, trouble, seed):
+    rng = np.random.default_rng(seed)
+    X, y = trouble(*stream(rng), rng)
+    learner = OneBitClassifier(random_state=seed, classes=np.unique(y))
+    play(learner, X, y)
+    last = y[-10_000:] == 0
+    assert (learner.predict(X[-10_000:][last]) == 0).mean() > 0.5
+
+
+def test_follows_drift():
+    """Half way, the labels change places: the mistakes of the last quarter are few again."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=20_000)
+    X = np.c_[3.0 * np.eye(4)[y] + rng.normal(size=(20_000, 4)), np.ones(20_000)]
+    y[10_000:] = (y[10_000:] + 1) % 4
+    mistakes = play(OneBitClassifier(random_state=0), X, y).mistakes
+    assert mistakes[5_000:10_000].mean() < 0.1
+    assert mistakes[15_000:].mean() < 0.15
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_scale_of_the_examples_does_not_matter(scale):
+    X, y = streams.synnonsep(3_000, seed=0)
+    expected = play(OneBitClassifier(random_state=0), X, y).mistakes
+    assert (play(OneBitClassifier(random_state=0), scale * X, y).mistakes == expected).mean() > 0.99

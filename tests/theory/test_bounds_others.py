@@ -1,0 +1,302 @@
+"""Bounds that need more than a stream: a noise model, a margin, weak learners. And refusals."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from onebit import play, theory
+from onebit.learners import (
+    SOBA,
+    Banditron,
+    Confidit,
+    Folklore,
+    Gaptron,
+    GaussianAggregating,
+    KernelSeparableBandit,
+    Newtron,
+    Perceptron,
+    SeparableBandit,
+)
+from onebit.theory import NotProvenError, Setting, best_linear, bounds
+
+
+def noise_model(T, u, seed):
+    """Two labels with P(y = i) = (1 + u_i . x) / 2, u_1 = -u_0 = u, and unit examples."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(T, len(u)))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = (rng.random(T) < (1 + X @ u) / 2).astype(int)
+    return X, y
+
+
+def confidit_regret(history, X, y, u):
+    """The sum of P(best) - P(label), by the model; of two labels a mistake tells which it was."""
+    label = np.where(history.mistakes, 1 - y, y)
+    lead = X @ u
+    return np.sum(np.where(label == (lead > 0), 0.0, np.abs(lead)))
+
+
+@pytest.mark.parametrize("u", [[0.9], [0.5, 0.7], [0.1, 0.0, 0.2]])
+def test_regret_of_confidit_is_below_theorem_1(u):
+    T, u = 5_000, np.array(u)
+    X, y = noise_model(T, u, seed=len(u))
+    norm = math.sqrt(2) * np.linalg.norm(u)
+    learner = Confidit(projection=True, confidence="theory", covariance="full", norm=norm)
+    regret = confidit_regret(play(learner, X, y), X, y, u)
+    terms = float(learner._state.confidence.terms)
+    assert terms <= bounds.confidit_terms(T, len(u), 2, 1.0)
+    assert regret <= bounds.confidit(T, len(u), 2, norm, terms=terms)
+    assert bounds.confidit(T, len(u), 2, norm, terms=terms) <= bounds.confidit(T, len(u), 2, norm)
+
+
+def test_confidit_told_the_opposite_exceeds_theorem_1_and_corollary_1():
+    T, u = 60_000, np.array([1.0])
+    X, y = noise_model(T, u, seed=0)
+    norm = math.sqrt(2)
+    learner = Confidit(projection=True, confidence="theory", covariance="full", norm=norm)
+    told = play(learner, X, 1 - y)
+    label = np.where(told.mistakes, y, 1 - y)
+    wrong = np.sum(np.where(label == (X @ u > 0), 0.0, 1.0))
+    assert wrong > bounds.confidit(T, 1, 2, norm)
+    assert wrong > bounds.confidit_separated(T, 1, 2, norm, margin=2.0)
+    right = play(learner.set_params(random_state=0).fit(X[:1], y[:1]), X, y)
+    assert confidit_regret(right, X, y, u) <= bounds.confidit_separated(T, 1, 2, norm, margin=2.0)
+
+
+def test_theorem_2_is_theorem_1_without_approximation_error():
+    assert bounds.confidit(1_000, 2, 3, 1.0, approximation_error=0.0) == bounds.confidit(
+        1_000, 2, 3, 1.0
+    )
+    Q, T = 50.0, 1_000
+    B2, B3 = 1 + 18 * math.log((T + 4) / 0.05), 6 * math.log(1 + T / 24)
+    expected = 2 * Q + 2 * math.sqrt(1.25 * T * (B2 + 2 * Q + B3) * B3)
+    assert bounds.confidit(T, 2, 3, 1.0, approximation_error=Q) == pytest.approx(expected)
+
+
+def test_separable_bandit_is_below_its_bound_and_a_broken_one_is_not():
+    K, T = 3, 1_000
+    y = np.random.default_rng(0).integers(K, size=T)
+    X = 2 * np.eye(K)[y] - 1
+    margin = bounds.strong_margin(np.eye(K), X, y)
+    assert margin == pytest.approx(2 / math.sqrt(K))
+    bound = bounds.separable_bandit(K, R=math.sqrt(K), margin=margin)
+    runs = [play(SeparableBandit(random_state=s), X, y).n_mistakes for s in range(10)]
+    assert np.mean(runs) <= bound
+    # Told the labels of other examples it learns nothing.
+    broken = SeparableBandit(random_state=0, classes=range(K))
+    broken.partial_fit(X[:100], (y[:100] + 1) % K)
+    assert np.sum(broken.predict(X) != y) > bound
+    assert bounds.strong_margin(np.eye(K), X, (y + 1) % K) < 0
+
+
+def adaboost_olm(T, N, accuracy, seed, sign=1.0, K=2):
+    """AdaBoost.OLM++ with weak learners that are right now and then; (mistakes, squared edges)."""
+    rng = np.random.default_rng(seed)
+    regressions = [Folklore(B=2.0, R=1 + math.log(T), classes=[0, 1]) for _ in range(N)]
+    v, mistakes = np.zeros(N), 0
+    gained, weight = np.zeros(N), np.zeros(N)
+    for _ in range(T):
+        y, s = rng.integers(K), np.zeros(K)
+        wrong = np.zeros(N)
+        told = []
+        for i in range(N):
+            sigma = np.exp(s - logsumexp(s))
+            weak = y if rng.random() < accuracy else (y + 1) % K
+            gained[i] += (sigma - np.eye(K)[y])[weak]
+            weight[i] += sigma[y] - 1
+            rest = logsumexp(np.delete(s, weak))
+            half = np.clip((s[weak] - rest) / 2, -math.log(T), math.log(T))
+            decision = regressions[i].decide(np.array([half, 1.0]))
+            z = regressions[i]._scores.copy()
+            told.append((decision, int(weak != y)))
+            s = sign * (s + z[1] - rest)
+            s[weak] = sign * z[0]
+            wrong[i] = np.argmax(s) != y
+        p = np.exp(sign * v - logsumexp(sign * v))
+        mistakes += wrong[rng.choice(N, p=p)]
+        v -= wrong
+        for regression, (decision, truth) in zip(regressions, told, strict=True):
+            regression.learn(decision, truth=truth)
+    return mistakes, np.sum((gained / weight) ** 2)
+
+
+@pytest.mark.slow
+def test_boosting_is_below_proposition_12_and_a_broken_one_is_not():
+    T, N = 20_000, 8
+    mistakes, squared_edges = adaboost_olm(T, N, accuracy=0.98, seed=0)
+    bound = bounds.boosting(T, 2, squared_edges, N)
+    assert mistakes <= bound < 0.95 * T
+    broken, _ = adaboost_olm(T // 10, N, accuracy=0.98, seed=0, sign=-1.0)
+    assert 10 * broken > bound
+
+
+def test_hedge_is_below_its_bound_and_a_broken_one_is_not():
+    """Experts that are wrong a third of the time, one of them never."""
+    rng = np.random.default_rng(0)
+    T, N, delta = 300, 50, 0.05
+    for seed in range(20):
+        wrong = np.random.default_rng(seed).random((T, N)) < 0.33
+        wrong[:, 0] = False
+        for sign in (1.0, -1.0):
+            v, mistakes = np.zeros(N), 0
+            for losses in wrong:
+                p = np.exp(sign * v - logsumexp(sign * v))
+                mistakes += losses[rng.choice(N, p=p)]
+                v -= losses
+            assert (mistakes <= bounds.hedge(0, N, delta)) == (sign == 1.0)
+
+
+def test_banditron_bound_implies_the_published_one():
+    """As later papers quote it, for examples of length one and gamma up to a half."""
+    for K in (2, 9):
+        for gamma in (0.01, 0.1, 0.5):
+            for L in (0.0, 100.0, 1e4):
+                for U in (0.5, 5.0):
+                    T = 100_000
+                    published = (
+                        L
+                        + gamma * T
+                        + 3 * max(2 * K * U**2 / gamma, math.sqrt(2 * U**2 * gamma * T))
+                        + math.sqrt(2 * K * U**2 * L / gamma)
+                    )
+                    assert bounds.banditron(T, K, L, U, 1.0, gamma) <= published
+
+
+def test_gaptron_bounds_are_those_of_the_theorems():
+    T, K, X, D, L = 10_000, 5, 2.0, 3.0, 70.0
+    ln2 = math.log(2)
+    full = {
+        "logistic": K * X**2 * D**2 / ln2,
+        "hinge": K**2 * X**2 * D**2 / (2 * (K - 1)),
+        "smooth_hinge": 2 * K * X**2 * D**2,
+    }
+    for loss, excess in full.items():
+        assert bounds.gaptron(T, K, L, D, loss, "full", X, D) == pytest.approx(L + excess)
+    for T in (100, 100_000, 10_000_000):
+        bandit = {
+            "logistic": K * X * D * max(2 * K * X * D / ln2, 2 * math.sqrt(T / ln2)),
+            "hinge": max(K**3 * X**2 * D**2 / (K - 1), 2 * K * X * D * math.sqrt(T / 2)),
+            "smooth_hinge": max(4 * K**2 * X**2 * D**2, 2 * K * X * D * math.sqrt(2 * T)),
+        }
+        for loss, excess in bandit.items():
+            assert bounds.gaptron(T, K, L, D, loss, "bandit", X, D) <= (L + excess) * (1 + 1e-9)
+    with pytest.raises(NotProvenError, match="step of at most"):
+        bounds.gaptron(T, K, L, D, "hinge", "full", X, D, eta=1.0)
+
+
+def test_perceptron_bound_solves_theorem_1():
+    for L, U in [(0.0, 2.0), (50.0, 0.3), (1e4, 5.0)]:
+        for q in (1.0, 1.5, 2.0):
+            M = bounds.perceptron(L, U, 1.0, q)
+            right = M ** (1 - 1 / q) * L ** (1 / q) + U * math.sqrt(2 * M)
+            assert pytest.approx(right, rel=1e-6) == M
+        assert bounds.perceptron(L, U, 1.0) <= L + 2 * U**2 + U * math.sqrt(2 * L) + 1e-6
+        squared = L + 2 * U**2 + 2 * math.sqrt(2) * U * math.sqrt(L)
+        assert bounds.perceptron(L, U, 1.0, 2.0) == pytest.approx(squared)
+
+
+def test_soba_hinge_bound_solves_its_inequality():
+    T, d, K, L, U, gamma = 10_000, 3, 4, 200.0, 2.0, 0.1
+    Q = bounds.soba_terms(T, d, K, 1.0, 1.0)
+    H = (bounds.soba_hinge(T, d, K, L, U, 1.0, gamma) - gamma * T * 0.75) / (1 - gamma)
+    etas = np.geomspace(1e-4, 10, 10_000)
+    right = L + etas * U**2 * (H + 0.5) + K * Q / (2 * gamma * etas)
+    assert right.min() == pytest.approx(H, rel=1e-5)
+    for L, power in [(10.0, 1 / 2), (1e5, 1 / 3)]:
+        at = [bounds.soba_hinge_gamma(T, d, K, L, 1.0, 1.0) for T in (10**7, 10**8)]
+        assert 0 < at[1] < at[0] < 1
+        if power == 1 / 3:
+            assert at[0] / at[1] == pytest.approx(100 ** (1 / 3), rel=0.1)
+
+
+def test_newtron_quadratics_are_below_its_loss():
+    """The inequality behind `newtron_beta`, at random weights in the ball."""
+    rng = np.random.default_rng(0)
+    for _ in range(2_000):
+        K, d = rng.integers(2, 6), 3
+        alpha, D, gamma = (
+            10 ** rng.uniform(-1, 1),
+            10 ** rng.uniform(-1, 0.5),
+            rng.uniform(0.01, 0.9),
+        )
+        beta = bounds.newtron_beta(K, alpha, D, 1.0, gamma)
+        W, U = (D * M / np.linalg.norm(M) for M in rng.normal(size=(2, K, d)))
+        x = rng.normal(size=d)
+        x /= np.linalg.norm(x)
+        y = rng.integers(K)
+        p, q = (np.exp(alpha * V @ x - logsumexp(alpha * V @ x)) for V in (W, U))
+        s = (U - W) @ x
+        mean = s.mean()
+        tried = (1 - gamma) * p + gamma / K
+        terms = p**2 / tried * (s - mean) ** 2
+        quadratic = (1 - p[y]) ** 2 * (s[y] - mean) ** 2 + terms.sum() - terms[y]
+        linear = (p - np.eye(K)[y]) @ s
+        gain = (np.log(p[y]) - np.log(q[y])) / alpha - linear
+        assert gain >= beta / 2 * quadratic - 1e-12
+
+
+@pytest.mark.parametrize(
+    ("learner", "why"),
+    [
+        (SOBA(), "diagonal covariance"),
+        (Newtron(), "PNewtron"),
+        (Newtron(covariance="full"), "beta of at most"),
+        (Confidit(), "linear noise model"),
+        (SeparableBandit(), "strongly separable"),
+        (KernelSeparableBandit(), "unknown constants"),
+        (GaussianAggregating(), "nothing is proven"),
+        (Gaptron(max_norm=0.5), "longest example"),
+    ],
+    ids=str,
+)
+def test_what_is_not_proven_is_refused_with_the_reason(learner, why):
+    X, y = np.eye(2)[[0, 1, 0, 1]], [0, 1, 0, 1]
+    history = play(learner.set_params(random_state=0), X, y)
+    with pytest.raises(NotProvenError, match=why):
+        history.regret(learner, X, y)
+
+
+def test_regret_over_time():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3))
+    y = np.argmax(X @ rng.normal(size=(3, 3)), axis=1)
+    learner = Perceptron()
+    history = play(learner, X, np.array(["a", "b", "c"])[y])
+    seen = history.regret(learner, X, np.array(["a", "b", "c"])[y], radius=3.0)
+    assert seen.rounds[-1] == 500
+    assert seen.suffered[-1] == history.n_mistakes
+    assert seen.loss[-1] == pytest.approx(seen.comparator.loss)
+    assert seen.comparator.radius == 3.0
+    np.testing.assert_allclose(seen.regret, seen.suffered - seen.loss)
+    assert (seen.suffered <= seen.bound).all()
+    assert [row["rounds"] for row in seen.rows()] == [10, 20, 50, 100, 200, 500]
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    ax = seen.plot(Figure().add_subplot())
+    assert len(ax.lines) == 4
+    again = theory.regret([history, history], learner, X, np.array(["a", "b", "c"])[y], radius=3.0)
+    np.testing.assert_array_equal(again.suffered, seen.suffered)
+    other = best_linear(X, np.array(["a", "b", "c"])[y], "log_loss")
+    with pytest.raises(NotProvenError, match="over the loss hinge"):
+        history.regret(learner, X, np.array(["a", "b", "c"])[y], comparator=other)
+    with pytest.raises(ValueError, match="has 400 rounds"):
+        history.regret(learner, X[:400], np.array(["a", "b", "c"])[y][:400])
+
+
+def test_bound_is_text_and_number():
+    assert str(Banditron.bound) == "O(T^(2/3)) over hinge loss"
+    setting = Setting(
+        T=1_000,
+        d=2,
+        K=2,
+        X=1.0,
+        largest=1.0,
+        U=np.eye(2),
+        L=10.0,
+        learner=Banditron(gamma=0.1),
+    )
+    expected = bounds.banditron(1_000, 2, 10.0, math.sqrt(2), 1.0, 0.1)
+    assert Banditron.bound(setting) == pytest.approx(expected)
