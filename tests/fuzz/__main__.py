@@ -113,6 +113,8 @@ def work(part: str, names: list[str], seed: int, seconds: float, status: str) ->
     file = os.open(status, os.O_WRONLY | os.O_CREAT)
     end = time.monotonic() + seconds
     for i, form in enumerate(names):
+        if i > 0 and time.monotonic() > end:  # compiling took all the time
+            break
 
         def at(seed: int, case: int | None, done: int, form: str = form) -> None:
             os.pwrite(file, json.dumps([form, seed, case, done]).encode().ljust(100), 0)
@@ -327,6 +329,7 @@ class Campaign:
             words = [sys.executable, "-m", "fuzz", "--part", task.part, "--seed", str(seed)]
             words += ["--minutes", str(seconds / 60.0), "--worker", str(status)]
             words += [word for form in task.forms for word in ("--form", form)]
+            done: list[str] = []
             own = {**os.environ, "TMPDIR": folder, "MALLOC_PERTURB_": "165"}
             with (
                 open(Path(folder) / "errors", "w+") as errors,
@@ -336,11 +339,12 @@ class Campaign:
             ):
                 assert process.stdout is not None
                 for line in process.stdout:
-                    self._take(task, json.loads(line))
+                    self._take(task, json.loads(line), done)
                 code = process.wait()
                 errors.seek(0)
                 said = errors.read()
             if code == 0:
+                self.missed[task.part] += len(task.forms) - len(done)
                 return []
             form, own_seed, case, count = task.forms[0], seed, None, 0
             if status.exists():
@@ -357,12 +361,13 @@ class Campaign:
                 self.left[task.part] += len(rest)
             return rest
 
-    def _take(self, task: Task, line: dict[str, Any]) -> None:
+    def _take(self, task: Task, line: dict[str, Any], done: list[str]) -> None:
         if "finding" in line:
             self._found(Finding(**line["finding"]))
             return
         with self.lock:
             self.cases[task.part] += line["done"]
+            done.append(line["form"])
         left = max(0.0, self.end - time.monotonic()) / 60.0
         print(
             f"{left:6.1f} min left  {task.part:<8} {line['form']:<26} {line['done']:>8,} cases   "
