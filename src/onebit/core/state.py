@@ -151,7 +151,7 @@ def with_arrays(state: Any, arrays: Mapping[str, np.ndarray], prefix: str = "") 
             new[name] = arrays[prefix + name]
         elif name != "scratch" and hasattr(value, "_asdict"):
             new[name] = with_arrays(value, arrays, f"{prefix}{name}.")
-    return state._replace(**new)
+    return state._replace(**new) if new else state
 
 
 def grown(state: Any, new: Any) -> Any:
