@@ -2,22 +2,35 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# The tests: `make quick` is what to run after every edit, `make test` before every merge,
+# `make test-all` adds the long proofs, marked slow: a million rounds of every form, a hundred
+# thousand draws, many seeds, large data sets. tests/conftest.py says how two processes share them.
+PYTEST := $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
+QUICK := tests/core tests/numerics tests/theory/test_losses.py tests/test_promises.py tests/test_rooms.py \
+    tests/learners/test_banditron.py tests/learners/test_perceptron.py \
+    $(patsubst %,--ignore=tests/core/test_%.py,compiling state storage threads)
+
 # Minutes that `make fuzz` takes; FUZZ=--checked makes compiled code check each index.
 MINUTES ?= 60
 
-.PHONY: demo test test-all fuzz bench errors compare clean
+.PHONY: demo lint quick test test-all fuzz bench errors compare clean
 
 demo: .venv/.installed-cli
 	$(BIN)/onebit demo
 
-test: .venv/.installed-dev
+lint: .venv/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
-test-all: .venv/.installed-dev
-	$(BIN)/pytest -n 2 --dist worksteal
+quick: lint
+	$(PYTEST) -m "not slow" $(QUICK)
+
+test: lint
+	$(PYTEST) -m "not slow"
+
+test-all: lint
+	$(PYTEST)
 
 fuzz: .venv/.installed-dev
 	PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) $(FUZZ)

@@ -46,19 +46,22 @@ def repeated(X):
 
 
 def every_stream(*streams):
-    """Parametrise a test over K, kinds of examples and their storage."""
+    """Parametrise a test over K, kinds of examples and their storage.
 
-    def parametrised(test):
-        for name, values in [
-            ("K", [2, 3, 9]),
-            ("stream", streams),
-            ("storage", [np.asarray, sp.csr_array, repeated]),
-        ]:
-            ids = [getattr(value, "__name__", str(value)) for value in values]
-            test = pytest.mark.parametrize(name, values, ids=ids)(test)
-        return test
-
-    return parametrised
+    Each K and each storage comes with one of the others; all others are slow.
+    """
+    usual = {(2, sp.csr_array), (3, np.asarray), (9, repeated)}
+    cases = [
+        pytest.param(
+            *(K, stream, storage),
+            marks=[] if (K, storage) in usual else [pytest.mark.slow],
+            id=f"{K}-{stream.__name__}-{storage.__name__}",
+        )
+        for stream in streams
+        for K in (2, 3, 9)
+        for storage in (np.asarray, sp.csr_array, repeated)
+    ]
+    return pytest.mark.parametrize(("K", "stream", "storage"), cases)
 
 
 def assert_same_path(

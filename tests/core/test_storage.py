@@ -8,7 +8,6 @@ import stat
 import struct
 import subprocess
 import sys
-import textwrap
 import threading
 from pathlib import Path
 
@@ -135,84 +134,78 @@ def test_changed_files_are_refused_or_sound(learner, change, tmp_path):
             raise AssertionError(f"seed {seed}") from error
 
 
-CRASHES = {
-    "n_pending": """
-        learner = onebit.SOBA(covariance="full", random_state=0).fit(X, y)
-        change = lambda arrays, value: arrays["A_inv.n_pending"].__setitem__(0, value)
-    """,
-    "n_pending of a class": """
-        learner = onebit.OneBitClassifier(random_state=0).fit(X, y)
-        change = lambda arrays, value: arrays["S.n_pending"].__setitem__((1, 0), value)
-    """,
-    "labels": """
-        learner = onebit.Obama(random_state=0, mu=1.0).fit(X, y)
-        change = lambda arrays, value: arrays["P.labels.rows"].__iadd__(value)
-    """,
-    "rng": """
-        learner = onebit.Obama(random_state=0, mu=1.0).fit(X, y)
-        change = lambda arrays, value: arrays.update(rng=np.zeros(0, dtype=np.uint64))
-    """,
-    "weights": """
-        learner = onebit.SOBA(random_state=0).fit(X, y)
-        change = lambda arrays, value: arrays["W"].fill(np.nan)
-    """,
-    "one class": """
-        learner = onebit.PassiveAggressive().fit(X, y)
-        def change(arrays, value):
-            header["classes"] = header["classes"][:1]
-            arrays["W"] = arrays["W"][:, :1]
-    """,
-}
-RUN = """
-import json, struct, sys, numpy as np, onebit
+CRASHES = """
+import json, struct, sys
+import numpy as np, onebit
 from safetensors.numpy import load, save
+
 X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 3
-{learner}
-learner.save(sys.argv[1])
-content = open(sys.argv[1], "rb").read()
-size = struct.unpack("<Q", content[:8])[0]
-header = json.loads(json.loads(content[8:8 + size])["__metadata__"]["onebit"]) | {{"format": 1}}
-for value in json.loads(sys.argv[2]):
-    arrays = {{name: array.copy() for name, array in load(content).items()}}
-    change(arrays, value)
-    arrays = {{name: np.ascontiguousarray(array) for name, array in arrays.items()}}
-    open(sys.argv[1], "wb").write(save(arrays, {{"onebit": json.dumps(header)}}))
+
+def n_pending(value):
+    return lambda header, arrays: arrays["A_inv.n_pending"].__setitem__(0, value)
+
+def n_pending_of_a_class(header, arrays):
+    arrays["S.n_pending"][1, 0] = 64
+
+def labels(header, arrays):
+    arrays |= {"P.examples.rows": X[:1], "P.weights.rows": np.ones(1)}
+    arrays["P.labels.rows"] = np.array([10**7])
+
+def rng(header, arrays):
+    arrays["rng"] = np.zeros(0, dtype=np.uint64)
+
+def weights(header, arrays):
+    arrays["W"].fill(np.nan)
+
+def one_class(header, arrays):
+    header["classes"] = header["classes"][:1]
+    arrays["W"] = arrays["W"][:, :1]
+
+def tried(learner, change):
+    learner._start(np.arange(3), 3)  # without playing: what is refused needs no compiled code
+    learner.save(sys.argv[1])
+    content = open(sys.argv[1], "rb").read()
+    size = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(json.loads(content[8:8 + size])["__metadata__"]["onebit"]) | {"format": 1}
+    arrays = {name: array.copy() for name, array in load(content).items()}
+    change(header, arrays)
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    open(sys.argv[1], "wb").write(save(arrays, {"onebit": json.dumps(header)}))
     try:
         learner = onebit.load(sys.argv[1])
     except ValueError as error:
-        print("refused:", error)
-        continue
+        return f"refused: {error}"
     for x, truth in zip(X, y):
         decision = learner.decide(x)
         learner.learn(decision, truth=learner.classes_[truth % learner.classes_.size])
     onebit.play(learner, X, learner.classes_[y % learner.classes_.size])
-    print("loaded")
+    return "loaded"
+
+full = onebit.SOBA(covariance="full")
+for learner, change in [
+    *((full, n_pending(value)) for value in (64, 65, 10**6, 2**40, -65)),
+    (onebit.OneBitClassifier(), n_pending_of_a_class),
+    (onebit.Obama(mu=1.0), labels),
+    (onebit.Obama(mu=1.0), rng),
+    (onebit.SOBA(), weights),
+    (onebit.PassiveAggressive(), one_class),
+]:
+    print(tried(learner, change), flush=True)
 """
 
 
-@pytest.mark.parametrize(
-    ("case", "values", "field"),
-    [
-        ("n_pending", [64, 65, 10**6, 2**40, -65], "A_inv.n_pending"),
-        ("n_pending of a class", [64], "S.n_pending"),
-        ("labels", [10**7], "P.labels.rows"),
-        ("rng", [None], "rng"),
-        ("weights", [None], "W"),
-        ("one class", [None], "class"),
-    ],
-)
-def test_files_that_made_the_process_crash(case, values, field, tmp_path):
+def test_files_that_made_the_process_crash(tmp_path):
     """In a process of its own: before states were checked, it ended by a signal or learned NaN."""
-    code = RUN.format(learner=textwrap.dedent(CRASHES[case]))
     run = subprocess.run(
-        [sys.executable, "-c", code, tmp_path / "model", json.dumps(values)],
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", CRASHES, tmp_path / "model"], capture_output=True, text=True
     )
-    assert run.returncode == 0, run.stderr
     lines = run.stdout.splitlines()
-    assert len(lines) == len(values)
-    assert all(line.startswith("refused:") and field in line for line in lines), lines
+    fields = [*["A_inv.n_pending"] * 5, "S.n_pending", "P.labels.rows", "rng", "W", "class"]
+    for line, field in zip(lines, fields, strict=False):
+        assert line.startswith("refused:")
+        assert field in line
+    assert run.returncode == 0, run.stderr
+    assert len(lines) == len(fields)
 
 
 @pytest.mark.parametrize(
@@ -302,12 +295,6 @@ def test_damage_is_found(tmp_path):
 
 def test_arrays_of_no_state(tmp_path):
     content = content_of(banditron(), tmp_path)
-    for W in (np.zeros((1, 2)), np.zeros((3, 3), dtype=np.float32)):
-        with pytest.raises(ValueError, match=f"W is {W.dtype}.*, and should be float64"):
-            loaded(with_arrays(content, W=W), tmp_path)
-    header, arrays = unpacked(content)
-    with pytest.raises(ValueError, match="it has no W"):
-        loaded(packed(header, {k: v for k, v in arrays.items() if k != "W"}), tmp_path)
     with pytest.raises(ValueError, match="an array zz, which Banditron has not"):
         loaded(with_arrays(content, zz=np.zeros(3)), tmp_path)
     with pytest.raises(ValueError, match=r"gamma is 7\.0, and should be from 0 to 1"):
@@ -342,7 +329,7 @@ def test_small_files_take_little_memory(tmp_path):
             },
         ),
     ]:
-        learner.set_params(random_state=0).fit(np.eye(3), [0, 1, 2])
+        learner._start(np.arange(3), 3)
         contents.append(with_header(content_of(learner, tmp_path), **items))
     before = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -649,3 +636,18 @@ def test_files_hold_the_parameters_a_learner_started_with(tmp_path):
     loaded = load(tmp_path / "model")
     assert (loaded.gamma, loaded.covariance) == (0.3, "diagonal")
     np.testing.assert_array_equal(loaded.policy(X), learner.policy(X))
+
+
+def test_files_with_other_arrays_are_refused(tmp_path):
+    from safetensors import safe_open
+    from safetensors.numpy import save_file
+
+    Banditron(random_state=0).fit(np.eye(3), [0, 1, 2]).save(tmp_path / "model")
+    with safe_open(tmp_path / "model", framework="numpy") as file:
+        metadata = file.metadata()
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    for W in (np.zeros((1, 2)), np.zeros((3, 3), dtype=np.float32), None):
+        changed = {name: array for name, array in arrays.items() if name != "W"}
+        save_file(changed if W is None else changed | {"W": W}, tmp_path / "bad", metadata)
+        with pytest.raises(ValueError, match="W"):
+            load(tmp_path / "bad")

@@ -113,3 +113,17 @@ def test_scale_of_the_examples_does_not_matter(scale):
     X, y = streams.synnonsep(3_000, seed=0)
     expected = play(OneBitClassifier(random_state=0), X, y).mistakes
     assert (play(OneBitClassifier(random_state=0), scale * X, y).mistakes == expected).mean() > 0.99
+
+
+@pytest.mark.parametrize("explore", [1e-15, 5e-16, 1e-17, 1e-20, 1e-160, 1e-320])
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+def test_hardly_any_exploration_is_none(explore, covariance):
+    X, y = streams.synsep(3_000, seed=0)
+    X = X[:, :60].toarray()
+    given = {"covariance": covariance, "random_state": 0, "classes": range(9)}
+    expected = play(OneBitClassifier(explore=0, **given), X, y).n_mistakes
+    learner = OneBitClassifier(explore=explore, **given)
+    assert abs(play(learner, X, y).n_mistakes - expected) <= 0.1 * expected + 10
+    p = learner.policy(X)
+    assert np.isfinite(p).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)

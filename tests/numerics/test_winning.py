@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import norm
 
-from onebit import OneBitClassifier, play, streams
 from onebit.numerics.winning import normal, winning_probabilities
 
 PROMISE = 1e-7
@@ -147,17 +146,3 @@ def test_normal_law():
     density, probability = np.array([normal(t) for t in z]).T
     np.testing.assert_allclose(density, norm.pdf(z), rtol=1e-12)
     np.testing.assert_allclose(probability, norm.cdf(z), rtol=1e-9)
-
-
-@pytest.mark.parametrize("explore", [1e-15, 5e-16, 1e-17, 1e-20, 1e-160, 1e-320])
-@pytest.mark.parametrize("covariance", ["diagonal", "full"])
-def test_hardly_any_exploration_is_none(explore, covariance):
-    X, y = streams.synsep(3_000, seed=0)
-    X = X[:, :60].toarray()
-    given = {"covariance": covariance, "random_state": 0, "classes": range(9)}
-    expected = play(OneBitClassifier(explore=0, **given), X, y).n_mistakes
-    learner = OneBitClassifier(explore=explore, **given)
-    assert abs(play(learner, X, y).n_mistakes - expected) <= 0.1 * expected + 10
-    p = learner.policy(X)
-    assert np.isfinite(p).all()
-    np.testing.assert_allclose(p.sum(axis=1), 1.0)
