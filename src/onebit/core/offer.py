@@ -42,16 +42,16 @@ def _n_on_offer(offer, n):
     return lambda offer, n: offer.size
 
 
-def first_on_offer(offer):
-    """Return the position of the first label on offer."""
-    return 0 if offer is None else offer[0]
+def nth_on_offer(offer, i):
+    """Return the position of label number `i` of those on offer."""
+    return i if offer is None else offer[i]
 
 
-@chosen_by_type(first_on_offer)
-def _first_on_offer(offer):
+@chosen_by_type(nth_on_offer)
+def _nth_on_offer(offer, i):
     if isinstance(offer, types.NoneType):
-        return lambda offer: 0
-    return lambda offer: offer[0]
+        return lambda offer, i: i
+    return lambda offer, i: offer[i]
 
 
 def check_among(among: Any, positions: Mapping[Any, int], classes: np.ndarray) -> np.ndarray:

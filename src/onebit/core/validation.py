@@ -209,7 +209,8 @@ def unknown(label: Any, classes: np.ndarray) -> str:
     return f"{label!r}: the classes are {shown}{', ...' if classes.size > 5 else ''}"
 
 
-_FLOAT = np.dtype(np.float64)
+_FLOAT, _INT32 = np.dtype(np.float64), np.dtype(np.int32)
+_CSR = (sp.csr_array, sp.csr_matrix)
 
 
 def _trusted(x: Example) -> Example:
@@ -231,14 +232,23 @@ def _trusted(x: Example) -> Example:
 
 
 def _sparse_example(x: Any) -> Example:
-    _check_storage(x, "x")
-    if x.format != "csr":
-        x = sp.csr_array(x.reshape(1, -1) if x.ndim == 1 else x)
-    if x.shape[:-1] not in ((1,), ()):
-        raise ValueError(_not_one_example(x.shape))
-    lo, hi = x.indptr
-    values = np.array(_real(x.data[lo:hi], "x"), dtype=np.float64)
-    return Example(x.indices[lo:hi].astype(INDEX), values, x.shape[-1])
+    indptr, indices, values = getattr(x, "indptr", None), getattr(x, "indices", None), x.data
+    usual = (
+        type(x) in _CSR
+        and values.dtype is _FLOAT
+        and indices.dtype is _INT32
+        and indices.size == values.size
+        and indptr.tolist() == [0, values.size]
+    )
+    if not usual:
+        _check_storage(x, "x")
+        if x.format != "csr":
+            x = sp.csr_array(x.reshape(1, -1) if x.ndim == 1 else x)
+        if x.shape[:-1] not in ((1,), ()):
+            raise ValueError(_not_one_example(x.shape))
+        lo, hi = x.indptr
+        indices, values = x.indices[lo:hi], _real(x.data[lo:hi], "x")
+    return Example(indices.astype(INDEX), np.array(values, np.float64), x.shape[-1])
 
 
 def _real(x: Any, name: str) -> np.ndarray:

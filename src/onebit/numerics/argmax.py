@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from onebit.core.compiling import lean_kernel
-from onebit.core.offer import first_on_offer, on_offer
+from onebit.core.offer import n_on_offer, nth_on_offer
 
 
 @lean_kernel
 def argmax(scores, offer=None):
     """Return the class on offer with the largest score; of several, the lowest."""
-    best = first_on_offer(offer)
-    for k in on_offer(offer, scores.size):
+    best = nth_on_offer(offer, 0)
+    for i in range(1, n_on_offer(offer, scores.size)):
+        k = nth_on_offer(offer, i)
         if scores[k] > scores[best]:
             best = k
     return best
@@ -22,8 +23,13 @@ def argmax_except(scores, excluded, offer=None):
 
     Of several, it is the lowest.
     """
-    best = -1
-    for k in on_offer(offer, scores.size):
-        if k != excluded and (best < 0 or scores[k] > scores[best]):
+    first = 0 if nth_on_offer(offer, 0) != excluded else 1
+    n = n_on_offer(offer, scores.size)
+    if first >= n:
+        return -1
+    best = nth_on_offer(offer, first)
+    for i in range(first + 1, n):
+        k = nth_on_offer(offer, i)
+        if k != excluded and scores[k] > scores[best]:
             best = k
     return best
