@@ -232,15 +232,14 @@ def _trusted(x: Example) -> Example:
 
 
 def _sparse_example(x: Any) -> Example:
-    indptr, indices, values = getattr(x, "indptr", None), getattr(x, "indices", None), x.data
-    usual = (
+    indices, values = getattr(x, "indices", x), x.data
+    if not (
         type(x) in _CSR
         and values.dtype is _FLOAT
         and indices.dtype is _INT32
         and indices.size == values.size
-        and indptr.tolist() == [0, values.size]
-    )
-    if not usual:
+        and x.indptr.tolist() == [0, values.size]
+    ):  # not as they usually are
         _check_storage(x, "x")
         if x.format != "csr":
             x = sp.csr_array(x.reshape(1, -1) if x.ndim == 1 else x)
