@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg.blas import dtpmv, dtpsv
+from scipy.linalg.blas import dtpsv
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -49,10 +49,6 @@ class Factor:
     def packed(self) -> np.ndarray:
         """The numbers so far, as a view."""
         return self._memory[: self._n]
-
-    def times(self, b: np.ndarray) -> np.ndarray:
-        """Return the first rows of L b, as many as b has numbers."""
-        return dtpmv(b.size, self._memory, b, trans=True) if b.size else b
 
     def append(self, row: np.ndarray) -> None:
         """Add the next row of the triangle."""
@@ -110,21 +106,20 @@ class State(NamedTuple):
         for i, size in enumerate(sizes):
             if self.L[i].packed.size != size:
                 raise ValueError(f"L.{i}.packed has {self.L[i].packed.size} numbers, not {size}")
-        at = np.zeros(len(self.L), dtype=np.int64)  # where the next row of each factor begins
-        features, rho = np.arange(X.shape[1], dtype=INDEX), self.confidence.rho
-        for s, i in enumerate(outputs):
-            mine = np.flatnonzero(outputs[: s + 1] == i)
-            row = self.L[i].packed[at[i] : at[i] + mine.size]
-            at[i] += mine.size
+        features = np.arange(X.shape[1], dtype=INDEX)
+        for i, factor in enumerate(self.L):
+            mine = np.flatnonzero(outputs == i)
+            L, K = np.zeros((2, mine.size, mine.size))
+            L[np.tril_indices(mine.size)] = factor.packed
             with np.errstate(all="ignore"):
-                k = self.between(Example(features, X[s], features.size), X[mine])
-                if not np.isclose(scales[s] ** 2 * k[-1], float(k[-1] > 0.0), rtol=0.0, atol=1e-6):
-                    raise ValueError(f"scales.rows[{s}] is {scales[s]} where k(x, x) is {k[-1]}")
-                K_row = scales[s] * k * scales[mine]
-                K_row[-1] += rho
-                # What L L' has in this row, up to its diagonal.
-                found = np.append(self.L[i].times(row[:-1]), row @ row)
-            if not (np.allclose(found, K_row, rtol=0.0, atol=1e-6 * (rho + 1.0)) and row[-1] > 0.0):
+                for row, s in enumerate(mine):
+                    k = self.between(Example(features, X[s], features.size), X[mine])
+                    if abs(scales[s] ** 2 * k[row] - float(k[row] > 0.0)) > 1e-6:
+                        raise ValueError(f"scales.rows[{s}] is not that of the kernel")
+                    K[row] = scales[s] * k * scales[mine]
+                K[np.diag_indices(mine.size)] += self.confidence.rho
+                near = np.abs(L @ L.T - K) <= 1e-6 * (self.confidence.rho + 1.0)
+            if not (near.all() and (L.diagonal() > 0.0).all()):
                 raise ValueError(f"L.{i}.packed is not the factor of the kernel")
 
 
