@@ -9,22 +9,16 @@ from pathlib import Path
 
 import pytest
 
+import forms
 from onebit import Learner
 
-LARGE = [
-    "bandit_reduction",
-    "gaptron",
-    "confidit",
-    "newtron",
-    "one_bit_classifier",
-    "aggregating",
-    "gaussian_aggregating",
-    "compiling",
-    "soba",
-    "folklore",
-    "fuzz",
-]
-"""Groups that take long come first, so that the processes end together."""
+FIRST = ["bandit_reduction", "gaptron", "compiling", "one_bit_classifier", "newtron", "confidit"]
+"""Groups that take long come first, so that the processes end together.
+
+Other learners follow, and then what uses several of them, when all are compiled.
+"""
+LEARNERS = [cls.__module__.rpartition(".")[2] for cls in forms.LEARNERS]
+ORDER = [*FIRST, *LEARNERS, "fuzz", "storage"]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -37,8 +31,8 @@ def pytest_collection_modifyitems(items):
             mark = pytest.mark.xdist_group(group_of(item))
             item.add_marker(mark)
         groups.setdefault(mark.args[0], []).append(item)
-    rank = {name: i for i, name in enumerate(LARGE)}
-    order = sorted(groups, key=lambda name: rank.get(name, len(rank)))  # else as they were found
+    rank = {name: i for i, name in reversed([*enumerate(ORDER)])}
+    order = sorted(groups, key=lambda name: rank.get(name, len(ORDER)))
     items[:] = [item for name in order for item in groups[name]]
 
 
