@@ -85,18 +85,6 @@ def log_loss_gradient(scores, y, g, offer=None):
     return others > 0.0
 
 
-def log_loss_exp_concavity(n_classes: int, radius: float, max_norm: float) -> float:
-    """Return an alpha > 0 for which exp(alpha ln sigma_y) is concave in W, with sigma that of Wx.
-
-    It holds for ||W||_F <= radius and ||x|| <= max_norm. With S = diag(sigma) - sigma sigma' the
-    gradient of -ln sigma_y is (sigma - e_y) (x) x and the Hessian S (x) xx', so that alpha has to
-    satisfy alpha (sigma - e_y)(sigma - e_y)' <= S. As S e_y / sigma_y = e_y - sigma, that is
-    alpha (1 / sigma_y - 1) <= 1; and 1 / sigma_y - 1, the sum of exp(s_k - s_y) over k != y, is at
-    most (K - 1) exp(sqrt(2) radius max_norm), since ||s|| <= radius max_norm.
-    """
-    return math.exp(-math.sqrt(2.0) * radius * max_norm) / (n_classes - 1)
-
-
 @lean_kernel
 def logistic(scores, y):
     """Return -log2 sigma_y, where sigma is the softmax of the scores."""

@@ -17,20 +17,11 @@ from onebit.numerics.second_order import Inverse, descend, difference, inner, ne
 from onebit.theory import bounds
 
 
-class FullState(NamedTuple):
-    """W: the means mu of the weights; Sigma: their covariance, of size d K."""
+class State(NamedTuple):
+    """W: the means mu of the weights; Sigma: their covariance, of size d K, or their variances."""
 
     W: Weights
-    Sigma: Annotated[Inverse, Within(n="weights")]
-    r: float
-    rng: Generator
-
-
-class DiagonalState(NamedTuple):
-    """W: the means mu of the weights; Sigma: the variance of each."""
-
-    W: Weights
-    Sigma: Variances
+    Sigma: Annotated[Inverse, Within(n="weights")] | Variances
     r: float
     rng: Generator
 
@@ -152,5 +143,5 @@ class AROW(Learner):
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         W, r = np.zeros((n_features, n_classes)), float(self.r)
         if self.covariance == "full":
-            return FULL, FullState(W, new_inverse(W.size, 1.0), r, rng)
-        return DIAGONAL, DiagonalState(W, np.ones_like(W), r, rng)
+            return FULL, State(W, new_inverse(W.size, 1.0), r, rng)
+        return DIAGONAL, State(W, np.ones_like(W), r, rng)

@@ -23,7 +23,7 @@ from onebit.core.state import Generator
 from onebit.core.turns import Turns
 from onebit.learners.aioli import Aioli
 from onebit.learners.folklore import Folklore
-from onebit.learners.foreign import (
+from onebit.learners.other_libraries import (
     Model,
     gives_probabilities,
     new_model,
@@ -53,7 +53,7 @@ def sigma(state, x, scores, offer, p):
 
 
 @cache
-def around(alg: Kernels, samples: bool) -> Kernels:
+def reduction_kernels(alg: Kernels, samples: bool) -> Kernels:
     """Return the kernels of Algorithm 2 around those of Alg.
 
     Where it does not explore, the label is drawn from sigma(Alg.Predict(x)) if it `samples`, else
@@ -94,7 +94,7 @@ def around(alg: Kernels, samples: bool) -> Kernels:
 
     name = f"{alg._module}.{alg._name}" + ("" if samples else ".greedy")
     kind = Kernels if compiled else PythonKernels
-    return kind(name, score, policy, learn, made_by=(around, (alg, samples)))
+    return kind(name, score, policy, learn, made_by=(reduction_kernels, (alg, samples)))
 
 
 class BanditReduction(ProbabilityLearner):
@@ -282,7 +282,7 @@ class BanditReduction(ProbabilityLearner):
             kernels, alg = learner._begin(n_features, n_classes, own)
         else:
             kernels, alg = new_model(learner, n_classes, seed)
-        return around(kernels, _samples(learner)), State(alg, float(gamma), rng)
+        return reduction_kernels(kernels, _samples(learner)), State(alg, float(gamma), rng)
 
     def _resume(
         self,

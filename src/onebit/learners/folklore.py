@@ -21,7 +21,7 @@ from onebit.numerics.logistic_surrogate import (
     Scratch,
     check_basis,
     class_basis,
-    look,
+    fill_products,
     new_scratch,
     safe_parameters,
     update,
@@ -42,7 +42,7 @@ class State(NamedTuple):
     A_inv: Annotated[Inverse, Within(n="contrast_weights")]
     h: Annotated[np.ndarray, Field("features", "contrasts")]
     Q: Annotated[np.ndarray, Field("classes", "contrasts")]
-    given: Parameters
+    parameters: Parameters
     scratch: Scratch
     rng: Generator
 
@@ -54,7 +54,7 @@ class State(NamedTuple):
 @kernel
 def score(state, x, scores):
     """Fill z = W_t x, the solution of z = g~ - A~ sigma(z) (Appendix E), up to a constant."""
-    look(state, x)
+    fill_products(state, x)
     Q, (_, T, hx) = state.Q, state.scratch
     K, m = Q.shape
     # In the basis of the classes, T is tau I + Q (T - tau I) Q': any tau will do, as it adds only
@@ -222,15 +222,15 @@ class Folklore(ProbabilityLearner):
         B, R = float(self.B), float(self.R)
         lambda_ = 2.0 * R / B if self.regularization is None else float(self.regularization)
         if self.curvature == "safe":
-            given = safe_parameters(B, R, n_classes)
+            parameters = safe_parameters(B, R, n_classes)
         else:
-            given = Parameters(1.0 / (B * R + math.log(n_classes) / 2.0), 0.0)
+            parameters = Parameters(1.0 / (B * R + math.log(n_classes) / 2.0), 0.0)
         m = n_classes - 1
         return FOLKLORE, State(
             A_inv=new_inverse(n_features * m, lambda_),
             h=np.zeros((n_features, m)),
             Q=class_basis(n_classes),
-            given=given,
+            parameters=parameters,
             scratch=new_scratch(n_features, n_classes),
             rng=rng,
         )

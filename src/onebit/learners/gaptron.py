@@ -46,7 +46,7 @@ def _kernels(loss: str, gap: Any, gradient: Any) -> dict[str, Kernels]:
         return y_star
 
     @kernel
-    def descend(state, x, scores, y, weight, offer):
+    def gradient_step(state, x, scores, y, weight, offer):
         """Lines 7-8: a step against `weight` times the gradient of the loss, and back to W."""
         g = np.empty(scores.size)
         if not gradient(scores, y, g, offer):
@@ -60,12 +60,12 @@ def _kernels(loss: str, gap: Any, gradient: Any) -> dict[str, Kernels]:
     @kernel
     def learn_full(state, x, scores, label, probability, offer, truth):
         """Take the losses (1) to (3) as they are."""
-        return descend(state, x, scores, truth, 1.0, None)
+        return gradient_step(state, x, scores, truth, 1.0, None)
 
     @kernel
     def learn_bandit(state, x, scores, label, probability, offer, correct):
         """Weigh the loss of the round by 1[y' = y] / p'(y'), as in (4) to (6)."""
-        return correct == 1 and descend(state, x, scores, label, 1.0 / probability, offer)
+        return correct == 1 and gradient_step(state, x, scores, label, 1.0 / probability, offer)
 
     return {
         "full": Kernels(f"{loss}_full", scaled_scores, policy, learn_full),

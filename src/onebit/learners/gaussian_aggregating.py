@@ -19,7 +19,7 @@ from onebit.numerics.logistic_surrogate import (
     Scratch,
     check_basis,
     class_basis,
-    look,
+    fill_products,
     new_scratch,
     safe_parameters,
     update,
@@ -39,7 +39,7 @@ class State(NamedTuple):
     h: Annotated[np.ndarray, Field("features", "contrasts")]
     Q: Annotated[np.ndarray, Field("classes", "contrasts")]
     nodes: Annotated[np.ndarray, Field("n_nodes", "contrasts", least=-100.0, most=100.0)]
-    given: Parameters
+    parameters: Parameters
     scratch: Scratch
     rng: Generator
 
@@ -54,7 +54,7 @@ def score(state, x, scores):
 
     With L L' = A~, u is g0 + L times a node.
     """
-    look(state, x)
+    fill_products(state, x)
     Q, nodes, (_, T, hx) = state.Q, state.nodes, state.scratch
     if symmetric(T, hx):  # all classes are alike, in the distribution if not in its nodes
         scores[:] = -math.log(scores.size)
@@ -213,7 +213,7 @@ class GaussianAggregating(ProbabilityLearner):
             h=np.zeros((n_features, m)),
             Q=class_basis(n_classes),
             nodes=normal_nodes(self.n_nodes, m, rng),
-            given=safe_parameters(B, R, n_classes),
+            parameters=safe_parameters(B, R, n_classes),
             scratch=new_scratch(n_features, n_classes),
             rng=rng,
         )

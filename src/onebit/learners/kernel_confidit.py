@@ -29,7 +29,7 @@ from onebit.learners.confidit import (
     new_confidence,
     sign,
 )
-from onebit.numerics.rkhs import KERNEL_NAMES, Between
+from onebit.numerics.rkhs import KERNEL_NAMES, KernelFunction
 
 
 class Factor:
@@ -95,7 +95,7 @@ class State(NamedTuple):
     outputs: Annotated[Growing, LABELS]
     C: Annotated[Growing, Field(ROWS, "classes")]
     L: Annotated[Factors, Field(ANY)]
-    between: Between
+    kernel_function: KernelFunction
     alpha: float
     confidence: Confidence
     rng: Generator
@@ -117,7 +117,7 @@ class State(NamedTuple):
             row = self.L[i].packed[at[i] : at[i] + mine.size]
             at[i] += mine.size
             with np.errstate(all="ignore"):
-                k = self.between(Example(features, X[s], features.size), X[mine])
+                k = self.kernel_function(Example(features, X[s], features.size), X[mine])
                 if not np.isclose(scales[s] ** 2 * k[-1], float(k[-1] > 0.0), rtol=0.0, atol=1e-6):
                     raise ValueError(f"scales.rows[{s}] is {scales[s]} where k(x, x) is {k[-1]}")
                 K_row = scales[s] * k * scales[mine]
@@ -128,25 +128,25 @@ class State(NamedTuple):
                 raise ValueError(f"L.{i}.packed is not the factor of the kernel")
 
 
-class Look(NamedTuple):
-    """What x is to the learner: k: the products phi_s . phi; square: phi . phi, which is 1 or 0."""
+class Products(NamedTuple):
+    """k: the inner products phi_s . phi; square: phi . phi, 1 or 0; scale: 1 / ||phi(x)||, or 0."""
 
     k: np.ndarray
     square: float
     scale: float
 
 
-def look(state: State, x: Example) -> Look:
-    """Take the kernel between x and all rounds."""
-    k_xx = float(state.between(x, dense(x)[np.newaxis])[0])
+def products_with(state: State, x: Example) -> Products:
+    """Evaluate the kernel function at x and all rounds."""
+    k_xx = float(state.kernel_function(x, dense(x)[np.newaxis])[0])
     if not (math.isfinite(k_xx) and k_xx >= 0.0):
         raise ValueError(f"the kernel of an x with itself must be finite and >= 0; got {k_xx}")
     scale = 1.0 / math.sqrt(k_xx) if k_xx > 0.0 else 0.0
-    k = state.between(x, state.examples.rows) * state.scales.rows * scale
-    return Look(k, float(scale > 0.0), scale)
+    k = state.kernel_function(x, state.examples.rows) * state.scales.rows * scale
+    return Products(k, float(scale > 0.0), scale)
 
 
-def reduced(state: State, seen: Look, i: int) -> tuple[np.ndarray, float]:
+def reduced(state: State, seen: Products, i: int) -> tuple[np.ndarray, float]:
     """Return l = L_i^{-1} k_i and n_i = phi' A_i^{-1} phi = (phi . phi - l . l) / rho."""
     rho, t = state.confidence.rho, int(state.confidence.rounds) + 1
     reduced_k = state.L[i].solve(seen.k[state.outputs.rows == i])
@@ -166,7 +166,7 @@ def move(state: State, i: int, reduced_k: np.ndarray, amount: float) -> None:
     C[:n, i][state.outputs.rows == i] -= amount * state.L[i].solve(reduced_k, transposed=True)
 
 
-def linear_scores(state: State, seen: Look) -> np.ndarray:
+def linear_scores(state: State, seen: Products) -> np.ndarray:
     """Return w_i . phi."""
     # Not by a matrix product, whose blocks may round equal columns differently.
     return (seen.k[:, np.newaxis] * state.C.rows).sum(axis=0)
@@ -174,7 +174,7 @@ def linear_scores(state: State, seen: Look) -> np.ndarray:
 
 def score(state: State, x: Example, scores: np.ndarray) -> None:
     """Figure 1, step 3: the scores w_i . phi, and n_i for later steps."""
-    seen = look(state, x)
+    seen = products_with(state, x)
     scores[:] = linear_scores(state, seen)
     state.scratch.n[:] = [reduced(state, seen, i)[1] for i in range(scores.size)]
 
@@ -194,14 +194,14 @@ def policy(state, x, scores, offer, p):
 
 def learn(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 6-8."""
-    seen = look(state, x)
+    seen = products_with(state, x)
     state.C.append(0.0)
     return update(state, x, seen, scores, label, correct)
 
 
 def learn_projected(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 2 and 6-8: the projection moves the weights of all classes."""
-    seen = look(state, x)
+    seen = products_with(state, x)
     state.C.append(0.0)
     for i in range(scores.size):
         move(state, i, reduced(state, seen, i)[0], state.scratch.tau[i])
@@ -360,7 +360,9 @@ class KernelConfidit(ConfidenceLearner):
             outputs=Growing(np.zeros(0, dtype=np.int64)),
             C=Growing(np.zeros((0, n_classes))),
             L=Factors(Factor(np.zeros(0)) for _ in range(n_classes)),
-            between=Between(self.kernel, {name: getattr(self, name) for name in names}),
+            kernel_function=KernelFunction(
+                self.kernel, {name: getattr(self, name) for name in names}
+            ),
             alpha=float(self.alpha),
             confidence=new_confidence(self),
             rng=rng,

@@ -17,21 +17,21 @@ from onebit.core.growing import Growing
 from onebit.core.offer import on_offer
 from onebit.core.state import EXAMPLES, LABELS, ROWS, Field, Generator
 from onebit.learners.separable_bandit import policy, repository, theory
-from onebit.numerics.rkhs import KERNEL_NAMES, Between, shortened
+from onebit.numerics.rkhs import KERNEL_NAMES, KernelFunction, shortened
 from onebit.theory import bounds
 
 
 class State(NamedTuple):
     """Support s: its x, its class and the sign it was added with.
 
-    between: k; shorten: whether each x is first brought into the unit ball; budget: the most
-    supports of a class.
+    kernel_function: k; shorten: whether each x is first projected onto the unit ball; budget: the
+    largest number of supports of a class.
     """
 
     points: Annotated[Growing, EXAMPLES]
     owners: Annotated[Growing, LABELS]
     signs: Annotated[Growing, Field(ROWS, least=-1.0, most=1.0)]
-    between: Between
+    kernel_function: KernelFunction
     shorten: bool
     budget: float
     rng: Generator
@@ -54,7 +54,7 @@ def point(state: State, x: Example) -> Example:
 
 def score(state: State, x: Example, scores: np.ndarray) -> None:
     """Fill ``scores[i] = f_i(x)``, the sum over supports s of class i of +-k(x_s, x)."""
-    k = state.between(point(state, x), state.points.rows)
+    k = state.kernel_function(point(state, x), state.points.rows)
     scores[:] = np.bincount(state.owners.rows, state.signs.rows * k, minlength=scores.size)
 
 
@@ -186,7 +186,7 @@ class KernelSeparableBandit(Learner):
             points=Growing(np.zeros((0, n_features))),
             owners=Growing(np.zeros(0, dtype=np.int64)),
             signs=Growing(np.zeros(0)),
-            between=Between(self.kernel, self.kernel_params),
+            kernel_function=KernelFunction(self.kernel, self.kernel_params),
             shorten=self.kernel == "rational",
             budget=np.inf if self.budget is None else self.budget,
             rng=rng,

@@ -45,13 +45,13 @@ class FullState(NamedTuple):
     W: Weights
     W_free: Weights
     A_inv: Annotated[Inverse, Within(n="weights")]
-    given: Parameters
+    parameters: Parameters
     rng: Generator
     scratch: Scratch
 
     def check(self) -> None:
         """Check that W is in the ball."""
-        check_ball(self.W, self.given.D)
+        check_ball(self.W, self.parameters.D)
 
 
 class DiagonalState(NamedTuple):
@@ -60,7 +60,7 @@ class DiagonalState(NamedTuple):
     W: Scaled
     A: Precisions
     b: Weights
-    given: Parameters
+    parameters: Parameters
     rng: Generator
     scratch: Scratch
 
@@ -69,28 +69,28 @@ class DiagonalState(NamedTuple):
 def score_full(state, x, scores):
     """Fill the scores W'x, and p = softmax(alpha W'x) for later."""
     linear_scores(state, x, scores)
-    softmax(scores, state.given.alpha, state.scratch.p)
+    softmax(scores, state.parameters.alpha, state.scratch.p)
 
 
 @lean_kernel
 def score_diagonal(state, x, scores):
     """Fill the scores W'x, and p = softmax(alpha W'x) for later."""
     scaled_scores(state, x, scores)
-    softmax(scores, state.given.alpha, state.scratch.p)
+    softmax(scores, state.parameters.alpha, state.scratch.p)
 
 
 @lean_kernel
 def restrict(state, scores, offer):
     """Fill p anew, unless all labels are on offer, as `score` took it."""
     if offer is not None:
-        softmax(scores, state.given.alpha, state.scratch.p, offer)
+        softmax(scores, state.parameters.alpha, state.scratch.p, offer)
 
 
 @lean_kernel
 def policy(state, x, scores, offer, p):
     """Fill p' = (1 - gamma) p + gamma / K."""
     restrict(state, scores, offer)
-    gamma, K = state.given.gamma, n_on_offer(offer, p.size)
+    gamma, K = state.parameters.gamma, n_on_offer(offer, p.size)
     if offer is not None:
         p[:] = 0.0
     for k in on_offer(offer, p.size):
@@ -115,9 +115,9 @@ def learn_full(state, x, scores, label, probability, offer, correct):
     f_t(W) = <g, W - W'> + kappa beta / 2 <g, W - W'>^2. Times D, as A starts as I / D, it is
     slope <z, W - W'> + 1/2 <z, W - W'>^2 with z = sqrt(kappa beta D) g and slope z = D g.
     """
-    K, D = n_on_offer(offer, scores.size), state.given.D
+    K, D = n_on_offer(offer, scores.size), state.parameters.D
     r, kappa = estimate(state, scores, label, probability, offer, correct)
-    root = math.sqrt(kappa * state.given.beta * D)
+    root = math.sqrt(kappa * state.parameters.beta * D)
     c = np.zeros(scores.size)
     for k in on_offer(offer, c.size):
         c[k] = root * r / K
@@ -167,11 +167,11 @@ def total(scores, offer):
 @lean_kernel
 def learn_diagonal(state, x, scores, label, probability, offer, correct):
     """Do the same with only the diagonal of A, and the Euclidean projection."""
-    D = state.given.D
+    D = state.parameters.D
     K = n_on_offer(offer, scores.size)
     r, kappa = estimate(state, scores, label, probability, offer, correct)
     own, others = r / K - r, r / K
-    curvature = kappa * state.given.beta
+    curvature = kappa * state.parameters.beta
     gw = others * total(scores, offer) - r * scores[label]
     step = 1.0 - curvature * gw
     norm = descend_diagonally(state, x, scores, label, offer, own, others, step, curvature)
@@ -188,12 +188,12 @@ def learn_soba2017(state, x, scores, label, probability, offer, correct):
     gamma / K / p'_label. It is thrown here, after the label: together they are distributed as if
     it had been thrown before.
     """
-    K, D = n_on_offer(offer, scores.size), state.given.D
+    K, D = n_on_offer(offer, scores.size), state.parameters.D
     r, kappa = estimate(state, scores, label, probability, offer, correct)
     own, others = -r / K, r / K
-    curvature = kappa * state.given.beta
+    curvature = kappa * state.parameters.beta
     gw = others * (total(scores, offer) - 2.0 * scores[label])
-    if uniform(state.rng) < state.given.gamma / K / probability:
+    if uniform(state.rng) < state.parameters.gamma / K / probability:
         gw = 0.0
     step = 1.0 - curvature * gw
     norm = descend_diagonally(state, x, scores, label, offer, own, others, step, curvature)
@@ -316,18 +316,20 @@ class Newtron(Learner):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return p = softmax(alpha W x) for each row of `X`: the model, without `gamma`."""
         run, scores, _ = self._evaluate(X)
-        return softmax_of(run.state.given.alpha * scores, axis=1)
+        return softmax_of(run.state.parameters.alpha * scores, axis=1)
 
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
-        given = Parameters(float(self.gamma), float(self.alpha), float(self.beta), float(self.D))
+        parameters = Parameters(
+            float(self.gamma), float(self.alpha), float(self.beta), float(self.D)
+        )
         scratch = Scratch(np.zeros(n_classes))
         if self.covariance == "full":
             if self.variant == "soba2017":
                 raise ValueError("variant='soba2017' of Newtron has only covariance='diagonal'")
             W = np.zeros((n_features, n_classes))
             A_inv = new_inverse(W.size, 1.0)
-            return FULL, FullState(W, np.zeros_like(W), A_inv, given, rng, scratch)
+            return FULL, FullState(W, np.zeros_like(W), A_inv, parameters, rng, scratch)
         kernels = DIAGONAL if self.variant == "paper" else SOBA2017
-        A = np.full((n_features, n_classes), 1.0 / given.D)
+        A = np.full((n_features, n_classes), 1.0 / parameters.D)
         scaled = new_scaled(n_features, n_classes)
-        return kernels, DiagonalState(scaled, A, np.zeros_like(A), given, rng, scratch)
+        return kernels, DiagonalState(scaled, A, np.zeros_like(A), parameters, rng, scratch)

@@ -41,21 +41,25 @@ YOUNG = 1000.0
 class Form(NamedTuple):
     """What the two forms do differently.
 
-    prior: a (ln K)^2 and forgetting: phi, if they are not given; doubt: kappa; counted: m; sure: a
-    right label that had at least the probability 1 - sure teaches nothing; faint: a covariance
-    whose v would change by a smaller share in a round is left as it is.
+    prior: a (ln K)^2 and forgetting: phi, if they are not given; doubt: kappa;
+    information_weight: m; sure: a right label that had at least the probability 1 - sure teaches
+    nothing; negligible: a covariance is not updated if v would change by a smaller share.
     """
 
     prior: float
     doubt: float
-    counted: float
+    information_weight: float
     forgetting: float
     sure: float
-    faint: float
+    negligible: float
 
 
-DIAGONAL_FORM = Form(prior=0.35, doubt=0.03, counted=3.0, forgetting=0.0, sure=1e-2, faint=1e-3)
-FULL_FORM = Form(prior=0.3, doubt=0.25, counted=2.0, forgetting=1.5, sure=1e-3, faint=1e-6)
+DIAGONAL_FORM = Form(
+    prior=0.35, doubt=0.03, information_weight=3.0, forgetting=0.0, sure=1e-2, negligible=1e-3
+)
+FULL_FORM = Form(
+    prior=0.3, doubt=0.25, information_weight=2.0, forgetting=1.5, sure=1e-3, negligible=1e-6
+)
 
 
 class Settings(NamedTuple):
@@ -64,10 +68,10 @@ class Settings(NamedTuple):
     explore: float
     floor: float
     doubt: float
-    counted: float
+    information_weight: float
     forgetting: float
     sure: float
-    faint: float
+    negligible: float
 
 
 class Scratch(NamedTuple):
@@ -89,11 +93,14 @@ class Scratch(NamedTuple):
     Sx: np.ndarray
 
 
-class DiagonalState(NamedTuple):
-    """W: means of the weights; S: their variances, times `age`; rounds: t - 1."""
+class State(NamedTuple):
+    """W: means of the weights; S: their variances, or covariance matrices; rounds: t - 1.
+
+    There is a matrix for each class. Variances and covariances are `age` times S.
+    """
 
     W: Weights
-    S: Variances
+    S: Variances | Annotated[Inverse, Within(n="features", each="classes")]
     age: Amount
     rounds: Count
     settings: Settings
@@ -102,40 +109,16 @@ class DiagonalState(NamedTuple):
 
     def check(self) -> None:
         """Check that what was learned is as old as the rounds say."""
-        check_age(self)
+        forgetting = self.settings.forgetting
+        with np.errstate(over="ignore"):
+            age = (1.0 + self.rounds / YOUNG) ** forgetting if forgetting > 0.0 else 1.0
+        if not np.isclose(self.age, age, rtol=1e-9, atol=0.0):
+            raise ValueError(f"age is {self.age}, and should be {age} after {self.rounds} rounds")
 
     def begin_classes(self, first: int) -> None:
         """Let new classes be as little known as before the first round."""
-        self.S[:, first:] /= self.age
-
-
-class FullState(NamedTuple):
-    """W: means of the weights; S: their covariances, a matrix for each class, times `age`."""
-
-    W: Weights
-    S: Annotated[Inverse, Within(n="features", each="classes")]
-    age: Amount
-    rounds: Count
-    settings: Settings
-    rng: Generator
-    scratch: Scratch
-
-    def check(self) -> None:
-        """Check that what was learned is as old as the rounds say."""
-        check_age(self)
-
-    def begin_classes(self, first: int) -> None:
-        """Let new classes be as little known as before the first round."""
-        self.S.base[first:] /= self.age
-
-
-def check_age(state: Any) -> None:
-    """Raise ValueError if `age` is not that of `end_round`."""
-    forgetting = state.settings.forgetting
-    with np.errstate(over="ignore"):
-        age = (1.0 + state.rounds / YOUNG) ** forgetting if forgetting > 0.0 else 1.0
-    if not np.isclose(state.age, age, rtol=1e-9, atol=0.0):
-        raise ValueError(f"age is {state.age}, and should be {age} after {state.rounds} rounds")
+        new = self.S[:, first:] if isinstance(self.S, np.ndarray) else self.S.base[first:]
+        new /= self.age
 
 
 @lean_kernel
@@ -206,7 +189,7 @@ def lesson(state, scores, label, correct):
             g[k] = p[k] if correct else -q * p[k] / others
             f[k] = q * p[k] * p[k] / others
         g[k] *= shrunk
-        f[k] *= settings.counted * shrunk * shrunk
+        f[k] *= settings.information_weight * shrunk * shrunk
     return True
 
 
@@ -219,7 +202,7 @@ def end_round(state):
 
 
 @lean_kernel
-def descend(W, S, age, indices, x, g):
+def move_means(W, S, age, indices, x, g):
     """Do w_k -= g_k S_k x, with only the diagonal of S_k."""
     for i in range(indices.size):
         j, step = indices[i], age * x[i]
@@ -240,9 +223,9 @@ def learn_diagonal(state, x, scores, label, probability, offer, correct):
     scratch, age = state.scratch, state.age[()]
     updated = lesson(state, scores, label, correct)
     if updated:
-        descend(state.W, state.S, age, x.indices, scratch.x, scratch.g)
+        move_means(state.W, state.S, age, x.indices, scratch.x, scratch.g)
         for k in range(scores.size):
-            if scratch.f[k] * scratch.v[k] > state.settings.faint:
+            if scratch.f[k] * scratch.v[k] > state.settings.negligible:
                 inform(state.S, age, x.indices, scratch.squares, k, scratch.f[k])
     end_round(state)
     return updated
@@ -259,7 +242,7 @@ def learn_full(state, x, scores, label, probability, offer, correct):
             step = age * scratch.g[k]
             for j in range(Sx.size):
                 state.W[j, k] -= step * Sx[j]
-            if f * scratch.v[k] > state.settings.faint:
+            if f * scratch.v[k] > state.settings.negligible:
                 subtract(class_inverse(state.S, k), Sx, age * f / (1.0 + f * scratch.v[k]))
     end_round(state)
     return updated
@@ -408,10 +391,10 @@ class OneBitClassifier(ProbabilityLearner):
             explore=float(self.explore),
             floor=float(self.min_probability),
             doubt=form.doubt,
-            counted=form.counted,
+            information_weight=form.information_weight,
             forgetting=forgetting,
             sure=form.sure,
-            faint=form.faint,
+            negligible=form.negligible,
         )
         W = np.zeros((n_features, n_classes))
         age, rounds = np.ones(()), np.zeros((), dtype=np.int64)
@@ -422,6 +405,6 @@ class OneBitClassifier(ProbabilityLearner):
         scratch = Scratch(x, squares, v, g, f, p, deviations, room, Sx)
         if full:
             matrices = new_inverses(n_classes, n_features, a)
-            return FULL, FullState(W, matrices, age, rounds, settings, rng, scratch)
+            return FULL, State(W, matrices, age, rounds, settings, rng, scratch)
         S = np.full_like(W, 1.0 / a)
-        return DIAGONAL, DiagonalState(W, S, age, rounds, settings, rng, scratch)
+        return DIAGONAL, State(W, S, age, rounds, settings, rng, scratch)

@@ -46,7 +46,7 @@ def fixed_point(A, g, z, p):
     v, u, Ar = np.empty(K), np.empty(K), np.empty(K)
     L, M, w = np.empty((K, K - 1)), np.empty((K - 1, K - 1)), np.empty(K - 1)
     softmax(g, 1.0, v)
-    value = _look(A, g, v, z, p, Ar)
+    value = _evaluate(A, g, v, z, p, Ar)
     for step in range(_MOST_STEPS):
         if _largest(Ar) <= _PRECISION * (1.0 + _largest(z)):
             return step
@@ -64,7 +64,7 @@ def fixed_point(A, g, z, p):
         slope, size = np.dot(Ar, delta), 1.0
         while True:
             u[:] = v + size * delta
-            better = _look(A, g, u, z, p, Ar)
+            better = _evaluate(A, g, u, z, p, Ar)
             # After so short a move all is quadratic, and Psi may have no digits left to fall by.
             if move <= 0.5 or better <= value + _SHARE * size * slope or size < 1e-8:
                 break
@@ -78,7 +78,7 @@ def fixed_point(A, g, z, p):
 
 
 @kernel
-def _look(A, g, v, z, p, Ar):
+def _evaluate(A, g, v, z, p, Ar):
     """Fill z = g - A v, p = sigma(z) and A r, the gradient of Psi; return Psi(v)."""
     half = 0.0
     for k in range(g.size):

@@ -30,11 +30,8 @@ from onebit.core.compiling import kernel
 from onebit.numerics.projection import project_in_norm
 from onebit.numerics.second_order import descend, inner, times
 
-_SMALLEST_BETA = 1e-50
-"""A smaller one moves no weight in any number of rounds, and its powers would not be floats."""
 
-
-class Pace(NamedTuple):
+class StepParameters(NamedTuple):
     """scale: 1 / sqrt(epsilon), of z = scale g; slope: 1 / (beta sqrt(epsilon)); radius: D."""
 
     scale: float
@@ -42,18 +39,10 @@ class Pace(NamedTuple):
     radius: float
 
 
-def new_pace(
-    beta: float | str, epsilon: float | str, radius: float, G: float, alpha: float
-) -> Pace:
-    """Return the pace for losses with gradients of length at most G, alpha-exp-concave."""
-    beta = theory_beta(radius, G, alpha) if beta == "theory" else float(beta)
+def step_parameters(beta: float, epsilon: float | str, radius: float) -> StepParameters:
+    """Return the parameters of the steps; epsilon="theory" is 1 / (2 D beta)^2."""
     root = 1.0 / (2.0 * radius * beta) if epsilon == "theory" else math.sqrt(float(epsilon))
-    return Pace(1.0 / root, 1.0 / (beta * root), float(radius))
-
-
-def theory_beta(radius: float, G: float, alpha: float) -> float:
-    """Return 1/2 min{1 / (4 G diameter), alpha}, but none that is lost to rounding."""
-    return max(0.5 * min(1.0 / (8.0 * G * radius), alpha), _SMALLEST_BETA)
+    return StepParameters(1.0 / root, 1.0 / (beta * root), float(radius))
 
 
 def check_ball(W: np.ndarray, radius: float) -> None:

@@ -18,8 +18,8 @@ KERNEL_NAMES = {"cosine", "laplacian", "linear", "poly", "polynomial", "rational
 scikit-learn's; its others can be given as functions."""
 
 
-class Between:
-    """``between(x, rows)``: the values k(x, x_s) of one example and each row x_s.
+class KernelFunction:
+    """``kernel_function(x, rows)``: the values k(x, x_s) of one example and each row x_s.
 
     Parameters
     ----------

@@ -155,7 +155,7 @@ def follow(samples, log_weights, X, y, weights, B, n_sweeps, rng):
     whole, done = weights[last], 0.0
     for renewals in range(_MOST_RENEWALS + 1):
         for i in range(M):
-            products(samples[i], X[last:], Z)
+            row_scores(samples[i], X[last:], Z)
             losses[i] = log_sum(Z[0]) - Z[0, y[last]]
         rest = whole - done
         part = rest if renewals == _MOST_RENEWALS else bearable(log_weights, losses, rest)
@@ -205,11 +205,11 @@ def renew(samples, log_weights, X, y, weights, B, n_sweeps, rng):
     Z, U = np.empty((y.size, samples.shape[2])), np.zeros((y.size, samples.shape[2]))
     for i in range(samples.shape[0]):
         W = samples[i]
-        products(W, X, Z)
+        row_scores(W, X, Z)
         loss = loss_on_line(Z, U, 0.0, y, weights, np.inf)
         for step in range(n_sweeps * axes.shape[0]):
             V = axes[step % axes.shape[0]]
-            products(V, X, U)
+            row_scores(V, X, U)
             a, loss = slice_sample(W, V, Z, U, y, weights, B, loss, rng)
             W += a * V
             Z += a * U
@@ -339,7 +339,7 @@ def far(z, u, a, y):
 
 
 @kernel
-def products(W, X, Z):
+def row_scores(W, X, Z):
     """Fill Z with the scores of each row of X."""
     for s in range(X.shape[0]):
         for k in range(W.shape[1]):

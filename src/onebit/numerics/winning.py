@@ -108,7 +108,7 @@ def winning_probabilities(means, deviations, p, room, offer=None):
                 u = bottom + 0.5 * width * (1.0 + node)
                 density = 0.5 * weight
                 for i in range(n):
-                    phi, Phi = normal((u - gaps[i]) / widths[i])
+                    phi, Phi = normal_law((u - gaps[i]) / widths[i])
                     hazards[i] = phi / (Phi * (per_width * widths[i]))
                     density *= Phi
                 for i in range(n):
@@ -132,7 +132,7 @@ def winning_probabilities(means, deviations, p, room, offer=None):
 
 
 @lean_kernel
-def normal(z):
+def normal_law(z):
     """Return the density phi(z) and the probability Phi(z) of the standard normal law.
 
     For z up to _FARTHEST, and no less than -_FARTHEST. One exponential serves both; math.erfc would
@@ -153,5 +153,5 @@ def _all_below(u, gaps, widths, n):
     """Return the probability that the first n draws are all below u."""
     product = 1.0
     for i in range(n):
-        product *= normal((u - gaps[i]) / widths[i])[1]
+        product *= normal_law((u - gaps[i]) / widths[i])[1]
     return product
