@@ -178,7 +178,7 @@ def test_learns_only_from_exploration(gamma):
 
 @pytest.mark.parametrize("q", [0.9, 0.2, 0.1, 0.02])
 def test_decisions_from_a_log_teach_with_the_same_chance(q):
-    """As long as the log's policy put out every label with probability gamma / K = 0.1."""
+    """As long as the log's policy chose every label with probability gamma / K = 0.1."""
     n = 5_000
     learner = BanditReduction(Fixed(LOGITS), 0.4, classes=range(4), random_state=0)
     learner.decide([1.0])

@@ -209,9 +209,9 @@ def test_learns_from_distributions():
     ("truth", "words"),
     [
         ([0.5, 0.5], "one number for each of the 3 classes; got 2"),
-        ([0.5, 0.6, -0.1], "not negative"),
+        ([0.5, 0.6, -0.1], "non-negative"),
         ([0.5, 0.2, 0.2], "sum to one"),
-        ([np.nan, 0.5, 0.5], "not negative"),
+        ([np.nan, 0.5, 0.5], "non-negative"),
         ([[0.2, 0.3, 0.5]], "unknown label"),
         ("d", "unknown label 'd'"),
     ],

@@ -65,7 +65,7 @@ def test_variants_are_the_same_inside_the_ball():
 
 
 def test_ftal_is_the_leader_of_the_quadratic_bounds():
-    """W is the least point of the sum of f_t and beta epsilon / 2 ||W||^2 in the ball."""
+    """W is the minimiser of the sum of f_t and beta epsilon / 2 ||W||^2 in the ball."""
     K, d, D, beta, epsilon = 3, 2, 0.8, 0.2, 1.5
     X, y = continuous(K, d=d)
     learner = OnlineNewton("ftal", D, beta=beta, epsilon=epsilon, classes=range(K))

@@ -5,7 +5,7 @@ A learner is a state (a NamedTuple of arrays and numbers, with a field `rng`) an
 ``score(state, x, scores)``
     fill the class scores;
 ``policy(state, x, scores, offer, p) -> greedy``
-    fill the probability of putting out each label, zero for those not on offer, and return the
+    fill the probability of choosing each label, zero for those not on offer, and return the
     greedy label;
 ``learn(state, x, scores, label, probability, offer, feedback) -> updated``
     update the state in place. `feedback` is 1 or 0, right or wrong, for a bandit learner, and the
@@ -16,7 +16,7 @@ choice (the greedy label, the policy, the labels to explore) is over these alone
 the truth is over all labels, where an algorithm models it: a label may be right without being on
 offer.
 
-The label is drawn here, from the `p` that `policy` filled, for every learner alike: what a learner
+The label is drawn here, from the `p` that `policy` filled, for every learner: what a learner
 reports as its policy is what it samples from. Only `learn` changes the state, `rng` apart.
 
 A state may have a field `scratch`, a NamedTuple of arrays for what `score` computes and `learn`
@@ -87,7 +87,7 @@ class Kernels:
 
         ``decide(state, x, scores, offer, p) -> label, probability, greedy`` and
         ``learn(state, x, scores, label, probability, offer, feedback) -> updated``, where the offer
-        is an array if it is `restricted`, else None. To look at the types of a state's fields in
+        is an array if it is `restricted`, else None. To inspect the types of a state's fields in
         every call takes several times as long as a round.
         """
         if restricted not in self._entries:

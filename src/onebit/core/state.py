@@ -1,6 +1,6 @@
-"""What the arrays of a state are: their axes, their types and the values that kernels rely on.
+"""Declarations of a state's arrays: their axes, their types and the values that kernels rely on.
 
-Compiled code goes where the arrays of a state lead it. So each state declares its arrays, in the
+Compiled code trusts the arrays of a state. So each state declares its arrays, in the
 annotations of its fields, and `check_state` compares a state with what it declares:
 
     class State(NamedTuple):
@@ -35,7 +35,7 @@ ROWS = "rows"
 """The axis that grows. All arrays of a state that have it have as many rows."""
 
 ANY = "any"
-"""An axis of any size, which the state's own `check` looks at."""
+"""An axis of any size, which the state's own `check` inspects."""
 
 
 class Field:

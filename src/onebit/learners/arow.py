@@ -74,7 +74,7 @@ DIAGONAL = Kernels("diagonal", linear_scores, greedy, learn_diagonal)
 class AROW(Learner):
     """AROW: adaptive regularisation of weight vectors, a strong full-information baseline.
 
-    It keeps a Gaussian over the weights and puts out the label with the highest mean score. It
+    It keeps a Gaussian over the weights and chooses the label with the highest mean score. It
     learns whenever the true label leads the best other label by less than one: the means move most
     where the weights are least certain, just so far as `r` allows, and the weights of the features
     seen become more certain.

@@ -70,12 +70,12 @@ KERNELS = {
 
 
 class ExpConcaveReduction(Learner):
-    """SOBA's simpler sister: any learner of exp-concave losses learns to classify with one bit.
+    """A simpler variant of SOBA: any exp-concave optimiser learns to classify with one bit.
 
-    It puts out the label with the highest score, or with probability `gamma` any label. Where
-    exploration finds the right label against the greedy one, a quadratic loss, weighed by one over
-    the label's probability, goes to an oracle for online exp-concave optimisation; in all other
-    rounds nothing is learned. The oracle is the Online Newton Step or Follow the Approximate
+    It chooses the label with the highest score, or with probability `gamma` any label. Where
+    exploration finds the right label against the greedy one, a quadratic loss, weighted by one over
+    the label's probability, is passed to an oracle for online exp-concave optimisation; in all
+    other rounds nothing is learned. The oracle is the Online Newton Step or Follow the Approximate
     Leader, as in `OnlineNewton`.
 
     Parameters
@@ -83,7 +83,7 @@ class ExpConcaveReduction(Learner):
     oracle : {"ons", "ftal"}, default="ons"
         Online Newton Step, or Follow the Approximate Leader.
     gamma : float in (0, 1] or "theory", default="theory"
-        Share of the rounds that put out a random label. "theory" is what is best for `horizon`
+        Share of the rounds that choose a random label. "theory" is what is best for `horizon`
         rounds, min{1, sqrt(K^2 d ln(T) / (eta T))}.
     eta : float in (0, 1] or "theory", default="theory"
         Which of the losses between the hinge, 0, and the squared hinge, 1, is learned. "theory" is
@@ -91,7 +91,7 @@ class ExpConcaveReduction(Learner):
     radius : float > 0, default=1
         D, the radius of the ball that the weights stay in. The bound is against the best in it.
     max_norm : float > 0, default=1
-        X, the largest length of an example. Longer ones are learned from; the bound then is void.
+        X, the largest length of an example. Longer ones are learned from, but void the bound.
     horizon : int >= 2, default=10_000
         T, how many rounds are expected, for the "theory" of gamma.
     beta, epsilon : float > 0 or "theory", default="theory"

@@ -21,7 +21,7 @@ from onebit.theory.bounds.gaptron import theory_eta, theory_gamma
 
 
 class State(NamedTuple):
-    """W: weights; eta: step; gamma: least share of chance in a decision; D: radius of the ball."""
+    """W: weights; eta: step; gamma: least exploration; D: radius of the ball."""
 
     W: Scaled
     eta: float
@@ -83,10 +83,11 @@ KERNELS = {
 class Gaptron(Learner):
     """Gaptron: the first learner with one bit, time linear in K d and regret of order K sqrt(T).
 
-    It puts out the label with the highest score or, the less that label is ahead, a random one:
-    where the margin is small the surrogate loss is so much larger than the chance of a mistake that
-    guessing costs nothing. The weights follow the gradient of the surrogate loss, and stay in a
-    ball. With one bit the loss counts only where the label was right, divided by its probability.
+    It chooses the label with the highest score or, with a probability that grows as its margin
+    shrinks, a random one: where the margin is small the surrogate loss is so much larger than the
+    chance of a mistake that guessing costs nothing. The weights follow the gradient of the
+    surrogate loss, and stay in a ball. With one bit the loss counts only where the label was right,
+    divided by its probability.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class Gaptron(Learner):
     eta : float > 0 or "theory", default="theory"
         Step of the gradient descent. "theory" is that of the theorems, for the `gamma` in use.
     gamma : float in [0, 1] or "theory", default="theory"
-        Each decision is left to chance with at least this probability. "theory" is that of the
+        Each decision is uniformly random with at least this probability. "theory" is that of the
         theorems: 0 with full information, and else what is best for `horizon` rounds.
     radius : float > 0 or None, default=1
         D, the radius of the ball that the weights stay in. The bound with one bit is against the

@@ -56,7 +56,7 @@ def score(state, x, scores):
     """
     fill_products(state, x)
     Q, nodes, (_, T, hx) = state.Q, state.nodes, state.scratch
-    if symmetric(T, hx):  # all classes are alike, in the distribution if not in its nodes
+    if symmetric(T, hx):  # the classes are exchangeable, in the distribution if not in its nodes
         scores[:] = -math.log(scores.size)
         return
     L = root(0.25 * (T + T.T))
@@ -108,7 +108,7 @@ KERNELS = Kernels("gaussian_aggregating", score, greedy, learn)
 
 
 class GaussianAggregating(ProbabilityLearner):
-    """An aggregating forecaster that stays normal: logistic regression averaged over its doubt.
+    """An aggregating forecaster with a normal posterior, for multiclass logistic regression.
 
     Its distribution over the weights W is normal: every round multiplies it by exp(-l^(W)), where
     l^ is a quadratic surrogate of the loss of the round. The prediction for x is the mean of
@@ -136,9 +136,9 @@ class GaussianAggregating(ProbabilityLearner):
     Notes
     -----
     **This is not the published algorithm.** Jezequel, Gaillard and Rudi have one with a normal
-    distribution and predictions averaged over it, GAF, whose text was not at hand. Where it expands
-    its surrogates, and whether it weighs the labels that x might have, could not be found out; its
-    regret bound is not claimed for what is here, and none is proven.
+    distribution and predictions averaged over it, GAF, which could not be reconstructed: where it
+    expands its surrogates, and whether it hedges over the possible labels of x, is not known here.
+    Its regret bound is not claimed for what is here, and none is proven.
 
     What is here is the aggregating forecaster (`Aggregating`) with the surrogates of `Folklore` in
     the place of the losses. With z_t = ln E sigma(W x_t) the logits of the prediction,

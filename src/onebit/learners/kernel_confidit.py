@@ -1,4 +1,4 @@
-"""Confidit in dual variables, for scores that are linear in the space of a kernel."""
+"""Confidit in dual variables, for scores that are linear in an RKHS."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ class Factors(tuple[Factor, ...]):
 class State(NamedTuple):
     """Weights w_i = sum over rounds s of C[s, i] phi_s, with phi_s = phi(x_s) / ||phi(x_s)||.
 
-    examples: x_s; scales: 1 / ||phi(x_s)||, or 0; outputs: the labels put out; L: for each class i,
-    the factor of rho I + K_i, with K_i the kernel between the rounds S_i with output i.
+    examples: x_s; scales: 1 / ||phi(x_s)||, or 0; outputs: the chosen labels; L: for each class i,
+    the factor of rho I + K_i, with K_i the kernel matrix of the rounds S_i with output i.
     """
 
     examples: Annotated[Growing, EXAMPLES]
@@ -226,12 +226,12 @@ PROJECTED = PythonKernels("projected_kernel", score_projected, policy, learn_pro
 
 
 class KernelConfidit(ConfidenceLearner):
-    """Confidit with a kernel: full-matrix `Confidit`, linear in the kernel's space.
+    """Confidit with a kernel: full-matrix `Confidit` in the RKHS of a kernel.
 
     The weights of each class are a sum over the rounds so far, and how sure it is of a score
-    follows from the kernel between x and the rounds where that class was put out. With the linear
-    kernel it does what `Confidit` with covariance="full" does, in time that grows with the rounds
-    and not with the square of the number of features: for few examples of many features.
+    follows from the kernel function at x and the rounds where that class was chosen. With the
+    linear kernel it does what `Confidit` with covariance="full" does, in time that grows with the
+    rounds and not with the square of the number of features: for few examples of many features.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ class KernelConfidit(ConfidenceLearner):
     eta, alpha, confidence, projection, norm, delta, approximation_error
         As in `Confidit`.
     gamma : float > 0, optional
-        Of "rbf", "laplacian" and "poly"; None is one over the number of features.
+        Of "rbf", "laplacian" and "poly"; None is 1 / n_features.
     degree : int >= 1, default=3
         Of "poly".
     coef0 : float >= 0, default=1.0
@@ -254,15 +254,15 @@ class KernelConfidit(ConfidenceLearner):
 
     Notes
     -----
-    What must have length one is phi(x), the image of x in the kernel's space, so the learner works
+    What must have unit length is phi(x), the image of x in the kernel's space, so the learner works
     with k(x, z) / sqrt(k(x, x) k(z, z)). Then "linear" and "cosine" are the same, and "rbf" and
     "laplacian" are as they were.
 
     The paper only says that the algorithm can be run in dual variables. With rho = (1 + alpha)^2,
-    K_i the kernel between the rounds with output i and k_i that between them and x, the matrix
+    K_i the kernel matrix of the rounds with output i and k_i its column for x, the matrix
     identity A_i^{-1} phi = (phi - Phi_i' h) / rho with h = (rho I + K_i)^{-1} k_i turns every step
     of the algorithm into one on the coefficients of the weights. A Cholesky factor of rho I + K_i
-    grows by a row when class i is put out.
+    grows by a row when class i is chosen.
 
     Every round is remembered, with all its features: after n rounds the learner holds n d numbers
     for the examples, n K for the weights and about n^2 / (2 K) for the factors. A learner with a

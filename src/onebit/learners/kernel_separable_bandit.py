@@ -48,7 +48,7 @@ class State(NamedTuple):
 
 
 def point(state: State, x: Example) -> Example:
-    """Return x as the kernel takes it."""
+    """Return x as the kernel function takes it."""
     return shortened(x) if state.shorten else x
 
 
@@ -108,7 +108,7 @@ class KernelSeparableBandit(Learner):
     form : {"theory", "repository"}, default="theory"
         As in `SeparableBandit`.
     budget : int >= 1 or None, default=None
-        The most examples that a class may remember. A new one then takes the place of one drawn at
+        The largest number of examples that a class remembers. A new one then replaces one drawn at
         random, as in the authors' code. None: no limit, as in the paper.
     kernel_params : dict, optional
         Keyword arguments of the kernel, such as ``{"gamma": 0.1}`` for "rbf". For "rational":
@@ -121,10 +121,10 @@ class KernelSeparableBandit(Learner):
     Notes
     -----
     The rational kernel is for examples in the unit ball, as the paper assumes. With that kernel an
-    x that is longer is shortened to length one.
+    x that is longer is normalised to unit length.
 
-    A round takes the kernel between x and every remembered example, and each of those is stored
-    with all its features: where mistakes never end, so does the growth, and a budget is called for.
+    A round evaluates the kernel function at x and every remembered example, and each of those is
+    stored with all its features: where mistakes never end, nor does the growth: set a budget.
     With a budget nothing is proven. A learner with a callable kernel cannot be saved to a file.
 
     References

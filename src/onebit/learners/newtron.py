@@ -81,7 +81,7 @@ def score_diagonal(state, x, scores):
 
 @lean_kernel
 def restrict(state, scores, offer):
-    """Fill p anew, unless all labels are on offer, as `score` took it."""
+    """Recompute p, unless all labels are on offer, as `score` assumes."""
     if offer is not None:
         softmax(scores, state.parameters.alpha, state.scratch.p, offer)
 
@@ -110,7 +110,7 @@ def estimate(state, scores, label, probability, offer, correct):
 
 @kernel
 def learn_full(state, x, scores, label, probability, offer, correct):
-    """Follow the approximate leader: the least of the sum of all f_t in the ball.
+    """Follow the approximate leader: the minimiser of the sum of all f_t in the ball.
 
     f_t(W) = <g, W - W'> + kappa beta / 2 <g, W - W'>^2. Times D, as A starts as I / D, it is
     slope <z, W - W'> + 1/2 <z, W - W'>^2 with z = sqrt(kappa beta D) g and slope z = D g.
@@ -130,7 +130,8 @@ def descend_diagonally(state, x, scores, label, offer, own, others, step, curvat
     """Do A += curvature g^2, b += step g and W'' = -b / A; return ||W''||.
 
     The row of `label` in g is `own` x and that of all other classes on offer is `others` x. The
-    scores are done with: their place serves to sum the changes of the squares, class by class.
+    scores are no longer needed: their memory serves to sum the changes of the squares, class by
+    class.
     """
     no_alias()
     W, V, A, b, growth = state.W, state.W.V, state.A, state.b, scores
@@ -210,16 +211,16 @@ SOBA2017 = Kernels("soba2017", score_diagonal, policy, learn_soba2017)
 class Newtron(Learner):
     """Newtron: online Newton steps on the logistic loss, with a gradient estimated from one bit.
 
-    It draws its label from a softmax of the scores, or with probability `gamma` any label, all
-    alike. Right or wrong, every label gives an unbiased estimate g of the gradient of the logistic
-    loss, and a quadratic bound of the loss from it. The weights are always the least point of the
+    It draws its label from a softmax of the scores, or with probability `gamma` uniformly at
+    random. Right or wrong, every label gives an unbiased estimate g of the gradient of the logistic
+    loss, and a quadratic bound of the loss from it. The weights are always the minimiser of the
     sum of these bounds in the ball of radius `D`.
 
     Parameters
     ----------
     gamma : float in [0, 1], default=0.01
-        Share of the rounds that put out any label, beyond the softmax. The authors took 0.01,
-        0.006 and 0.05 on SynSep, SynNonSep and Reuters4.
+        Share of the rounds that choose a label uniformly, not by the softmax. The authors took
+        0.01, 0.006 and 0.05 on SynSep, SynNonSep and Reuters4.
     alpha : float > 0, default=10.0
         Sharpness of the softmax: p = softmax(alpha W x), loss -ln(p_y) / alpha.
     beta : float > 0, default=0.01
@@ -243,13 +244,13 @@ class Newtron(Learner):
     -----
     With p' the distribution of the label, g = (1 - p_y) / p'_y (1/K 1 - e_y) (x) x after a right
     label y, and g = p_k / p'_k (e_k - 1/K 1) (x) x after a wrong label k; its expectation is
-    (p - e_y) (x) x, the gradient. The text of the paper was not at hand: the estimator and the
-    choice of kappa, p'_y after a right label and 1 after a wrong one, are from its later accounts,
-    and were derived anew.
+    (p - e_y) (x) x, the gradient. The estimator and the choice of kappa, p'_y after a right
+    label and 1 after a wrong one, are reconstructed from later accounts, such as SOBA's, and
+    were derived anew.
 
     The variant "soba2017" differs in three ways. The row of the label in g has weight 1/K in place
     of 1 - 1/K, so that the expectation of g is 2/K of the gradient. In rounds that explore, with
-    chance gamma, W' is taken as zero where b is updated. W' is stretched or shrunk to length D in
+    chance gamma, W' is taken as zero where b is updated. W' is rescaled to length D in
     every round; while W'' is zero it stays zero (there the released code divides by zero).
     Whether a round explored is not known from its label. It is drawn in `learn` with the
     probability that it did, given the label, which leaves the distribution of runs the same.

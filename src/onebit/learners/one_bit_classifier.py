@@ -1,4 +1,4 @@
-"""OneBitClassifier: the learner to take if one does not want to choose."""
+"""OneBitClassifier: the default choice of a learner."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LARGEST_FULL = 200_000
 """covariance="auto" takes full matrices up to so many numbers in them: d * d * K."""
 
 LEAST_LESSON = 0.3
-"""rho: the least gradient of a wrong label, as a share of what it has if it is a matter of two."""
+"""rho: the least gradient of a wrong label, as a share of its gradient with two classes."""
 
 YOUNG = 1000.0
 """Rounds after which forgetting begins to matter."""
@@ -75,9 +75,9 @@ class Settings(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What is known of one x, and room.
+    """What is computed of one x, and scratch.
 
-    x: its values at length one; squares: their squares; v: x' S_k x; g: the gradient; f: the
+    x: its values, normalised; squares: their squares; v: x' S_k x; g: the gradient; f: the
     information; p: of each label to be right; deviations: of the draws; room: for
     their integrals; Sx: in the full form S_k x, a row for each class.
     """
@@ -139,7 +139,7 @@ def score_full(state, x, scores):
     products(state.W, unit, scores)
     for k in range(scores.size):
         fill_times(class_inverse(state.S, k), unit, scratch.Sx[k])
-        # It is not negative, but for rounding.
+        # It is non-negative up to rounding.
         scratch.v[k] = max(0.0, state.age[()] * inner(unit, scratch.Sx[k]))
 
 
@@ -157,7 +157,7 @@ def policy(state, x, scores, offer, p):
 
 @lean_kernel
 def lesson(state, scores, label, correct):
-    """Fill the gradient g and the information f of each class's score; tell if it is worth it.
+    """Fill the gradient g and the information f of each class's score; return whether to update.
 
     The bit has the likelihood q if the label is right, 1 - q if not, where q is its probability
     under softmax of the scores, each shrunk by its doubt, of all labels: if not, another one is
@@ -195,7 +195,7 @@ def lesson(state, scores, label, correct):
 
 @lean_kernel
 def end_round(state):
-    """Let what was learned grow older."""
+    """Age what was learned."""
     state.rounds[()] += 1
     if state.settings.forgetting > 0.0:
         state.age[()] = (1.0 + state.rounds[()] / YOUNG) ** state.settings.forgetting
@@ -253,12 +253,12 @@ FULL = Kernels("full", score_full, policy, learn_full)
 
 
 class OneBitClassifier(ProbabilityLearner):
-    """The learner to take if one does not want to choose: few mistakes, nothing to tune.
+    """The default choice: few mistakes, nothing to tune.
 
     It has a probability model: label k is right with probability softmax(W x)_k. The weights are
     known with a normal error, a little better after each bit. To decide, it draws the score of each
-    label from what it knows and puts out the highest: a label it knows well to be wrong is never
-    put out, one it knows little about sometimes is. A bit teaches all classes. If the label was
+    label from what it knows and chooses the highest: a label it knows well to be wrong is never
+    chosen, one it knows little about sometimes is. A bit teaches all classes. If the label was
     right, the truth is known. If it was wrong, it falls, and the others rise, the likely ones most:
     so a class that looked bad at first is found after all.
 
@@ -275,15 +275,15 @@ class OneBitClassifier(ProbabilityLearner):
         "full" keeps a matrix of d^2 numbers for each class and makes fewer mistakes, "diagonal" d
         numbers. "auto" is "full" if d^2 K is at most 200,000, else "diagonal".
     a : float > 0 or None, default=None
-        The precision of each weight before the first round, for examples of length one. None is
+        The precision of each weight before the first round, for examples of unit length. None is
         0.35 / (ln K)^2, full: 0.3 / (ln K)^2, with ln K at least 1: to stand out among K labels, a
         score must exceed ln K.
     forgetting : float in [0, 10] or None, default=None
         phi: in round t, what was learned in round s counts as (s / t)^phi, after a start of about
         1,000 rounds; more follows drift faster. None is 0 in the diagonal form, 1.5 in the full.
     min_probability : float in [0, 1 / K], default=0.0
-        The least probability of each label, mixed in from a uniform law. For logs that other
-        policies shall be judged by.
+        The least probability of each label, mixed in from the uniform distribution, for
+        logs used in off-policy evaluation.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -292,9 +292,9 @@ class OneBitClassifier(ProbabilityLearner):
     Notes
     -----
     Each example is divided by its length; zeros stay as they are. `coef_` are weights for examples
-    of length one. Give features of like scale, and a constant one if they are numeric.
+    of unit length. Give features of similar scale, and a constant one if they are numeric.
 
-    With s = W x, v_k = x' S_k x, where S_k is the covariance of the weights w_k, the label put out
+    With s = W x, v_k = x' S_k x, where S_k is the covariance of the weights w_k, the chosen label
     is that of the largest draw from N(s_k, nu^2 v_k). Its probability is exact, to 1e-7, by
     quadrature. Then, for a label l,
 
@@ -306,9 +306,9 @@ class OneBitClassifier(ProbabilityLearner):
 
     g is the gradient of minus the logarithm of the bit's likelihood, and f, for m = 1, the
     information of the bit: a step of Newton's, or Kalman's, with the classes kept independent.
-    What is not from the book was found on streams (docs/one_bit_classifier.md):
+    What is not textbook material was tuned on streams (docs/one_bit_classifier.md):
 
-    - kappa is 0.03, full: 0.25. Where little is known, the prediction is drawn to the middle.
+    - kappa is 0.03, full: 0.25. Where little is known, the prediction is shrunk towards uniform.
     - rho = 0.3. With many classes q is small, and without this a wrong label would be tried again
       and again before it falls.
     - m is 3, full: 2, so that steps shrink sooner. As classes, and in the diagonal form features,

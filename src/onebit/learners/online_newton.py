@@ -60,10 +60,10 @@ KERNELS = {
 
 
 class OnlineNewton(ProbabilityLearner):
-    """Online Newton Step: logistic regression with the curvature that gradients tell of.
+    """Online Newton Step: logistic regression with curvature estimated from gradients.
 
     Each round adds the square of its gradient g to a matrix A. The weights move by A^{-1} g / beta,
-    and are brought back to the ball ||W||_F <= `radius` in the norm of A. Follow the Approximate
+    and are projected onto the ball ||W||_F <= `radius` in the norm of A. Follow the Approximate
     Leader has the same A, and its weights are always the best in hindsight in the ball, for
     quadratic bounds of the losses. The regret of both grows with ln T, but also with
     exp(sqrt(2) radius): `Folklore` does without that.
@@ -75,7 +75,7 @@ class OnlineNewton(ProbabilityLearner):
     radius : float > 0, default=1
         D, the radius of the ball: the bound is against the best weights in it.
     max_norm : float > 0, default=1
-        R, the largest length of an example. Longer ones are learned from; the bound then is void.
+        R, the largest length of an example. Longer ones are learned from, but void the bound.
     beta : float > 0 or "theory", default="theory"
         Curvature of the quadratic bounds, see the notes. The theory's is minute for large balls:
         there a larger one does better on most streams.

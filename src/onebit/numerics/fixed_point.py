@@ -1,8 +1,8 @@
-"""The fixed points z = g - A sigma(z) of logistic predictors that look ahead, sigma = softmax.
+"""The fixed points z = g - A sigma(z) of improper logistic predictors, sigma = softmax.
 
 A is symmetric and positive semidefinite. With p = sigma(z), p is the one distribution that
-minimises 1/2 p'Ap - g . p + sum of p_k ln p_k, so z always exists and is unique. To iterate
-z <- g - A sigma(z) need not converge: it swings between two points where A is large. Instead
+minimises 1/2 p'Ap - g . p + sum of p_k ln p_k, so z always exists and is unique. The iteration
+z <- g - A sigma(z) need not converge: for large A it oscillates between two points. Instead
 z = g - A v is sought, where v minimises the convex
 
     Psi(v) = 1/2 v'Av + ln sum of exp(g - A v)_k,
@@ -28,8 +28,8 @@ _PRECISION = 1e-12
 _SHARE = 0.4
 """Of the fall of Psi that its slope promises, what a step must bring (Armijo).
 
-A Newton step brings a half where Psi is quadratic. With a small share, steps that leap over the
-valley and land at the same height would do, and there can be many of them.
+A Newton step brings a half where Psi is quadratic. With a small share, steps that overshoot to the
+same value on the other side would be accepted, and there can be many of them.
 """
 
 _SMALL_MOVE = 1e-7

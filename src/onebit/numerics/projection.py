@@ -1,4 +1,4 @@
-"""Projection onto a ball in the norm of a matrix A: the point of ||w|| <= radius next to v.
+"""Projection onto a ball in the norm of a matrix A: the point of ||w|| <= radius nearest to v.
 
 The point that minimises (w - v)' A (w - v) is w(mu) = (A + mu I)^{-1} A v = (I + mu A^{-1})^{-1} v,
 with mu >= 0 such that ||w(mu)|| = radius, the secular equation. A^{-1} is what learners have. The

@@ -4,10 +4,10 @@ W has rows no longer than B, and P is uniform on all such W before the first los
 weights, and follow P as it changes (sequential Monte Carlo; Chopin 2002). A new loss changes the
 weights. If that would make them too unequal, only a part of it does; then the samples are renewed,
 and the rest follows. To renew them is to draw them from among themselves by their weights, and to
-move the copies apart by Markov chains that leave P as it is. As the next loss changes P the less,
+move the copies apart by Markov chains that leave P invariant. As the next loss changes P the less,
 the more losses it has, renewals become rare.
 
-The chains go by hit and run: P is log-concave, so on a line through W it has one hill, from which
+The chains go by hit and run: P is log-concave, so on a line through W it is unimodal, and
 the next W is drawn by slice sampling (Neal 2003). That is exact, with nothing to tune. The lines
 point in directions in which the samples are uncorrelated: were P normal, one step in each of them
 would be enough to forget where a chain began.
@@ -97,7 +97,7 @@ def new_posterior(
 
 def predict(P: Posterior, x: Example, mu: float, scores: np.ndarray) -> None:
     """Fill scores with ln smooth_mu(E sigma(Wx)), smooth_mu(p) = (1 - mu) p + mu / K."""
-    if len(P.labels.rows) == 0:  # all classes are alike, in P if not in its samples
+    if len(P.labels.rows) == 0:  # the classes are exchangeable, in P if not in its samples
         scores[:] = -math.log(scores.size)
         return
     _compiled(_average)(P.samples, P.log_weights, x, mu, scores)
@@ -116,7 +116,7 @@ def observe(P: Posterior, x: Example, y: int, weight: float, rng: np.ndarray) ->
 
 
 def effective_sample_size(P: Posterior) -> float:
-    """Return 1 / sum of w_i^2, w_i the weights of the samples: their number, if all are alike."""
+    """Return 1 / sum of w_i^2, w_i the weights of the samples: their number, if all are equal."""
     return float(1.0 / np.sum(np.exp(2.0 * P.log_weights)))
 
 

@@ -101,7 +101,7 @@ def winning_probabilities(means, deviations, p, room, offer=None):
         for i in range(1, n):
             narrowest = min(narrowest, widths[i])
         width = _PANEL * narrowest / (1.0 + 0.3 * max(0.0, math.log(n / _FEW)))
-        width = max(width, 1e-4 * abs(bottom))  # it is more, but for rounding
+        width = max(width, 1e-4 * abs(bottom))  # it is larger, up to rounding
         if _all_below(bottom + width, gaps, widths, n) > _NEGLIGIBLE:
             per_width = 1.0 / width
             for node, weight in zip(_NODES, _WEIGHTS):  # noqa: B905  (Numba knows no strict)

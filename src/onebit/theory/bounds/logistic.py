@@ -215,7 +215,7 @@ def obama(T: int, d: int, K: int, mu: float, B: float = 1.0, R: float = 1.0) -> 
     """Return what the expected mistakes of `Obama` exceed a logistic loss by at most in T rounds.
 
     It is d K^2 / mu (1 + ln max{1, mu T (B R + ln K) / (d K^2)}) - T ln(1 - mu), over the loss, in
-    natural units, of any weights with rows no longer than B; for the exact mean, not one over
+    nats, of any weights with rows no longer than B; for the exact mean, not one over
     samples, and eta = mu / K.
 
     Parameters
