@@ -91,7 +91,7 @@ class Started:
 
     def compile(self) -> None:
         """Compile the single rounds."""
-        self.decide, self.learn = self.kernels.entries(self.state)
+        self.decide, self.learn = self.kernels.single_rounds(self.state)
 
     def offer(self, among: Any) -> np.ndarray | None:
         """Return these labels as kernels are told them: by their positions, or None for all."""
@@ -218,7 +218,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             among = self._check_before_start(among)
         run, example = self._ready(x)
         offer = run.offer(among)
-        decide = run.kernels.entries(run.state, offer is not None)[0]
+        decide = run.kernels.single_rounds(run.state, offer is not None)[0]
         turns = run.turns
         turns.lock.acquire(False) or turns.wait()
         try:
@@ -500,7 +500,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         feedback: Any,
     ) -> None:
         """Learn from one round, while holding the learner."""
-        learn = run.learn if offer is None else run.kernels.entries(run.state, True)[1]
+        learn = run.learn if offer is None else run.kernels.single_rounds(run.state, True)[1]
         learn(run.state, example, run.scores, label, probability, offer, feedback)
 
     def _play(self, run: Started, rows: Rows, truth: np.ndarray) -> np.ndarray:

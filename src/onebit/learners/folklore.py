@@ -250,7 +250,7 @@ class Folklore(ProbabilityLearner):
         feedback: Any,
     ) -> None:
         if isinstance(feedback, np.ndarray):
-            learn = SOFT.entries(run.state, offer is not None)[1]
+            learn = SOFT.single_rounds(run.state, offer is not None)[1]
             learn(run.state, example, run.scores, label, probability, offer, feedback)
         else:
             super()._update(run, example, label, probability, offer, feedback)

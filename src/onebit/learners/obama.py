@@ -47,8 +47,8 @@ class Obama(Forecaster):
     """OBAMA: `Aggregating` that draws labels from its own prediction, and learns from one bit.
 
     A label is drawn from the smoothed prediction, so that every label has probability mu / K at
-    least. If it is right, its loss counts, divided by its probability: on average over the draws, every
-    round then counts in full. If it is wrong, nothing is learned.
+    least. If it is right, its loss counts, divided by its probability: on average over the draws,
+    every round then counts in full. If it is wrong, nothing is learned.
 
     For small problems only, as `Aggregating`: all examples with a right label are kept, and now and
     then the samples are renewed, which takes all of them.
