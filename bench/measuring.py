@@ -36,7 +36,7 @@ class Runs(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """One tool on one stream: the times of its runs, all alike, and what came of them.
+    """One tool on one stream: the times of its identical runs, and what came of them.
 
     `early_error` is the error after the first `EARLY` rounds.
     """

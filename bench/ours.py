@@ -1,6 +1,6 @@
 """Measurements of onebit.
 
-Learners are found by introspection: a new one is measured by existing.
+Learners are found by introspection: a new one needs no change here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Regret over the logarithmic loss, beside the bounds: ``python bench/regret.py``.
 
-The regret is over the best weights in hindsight with rows of length at most B, in natural units.
+The regret is over the best weights in hindsight with rows of length at most B, in nats.
 `OnlineGradient` and `OnlineNewton` get the ball ||W||_F <= sqrt(K) B: these weights are in it. Rows
 named "tuned" are what no one could have known: in each column the least regret over a grid, of the
 step or of beta and epsilon.
@@ -41,9 +41,9 @@ def opposed(T: int, d: int, K: int, seed: int = 1) -> tuple[np.ndarray, np.ndarr
     Each feature has its label. Most examples are -theta e_j, and pull the weight of that label
     down; a few are e_j, for which a large weight costs as much as it is large: there the loss is a
     line, and its exponentially small curvature tells a proper learner nothing. They are as many as
-    it takes to balance the pull, so that chance decides whether the best weights are large. The
-    idea is that of the lower bound of Hazan, Koren and Levy (COLT 2014), whose text was not at
-    hand. An improper learner sees which of the two it has before it.
+    it takes to balance the pull, so that chance decides whether the best weights are large. It is
+    in the spirit of the lower bound of Hazan, Koren and Levy (COLT 2014). An improper learner sees
+    which of the two it has before it.
 
     With many features and classes there are too few rounds for each to make large weights worth
     while. The best weights then hardly gain on W = 0, and those who hardly move do well.

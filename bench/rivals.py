@@ -57,7 +57,7 @@ def run_vowpal_wabbit(
 ) -> float:
     """Run over the first `n` cached rounds; return the share of them with a wrong label.
 
-    The loss that it sums is 0 or 1 for the label that it put out, exploration included. The
+    The loss that it sums is 0 or 1 for the label that it chose, exploration included. The
     constant feature that it adds by default stays.
     """
     command = ["--cbify", str(n_classes), *exploration.split(), "--quiet", "-b", str(bits)]

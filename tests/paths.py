@@ -30,7 +30,7 @@ def one_hot(K, seed=0, d=5):
 
 
 def unit(stream):
-    """The same stream with rows of length one, for learners that ask for it."""
+    """The same stream with rows of unit length, for learners that need it."""
 
     def scaled(K, seed=0, d=5):
         X, y = stream(K, seed, d)

@@ -1,6 +1,6 @@
 """The behaviours that every learner must have, as functions that raise AssertionError.
 
-They need nothing but the learner, so a new one is checked by existing, also outside of onebit:
+They need nothing but the learner, so every new one is checked, also outside onebit:
 
 >>> from onebit import Banditron
 >>> from onebit.checks import check_learner
@@ -79,7 +79,7 @@ def check_policy_is_what_decide_samples(learner: Learner) -> None:
 
 
 def check_looking_changes_nothing(learner: Learner) -> None:
-    """Nothing but `learn` changes a learner; `decide` moves its random generator on, no more."""
+    """Nothing but `learn` changes a learner; `decide` only advances its random generator."""
     learner, X, _ = _trained(learner)
     before = _state(learner)
     learner.predict(X)

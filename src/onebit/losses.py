@@ -1,7 +1,7 @@
 """The surrogate losses and their gradients, as the papers define them.
 
-Each loss is a function of the scores s = Wx and the true label y that is never below the mistake
-1[argmax s != y], but for `log_loss`, which is ln 2 times one. All but `zero_one` and
+Each loss is a function of the scores s = Wx and the true label y that is at least the zero-one loss
+1[argmax s != y], except `log_loss`, which is ln 2 times such a loss. All but `zero_one` and
 `gaptron_hinge` are convex. `of` returns a loss by its name, for one example or many:
 
 >>> from onebit import losses
@@ -16,11 +16,11 @@ For compiled code each loss has up to three kernels:
 ``loss(scores, y)``
     its value;
 ``loss_gradient(scores, y, g, offer=None) -> changed``
-    fill g with a subgradient by the scores, so that g (x) x is one by the weights; the answer is
+    fill g with a subgradient by the scores, so that g (x) x is one by the weights; return
     False if it is zero;
 ``loss_gap(scores, offer=None)``
-    Gaptron's gap map a in [0, 1]: how much of the decision may be left to chance at no cost, as
-    the surrogate loss is so much larger than the chance of a mistake.
+    Gaptron's gap map a in [0, 1]: the probability with which the decision may be uniformly
+    random at no cost, as the surrogate loss exceeds the probability of a mistake by so much.
 
 With m_y = s_y - max over k != y of s_k, the margin of label y, the margin of the greedy label is
 m* = max over k of m_k >= 0. A margin loss is phi(m_y), with phi convex and decreasing to zero.
@@ -83,18 +83,6 @@ def log_loss_gradient(scores, y, g, offer=None):
             others += g[k]
     g[y] = -others
     return others > 0.0
-
-
-def log_loss_exp_concavity(n_classes: int, radius: float, max_norm: float) -> float:
-    """Return an alpha > 0 for which exp(alpha ln sigma_y) is concave in W, with sigma that of Wx.
-
-    It holds for ||W||_F <= radius and ||x|| <= max_norm. With S = diag(sigma) - sigma sigma' the
-    gradient of -ln sigma_y is (sigma - e_y) (x) x and the Hessian S (x) xx', so that alpha has to
-    satisfy alpha (sigma - e_y)(sigma - e_y)' <= S. As S e_y / sigma_y = e_y - sigma, that is
-    alpha (1 / sigma_y - 1) <= 1; and 1 / sigma_y - 1, the sum of exp(s_k - s_y) over k != y, is at
-    most (K - 1) exp(sqrt(2) radius max_norm), since ||s|| <= radius max_norm.
-    """
-    return math.exp(-math.sqrt(2.0) * radius * max_norm) / (n_classes - 1)
 
 
 @lean_kernel
@@ -248,7 +236,7 @@ def smooth_hinge_gap(scores, offer=None):
     return (1.0 - min(1.0, margin(scores, argmax(scores, offer), offer))) ** 2
 
 
-# The face for people
+# The public interface
 
 
 class Loss:

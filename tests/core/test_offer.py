@@ -109,7 +109,7 @@ def test_all_labels_on_offer_are_as_none_named(learner):
     for other in (default, restricted):
         other.decide(X[0])
     run, everything = restricted._run, np.arange(len(LABELS))
-    decide, learn = run.kernels.entries(run.state, True)
+    decide, learn = run.kernels.single_rounds(run.state, True)
     for x, truth in zip(X, y, strict=True):
         ours, theirs = default.decide(x), named.decide(x, LABELS)
         assert (ours.label, ours.probability) == (theirs.label, theirs.probability)

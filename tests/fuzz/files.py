@@ -39,7 +39,7 @@ def _files(form: str) -> list[bytes]:
     if form not in _FILES:
         rng = np.random.default_rng(2)
         learners = [forms.trained(form, rng, *size) for size in _SIZES]
-        _FILES[form] = [_content(one) for one in learners if not forms.is_foreign(one)]
+        _FILES[form] = [_content(one) for one in learners if not forms.is_of_another_library(one)]
     return _FILES[form]
 
 

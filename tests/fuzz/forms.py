@@ -5,7 +5,7 @@ from sklearn.base import clone
 from onebit import learners, play
 from onebit.core.engine import PythonKernels
 from onebit.core.learner import Learner
-from onebit.learners.foreign import Model
+from onebit.learners.other_libraries import Model
 
 FORMS: dict[str, Learner] = {
     f"{name}-{i}": getattr(learners, name)(**form)
@@ -44,6 +44,6 @@ def is_python(learner: Learner) -> bool:
     return isinstance(learner._kernels, PythonKernels)
 
 
-def is_foreign(learner: Learner) -> bool:
+def is_of_another_library(learner: Learner) -> bool:
     """Tell whether a classifier of another library is inside, for which onebit cannot promise."""
     return isinstance(getattr(learner._state, "alg", None), Model)

@@ -41,7 +41,7 @@ def lives(*names: str, each: Callable[[], Any] = int) -> Any:
             assert snapshot(learner) == {}
             return
         python = forms.is_python(learner)
-        kind = "gentle" if forms.is_foreign(learner) else kind
+        kind = "gentle" if forms.is_of_another_library(learner) else kind
         must = "either" if python else "accept"
         X = values.matrix(rng, 6 if python else 70, d, kind)
         y = forms.labels(rng, learner, len(X))

@@ -53,7 +53,7 @@ def attempt(learner: Learner, call, *, must: str = "either", what: str = "") -> 
 
 
 def assert_sound(learner: Learner) -> None:
-    """Everything it holds and everything it puts out is finite; its policy is a distribution."""
+    """Everything it holds and everything it returns is finite; its policy is a distribution."""
     if not learner._started:
         return
     for name, value in arrays_of(learner._state):

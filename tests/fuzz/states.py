@@ -45,7 +45,7 @@ class Life(RuleBasedStateMachine):
     def start(self, form: str, d: int, n_classes: int, words: bool, seed: int) -> None:
         self.learner = forms.made(form, n_classes, words=words, seed=seed)
         self.learner.decide(np.ones(d))
-        self.wide = "gentle" if forms.is_foreign(self.learner) else "wide"
+        self.wide = "gentle" if forms.is_of_another_library(self.learner) else "wide"
         self.pending: list[Decision] = []
         self.told: list[Decision] = []
 
@@ -159,7 +159,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(way=st.sampled_from(["file", "pickle", "deepcopy"]), swap=st.booleans(), seed=SEEDS)
     def copy(self, way, swap, seed):
-        if way == "file" and forms.is_foreign(self.learner):
+        if way == "file" and forms.is_of_another_library(self.learner):
             attempt(self.learner, lambda: threads.saved_and_loaded(self.learner), must="refuse")
             return
         other = {

@@ -117,7 +117,7 @@ def _one(learner: Learner, rng: np.random.Generator, name: str, pending: list[An
         assert np.isfinite(learner.decision_function(X)).all()
         learner.predict(X)
     elif name == "save":
-        if not forms.is_foreign(learner):
+        if not forms.is_of_another_library(learner):
             assert_sound(saved_and_loaded(learner))
     elif name == "copy":
         assert_sound(copied(learner) if rng.random() < 0.5 else pickle.loads(pickle.dumps(learner)))

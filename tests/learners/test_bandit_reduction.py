@@ -125,7 +125,7 @@ def test_label_and_update_are_distributed_as_in_the_reference(gamma):
     K, y, n = 4, 2, 100_000
     learner = BanditReduction(Fixed(LOGITS), gamma, classes=range(K), random_state=0)
     x = learner.decide([1.0]).x
-    decide, learn = learner._kernels.entries(learner._state)
+    decide, learn = learner._kernels.single_rounds(learner._state)
     labels, taught = np.empty(n, dtype=int), np.empty(n, dtype=bool)
     for i in range(n):
         labels[i], p, _ = decide(learner._state, x, learner._scores, None, learner._p)
@@ -178,7 +178,7 @@ def test_learns_only_from_exploration(gamma):
 
 @pytest.mark.parametrize("q", [0.9, 0.2, 0.1, 0.02])
 def test_decisions_from_a_log_teach_with_the_same_chance(q):
-    """As long as the log's policy put out every label with probability gamma / K = 0.1."""
+    """As long as the log's policy chose every label with probability gamma / K = 0.1."""
     n = 5_000
     learner = BanditReduction(Fixed(LOGITS), 0.4, classes=range(4), random_state=0)
     learner.decide([1.0])

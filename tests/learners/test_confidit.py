@@ -155,7 +155,7 @@ def test_projected_scores_fit_the_noise_model(covariance):
     D = learner.decision_function(X[X.any(axis=1)])
     assert D.min() >= -alpha - 1e-12
     np.testing.assert_allclose(D.sum(axis=1), 1 + alpha - 4 * alpha, atol=1e-12)
-    # and it is the stored weights that were moved: those of classes that were not put out, too
+    # and it is the stored weights that were moved: those of classes that were not chosen, too
     before = learner.coef_
     x = X[X.any(axis=1)][0]
     decision = learner.decide(x)
@@ -256,7 +256,7 @@ def test_a_function_cannot_be_saved_and_must_return_numbers(tmp_path):
         confidence="theory", approximation_error=lambda t: 150.0 - t, classes=range(3)
     ).partial_fit(X[:100], y[:100])
     before = learner.coef_
-    with pytest.raises(ValueError, match=r"not negative; got .* in rounds 101 to 200"):
+    with pytest.raises(ValueError, match=r"non-negative; got .* in rounds 101 to 200"):
         learner.partial_fit(X[100:200], y[100:200])
     np.testing.assert_array_equal(learner.coef_, before)
     assert learner._state.confidence.rounds == 100

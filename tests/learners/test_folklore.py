@@ -133,7 +133,7 @@ def test_surrogate_is_below_the_loss_and_the_printed_one_is_not(sizes, n):
             in_set = rng.random((n, K)) < rng.random((n, 1))
             z_t[::4] = z[::4] + in_set[::4] * rng.uniform(-3 * BR - 3, 3 * BR + 3, size=(n, 1))[::4]
             c = {
-                name: Folklore(BR, curvature=name)._begin(1, K, None)[1].given.c
+                name: Folklore(BR, curvature=name)._begin(1, K, None)[1].parameters.c
                 for name in ("safe", "paper")
             }
             above, size = excess(z_t, z, c["safe"])
@@ -143,7 +143,7 @@ def test_surrogate_is_below_the_loss_and_the_printed_one_is_not(sizes, n):
 
 def test_printed_surrogate_exceeds_the_loss_by_what_the_notes_say():
     for BR, expected in [(1.0, 0.38), (5.0, 0.91), (20.0, 4.52)]:
-        c = Folklore(BR, curvature="paper")._begin(1, 2, None)[1].given.c
+        c = Folklore(BR, curvature="paper")._begin(1, 2, None)[1].parameters.c
         z_t, z = np.meshgrid(np.linspace(-60, 60, 6_001), np.linspace(-2 * BR, 2 * BR, 201))
         pair = np.zeros((z.size, 2)), np.zeros((z.size, 2))
         pair[0][:, 1], pair[1][:, 1] = z_t.ravel(), z.ravel()
@@ -209,9 +209,9 @@ def test_learns_from_distributions():
     ("truth", "words"),
     [
         ([0.5, 0.5], "one number for each of the 3 classes; got 2"),
-        ([0.5, 0.6, -0.1], "not negative"),
+        ([0.5, 0.6, -0.1], "non-negative"),
         ([0.5, 0.2, 0.2], "sum to one"),
-        ([np.nan, 0.5, 0.5], "not negative"),
+        ([np.nan, 0.5, 0.5], "non-negative"),
         ([[0.2, 0.3, 0.5]], "unknown label"),
         ("d", "unknown label 'd'"),
     ],

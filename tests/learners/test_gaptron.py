@@ -54,7 +54,7 @@ def test_walks_the_path_of_the_reference(loss, feedback, K, storage):
 
 @every_setting
 def test_walks_the_path_of_the_reference_with_the_theory(loss, feedback):
-    """Rows of length one, with ties of labels that nothing has told apart yet."""
+    """Rows of unit length, with ties of labels that nothing has told apart yet."""
     X, y = one_hot(9)
     eta, gamma = settings_by_hand(loss, feedback, 9, 1.0, 2.0, 2_000)
     reference = gaptron.Gaptron(X.shape[1], 9, loss, feedback, eta, gamma, 2.0)

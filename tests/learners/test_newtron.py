@@ -122,7 +122,7 @@ def test_estimates_coincide_for_two_classes():
 
 
 def test_full_is_the_leader_of_the_quadratic_bounds():
-    """W' is the least point of the sum of f_t and ||W||^2 / (2 D) in the ball."""
+    """W' is the minimiser of the sum of f_t and ||W||^2 / (2 D) in the ball."""
     K, d, D = 3, 2, 0.8
     X, y = continuous(K, d=d)
     learner = Newtron(0.3, 2.0, 0.1, D, "full", classes=range(K), random_state=3)
@@ -168,7 +168,7 @@ def test_labels_are_drawn_from_the_softmax_mixed_with_gamma():
 
 
 def test_coin_of_soba2017_uses_the_probability_of_the_decision():
-    """A label that only exploration puts out was explored; then W' counts as zero in b."""
+    """A label that only exploration chooses was explored; then W' counts as zero in b."""
     X, y = continuous(3)
     learner = Newtron(0.3, 2.0, 0.5, variant="soba2017", random_state=0).fit(X[:300], y[:300])
     x = X[300]

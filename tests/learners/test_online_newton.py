@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from onebit import losses
 from onebit.learners.online_newton import OnlineNewton
+from onebit.theory.bounds.logistic import log_loss_exp_concavity
 from paths import assert_same_probabilities, continuous, one_hot, repeated
 from problems import assert_finite
 from references import online_newton
@@ -65,7 +65,7 @@ def test_variants_are_the_same_inside_the_ball():
 
 
 def test_ftal_is_the_leader_of_the_quadratic_bounds():
-    """W is the least point of the sum of f_t and beta epsilon / 2 ||W||^2 in the ball."""
+    """W is the minimiser of the sum of f_t and beta epsilon / 2 ||W||^2 in the ball."""
     K, d, D, beta, epsilon = 3, 2, 0.8, 0.2, 1.5
     X, y = continuous(K, d=d)
     learner = OnlineNewton("ftal", D, beta=beta, epsilon=epsilon, classes=range(K))
@@ -129,7 +129,7 @@ def test_quadratic_bounds_are_below_the_loss(seed, K, D, along):
 def test_exp_concavity_is_nearly_tight_for_two_classes():
     """exp(-alpha l) has a second derivative of the sign of alpha l'^2 - l'', here along x."""
     D, R = 1.3, 0.7
-    alpha = losses.log_loss_exp_concavity(2, D, R)
+    alpha = log_loss_exp_concavity(2, D, R)
     m = np.linspace(-math.sqrt(2) * D * R, math.sqrt(2) * D * R, 1_001)  # s_y - s_k in the ball
     slope, curvature = -1 / (1 + np.exp(m)), 1 / (2 + np.exp(m) + np.exp(-m))
     assert (alpha * slope**2 <= curvature * (1 + 1e-12)).all()
@@ -140,8 +140,8 @@ def test_theory_is_a_number_for_every_ball():
     for D in (1e-3, 1.0, 30.0, 1e3, 1e6):
         state = OnlineNewton(radius=D)._begin(2, 3, np.zeros(4, dtype=np.uint64))[1]
         beta = max(theory(3, D, 1.0), 1e-50)
-        assert state.pace.scale == pytest.approx(2 * D * beta, rel=1e-12)
-        assert state.pace.slope == pytest.approx(2 * D, rel=1e-12)
+        assert state.step.scale == pytest.approx(2 * D * beta, rel=1e-12)
+        assert state.step.slope == pytest.approx(2 * D, rel=1e-12)
 
 
 @every_variant

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import norm
 
-from onebit.numerics.winning import normal, winning_probabilities
+from onebit.numerics.winning import normal_law, winning_probabilities
 
 PROMISE = 1e-7
 
@@ -143,6 +143,6 @@ def test_any_draws_have_a_distribution(draws):
 
 def test_normal_law():
     z = np.linspace(-10.9, 10.9, 2001)
-    density, probability = np.array([normal(t) for t in z]).T
+    density, probability = np.array([normal_law(t) for t in z]).T
     np.testing.assert_allclose(density, norm.pdf(z), rtol=1e-12)
     np.testing.assert_allclose(probability, norm.cdf(z), rtol=1e-9)

@@ -37,7 +37,7 @@ class Aioli:
 
 
 class WrittenOut:
-    """Theta_t as the least point of its definition, found by a general optimiser."""
+    """Theta_t as the minimiser of its definition, found by a general optimiser."""
 
     def __init__(self, d, lam, B, R):
         self.d, self.lam, self.BR = d, lam, B * R

@@ -67,7 +67,7 @@ class WrittenOut:
         return value, gradient + 2 * self.c * hessian @ away
 
     def weights(self, x):
-        """The least point of lambda ||W||^2 + the surrogates + phi_t (3.1, Lemma 8)."""
+        """The minimiser of lambda ||W||^2 + the surrogates + phi_t (3.1, Lemma 8)."""
         K, d = self.K, self.d
         A = self.lam * np.eye(K * d)
         for x_s, _, W_s in self.rounds:

@@ -24,7 +24,7 @@ class OneBitClassifier:
     def __init__(self, d, K, full, explore=0.1, a=None, forgetting=None, floor=0.0):
         self.K, self.full, self.explore, self.floor = K, full, explore, floor
         prior, self.kappa, self.m, phi = (0.3, 0.25, 2.0, 1.5) if full else (0.35, 0.03, 3.0, 0.0)
-        self.sure, self.faint = (1e-3, 1e-6) if full else (1e-2, 1e-3)
+        self.sure, self.negligible = (1e-3, 1e-6) if full else (1e-2, 1e-3)
         self.phi = phi if forgetting is None else forgetting
         if a is None:
             a = prior / max(1.0, np.log(K)) ** 2
@@ -60,7 +60,7 @@ class OneBitClassifier:
             for k in range(self.K):
                 self.W[k] -= c[k] * g[k] * S[k] @ x
                 information = c[k] ** 2 * f[k]
-                if information * v[k] > self.faint:
+                if information * v[k] > self.negligible:
                     self.A[k] += information * (np.outer(x, x) if self.full else np.diag(x**2))
         self.t += 1
         age = (1 + self.t / self.young) / (1 + (self.t - 1) / self.young)

@@ -4,7 +4,7 @@ import numpy as np
 
 
 class Perceptrons:
-    """What to put out and which of the K functions f_i to correct, in either form."""
+    """Which label to choose and which of the K functions f_i to correct, in either form."""
 
     def __init__(self, K, form):
         self.K, self.form = K, form
@@ -51,7 +51,7 @@ class KernelSeparableBandit(Perceptrons):
     """Each class has a list of examples with signs; a full list loses one at random.
 
     `k` is a function of many examples and one. `random` draws from [0, 1) as the learner does,
-    first for each label that it puts out.
+    first for each label that it chooses.
     """
 
     def __init__(self, K, form, k, budget=np.inf, random=None):

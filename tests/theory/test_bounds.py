@@ -167,7 +167,7 @@ def test_learner_with_a_wrong_sign_exceeds_the_bound(name):
     learner, K, _ = CASES[name]
     T = EXCEEDABLE_FROM.get(name, 3_000)
     X, y = corners(T, K, 0.0, np.random.default_rng(0))
-    best = regret(name, X[:200], y[:200], 1).comparator  # all examples are alike
+    best = regret(name, X[:200], y[:200], 1).comparator  # all examples are the same
     learner = clone(learner).set_params(classes=range(K), random_state=0)
     mistakes, log_loss = with_a_wrong_sign(learner, X, y)
     suffered = log_loss if learner.bound.measure == "log_loss" else mistakes

@@ -150,7 +150,7 @@ def test_hedge_is_below_its_bound_and_a_broken_one_is_not():
 
 
 def test_banditron_bound_implies_the_published_one():
-    """As later papers quote it, for examples of length one and gamma up to a half."""
+    """As later papers quote it, for examples of unit length and gamma up to a half."""
     for K in (2, 9):
         for gamma in (0.01, 0.1, 0.5):
             for L in (0.0, 100.0, 1e4):

@@ -27,7 +27,7 @@ def demo(
     seed: Seed = 0,
     out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("demo.png"),
 ) -> None:
-    """Play every learner of linear time over SynNonSep, and draw how they learn."""
+    """Play every learner whose round costs O(nnz K) over SynNonSep, and draw how they learn."""
     check_writable(out)
     check_picture(out)
     stream = open_stream("synnonsep", rounds, seed)

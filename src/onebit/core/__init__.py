@@ -1,4 +1,4 @@
-"""What every learner stands on. It knows no learner."""
+"""The framework of every learner. It knows no learner."""
 
 from onebit.core.compiling import kernel, lean_kernel
 from onebit.core.decision import Decision

@@ -1,4 +1,4 @@
-"""A label put out for one x, and how likely it was to be put out."""
+"""A label chosen for one x, and the probability with which it was chosen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(slots=True, eq=False)
 class Decision:
-    """The label put out for one `x`, with the probability it was chosen with.
+    """The label chosen for one `x`, with the probability of choosing it.
 
     `Learner.decide` makes decisions; one can also be made by hand, from a log.
 
@@ -17,9 +17,9 @@ class Decision:
     x : 1-D array or one sparse row
         In a decision of `decide`, the learner's own copy of it as an `onebit.core.Example`.
     label
-        The label that was put out.
+        The chosen label.
     probability : float
-        The probability with which it was put out, in (0, 1].
+        The probability with which it was chosen, in (0, 1].
     among : tuple of labels, optional
         The labels on offer, which it was chosen from; None is all of them.
     """
@@ -35,7 +35,7 @@ class Decision:
         return f"Decision(label={self.label!r}, probability={self.probability:.6g}{among})"
 
     def __getstate__(self) -> tuple[Any, ...]:
-        # Who learned from it holds within a process only: learners are told apart by identity.
+        # Learners are told apart by identity, so who learned from it holds within a process only.
         return self.x, self.label, self.probability, self.among
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:

@@ -5,7 +5,7 @@ A learner is a state (a NamedTuple of arrays and numbers, with a field `rng`) an
 ``score(state, x, scores)``
     fill the class scores;
 ``policy(state, x, scores, offer, p) -> greedy``
-    fill the probability of putting out each label, zero for those not on offer, and return the
+    fill the probability of choosing each label, zero for those not on offer, and return the
     greedy label;
 ``learn(state, x, scores, label, probability, offer, feedback) -> updated``
     update the state in place. `feedback` is 1 or 0, right or wrong, for a bandit learner, and the
@@ -16,7 +16,7 @@ choice (the greedy label, the policy, the labels to explore) is over these alone
 the truth is over all labels, where an algorithm models it: a label may be right without being on
 offer.
 
-The label is drawn here, from the `p` that `policy` filled, for every learner alike: what a learner
+The label is drawn here, from the `p` that `policy` filled, for every learner: what a learner
 reports as its policy is what it samples from. Only `learn` changes the state, `rng` apart.
 
 A state may have a field `scratch`, a NamedTuple of arrays for what `score` computes and `learn`
@@ -66,7 +66,7 @@ class Kernels:
         self.made_by = made_by
         self._module, self._name = getattr(learn, "py_func", learn).__module__, name
         self._kernels = {"score": score, "policy": policy, "learn": learn}
-        self._entries: dict[bool, tuple[Any, Any]] = {}
+        self._single_rounds: dict[bool, tuple[Any, Any]] = {}
         _ALL[self._module, name] = self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -82,21 +82,21 @@ class Kernels:
         """``evaluate(state, rows, scores, offer, p)``: the scores and the policy of each row."""
         return self._compiled("evaluate", _evaluate, nogil=True)
 
-    def entries(self, state: Any, restricted: bool = False) -> tuple[Any, Any]:
+    def single_rounds(self, state: Any, restricted: bool = False) -> tuple[Any, Any]:
         """Return two functions for single rounds, that trust the types of their arguments.
 
         ``decide(state, x, scores, offer, p) -> label, probability, greedy`` and
         ``learn(state, x, scores, label, probability, offer, feedback) -> updated``, where the offer
-        is an array if it is `restricted`, else None. To look at the types of a state's fields in
+        is an array if it is `restricted`, else None. To inspect the types of a state's fields in
         every call takes several times as long as a round.
         """
-        if restricted not in self._entries:
+        if restricted not in self._single_rounds:
             offer = int64[::1] if restricted else none
-            self._entries[restricted] = (
+            self._single_rounds[restricted] = (
                 self._entry("decide", _decide, state, offer, float64[::1]),
                 self._entry("learn", _learn, state, int64, float64, offer, self._feedback),
             )
-        return self._entries[restricted]
+        return self._single_rounds[restricted]
 
     def _entry(self, name: str, template: Any, state: Any, *types: Any) -> Any:
         function = self._compiled(name, template, nogil=False)

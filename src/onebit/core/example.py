@@ -29,7 +29,7 @@ class Example(NamedTuple):
 
 
 EXAMPLE = Example(np.zeros(0, dtype=INDEX), np.zeros(0), 0)
-"""An example to tell the types of all others from."""
+"""Prototype of Numba's Example type."""
 
 
 def dense(x: Example) -> np.ndarray:
@@ -104,7 +104,7 @@ def inspect(indices, values, n_features):
 
 @cache
 def inspect_entry() -> Any:
-    """Return `inspect` as it trusts the types of an example's arrays; to look takes longer."""
+    """Return `inspect` compiled to trust the types of an example's arrays, which is faster."""
     return entry_point(inspect, (*typeof(EXAMPLE)[:2], int64))
 
 

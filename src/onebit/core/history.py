@@ -48,12 +48,12 @@ class History:
 
     @property
     def mistakes(self) -> np.ndarray:
-        """Per round, whether the label put out was wrong."""
+        """Per round, whether the chosen label was wrong."""
         return self._bit(MISTAKE)
 
     @property
     def explored(self) -> np.ndarray:
-        """Per round, whether the label put out was another than the greedy one."""
+        """Per round, whether the chosen label differs from the greedy one."""
         return self._bit(EXPLORED)
 
     @property

@@ -33,7 +33,7 @@ from onebit.core.validation import (
 )
 
 LEAST_PROBABILITY = 1e-30
-"""Of a decision to learn from: learners divide by it."""
+"""The least probability of a decision to learn from: learners divide by it."""
 
 _PAUSE = 0.05
 """Seconds of compiled code, about, between two reports of progress.
@@ -49,7 +49,7 @@ class Started:
     """What a learner has once it has started.
 
     A learner that starts anew gets another one: a thread that still decides with the old one finds
-    all of it as it was. `state`, `scores` and `p` are touched only by who holds `turns`.
+    all of it as it was. `state`, `scores` and `p` are touched only while holding `turns`.
     """
 
     __slots__ = (
@@ -85,13 +85,13 @@ class Started:
         self.all_features = np.arange(n_features, dtype=INDEX)
         self.scores, self.p = np.empty(classes.size), np.empty(classes.size)
         self.turns = Turns() if turns is None else turns
-        # The compiled single rounds, which who only plays or predicts need not wait for.
+        # The compiled single rounds, which playing and predicting need not wait for.
         self.decide: Any = None
         self.learn: Any = None
 
     def compile(self) -> None:
         """Compile the single rounds."""
-        self.decide, self.learn = self.kernels.entries(self.state)
+        self.decide, self.learn = self.kernels.single_rounds(self.state)
 
     def offer(self, among: Any) -> np.ndarray | None:
         """Return these labels as kernels are told them: by their positions, or None for all."""
@@ -132,7 +132,7 @@ LINEAR = "nnz K"
 
 
 class Learner(ClassifierMixin, BaseEstimator, ABC):
-    """A classifier that learns from what is said of its own decisions.
+    """A classifier that learns from feedback on its own decisions.
 
     A subclass gives its kernels and first state in `_begin`, and describes itself in the class
     attributes below. Parameters are read when a learner starts: at `fit`, at the first
@@ -183,10 +183,10 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """
         return self
 
-    # The online face
+    # The online interface
 
     def decide(self, x: Any, among: Any = None) -> Decision:
-        """Put out a label for one example.
+        """Choose a label for one example.
 
         Parameters
         ----------
@@ -218,7 +218,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             among = self._check_before_start(among)
         run, example = self._ready(x)
         offer = run.offer(among)
-        decide = run.kernels.entries(run.state, offer is not None)[0]
+        decide = run.kernels.single_rounds(run.state, offer is not None)[0]
         turns = run.turns
         turns.lock.acquire(False) or turns.wait()
         try:
@@ -302,7 +302,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         return self._evaluate(X)[1]
 
     def policy(self, X: Any, among: Any = None) -> np.ndarray:
-        """Return, for each row of `X`, the probabilities with which `decide` puts out the labels.
+        """Return, for each row of `X`, the probabilities with which `decide` chooses the labels.
 
         Parameters
         ----------
@@ -317,7 +317,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """
         return self._evaluate(X, among)[2]
 
-    # The scikit-learn face
+    # The scikit-learn interface
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything and play the rows as rounds, once, in their order.
@@ -405,7 +405,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         storage.write(path, self)
 
-    # How it works
+    # Internals
 
     @property
     def _started(self) -> bool:
@@ -500,7 +500,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         feedback: Any,
     ) -> None:
         """Learn from one round, while holding the learner."""
-        learn = run.learn if offer is None else run.kernels.entries(run.state, True)[1]
+        learn = run.learn if offer is None else run.kernels.single_rounds(run.state, True)[1]
         learn(run.state, example, run.scores, label, probability, offer, feedback)
 
     def _play(self, run: Started, rows: Rows, truth: np.ndarray) -> np.ndarray:

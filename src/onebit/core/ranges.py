@@ -1,6 +1,6 @@
 """Ranges of real parameters in which the arithmetic of all learners holds.
 
-Numbers from 1e-30 to 1e30, with features and probabilities in like bounds, leave room for their
+Numbers from 1e-30 to 1e30, with features and probabilities in similar bounds, leave room for their
 products and squares in a float.
 """
 
@@ -17,4 +17,4 @@ SMALLEST = 1e-30
 POSITIVE = Interval(Real, SMALLEST, LARGEST, closed="both")
 NOT_NEGATIVE = Interval(Real, 0, LARGEST, closed="both")
 PART = Interval(Real, SMALLEST, 1, closed="both")
-"""A share of the whole, and not nothing."""
+"""A share, in (0, 1]."""

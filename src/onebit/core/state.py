@@ -1,6 +1,6 @@
-"""What the arrays of a state are: their axes, their types and the values that kernels rely on.
+"""Declarations of a state's arrays: their axes, their types and the values that kernels rely on.
 
-Compiled code goes where the arrays of a state lead it. So each state declares its arrays, in the
+Compiled code trusts the arrays of a state. So each state declares its arrays, in the
 annotations of its fields, and `check_state` compares a state with what it declares:
 
     class State(NamedTuple):
@@ -9,6 +9,7 @@ annotations of its fields, and `check_state` compares a state with what it decla
         A_inv: Annotated[Inverse, Within(n="weights")]
         rng: Generator
 
+A field that is one thing or another, as a covariance that is full or diagonal, is a union of both.
 What holds between several arrays, a state tells by a method ``check(self)`` that raises ValueError.
 By the axes, too, a state takes more classes, see `grown`.
 """
@@ -18,7 +19,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 
@@ -34,7 +35,7 @@ ROWS = "rows"
 """The axis that grows. All arrays of a state that have it have as many rows."""
 
 ANY = "any"
-"""An axis of any size, which the state's own `check` looks at."""
+"""An axis of any size, which the state's own `check` inspects."""
 
 
 class Field:
@@ -132,7 +133,7 @@ def declared(state: Any, prefix: str = "", mark: Any = None) -> Iterator[Declare
     for name, value in state._asdict().items():
         if name == "scratch":
             continue
-        own = marks.get(name)
+        own = next((found for kind, found in marks.get(name, ()) if isinstance(value, kind)), None)
         if isinstance(mark, Field):
             own = mark
         elif isinstance(mark, Within) and isinstance(own, Field):
@@ -283,15 +284,16 @@ def _check_relations(state: Any, prefix: str) -> None:
 
 
 @cache
-def _marks(cls: Any) -> dict[str, Field | Within]:
-    """Return what the annotations of a state declare."""
+def _marks(cls: Any) -> dict[str, list[tuple[Any, Field | Within]]]:
+    """Return what the annotations of a state declare of each field, by the type of its value."""
     try:
         hints = get_type_hints(cls, include_extras=True)
     except NameError:  # a class in a function, whose annotations name what is local there
         return {}
-    found = {}
+    found: dict[str, list[tuple[Any, Field | Within]]] = {}
     for name, hint in hints.items():
-        for mark in getattr(hint, "__metadata__", ()):
-            if isinstance(mark, Field | Within):
-                found[name] = mark
+        for kind in (hint,) if hasattr(hint, "__metadata__") else get_args(hint):
+            for mark in getattr(kind, "__metadata__", ()):
+                if isinstance(mark, Field | Within):
+                    found.setdefault(name, []).append((kind.__origin__, mark))
     return found

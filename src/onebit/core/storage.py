@@ -1,6 +1,6 @@
 """Learners in files: arrays in the safetensors format and a JSON header. Never pickle.
 
-A file is checked as if it came from an enemy: nothing in it is run or imported, memory is taken
+A file is treated as untrusted input: nothing in it is run or imported, memory is taken
 only for what it really contains, and each array is compared with what the state of its learner
 declares (`onebit.core.state`).
 """

@@ -1,4 +1,4 @@
-"""What is given is looked at here, before a learner is touched; errors name the offender."""
+"""Input validation, before any state changes; errors name the offending value."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def _real(x: Any, name: str) -> np.ndarray:
 
 
 def _check_storage(X: Any, name: str) -> None:
-    """Raise for what would be lost or believed if arrays were taken for what they say they are."""
+    """Raise for masked values, and for sparse matrices whose arrays contradict each other."""
     if np.ma.is_masked(X):
         raise ValueError(f"{name} is a masked array with values missing; fill them in first")
     if not sp.issparse(X):

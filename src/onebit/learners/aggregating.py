@@ -55,17 +55,17 @@ class Forecaster(ProbabilityLearner):
 
     @property
     def effective_sample_size_(self) -> float:
-        """How many samples of equal weight those of now are worth."""
+        """Number of equally weighted samples that the current ones are worth."""
         if not self._started:
             raise AttributeError(f"this {type(self).__name__} has not started: it has no samples")
         return effective_sample_size(self._state.P)
 
 
 class Aggregating(Forecaster):
-    """Vovk's aggregating forecaster: the mean prediction of all weights, each by its past losses.
+    """Vovk's aggregating forecaster: the mean prediction of all weights, weighted by past losses.
 
-    Before the first round all W with rows no longer than `B` count alike; the loss l of a round
-    makes W count e^{-l} times as much. The prediction for x is the mean of sigma(W x), the softmax,
+    The prior over W is uniform where no row is longer than `B`; the loss l of a round multiplies
+    the weight of W by e^{-l}. The prediction for x is the mean of sigma(W x), the softmax,
     over all W so weighted. It is no sigma(W x) itself: the forecaster is improper, and its regret
     grows with ln(B) only, where learners that choose one W need e^B.
 
@@ -121,8 +121,8 @@ class Aggregating(Forecaster):
     E L(V) <= T (B R + ln K), as the mean of V x is zero. Take a = d K / (T (B R + ln K)), or 1.
 
     The bound is for the exact mean. The authors leave open how to sample; `onebit.numerics.sampler`
-    says how it is done here. The text of the paper was not at hand: the algorithm is as later
-    accounts give it, and the bound was derived anew.
+    says how it is done here. The algorithm is reconstructed from later
+    accounts, such as Gaptron's and FOLKLORE's, and the bound was derived anew.
 
     References
     ----------

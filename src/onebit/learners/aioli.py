@@ -41,7 +41,7 @@ def score(state, x, scores):
     scratch.v[:] = times(state.A_inv, x)
     scratch.q[()] = inner(x, scratch.v)
     scratch.hx[()] = inner(x, state.h)
-    # q is not negative, but for rounding.
+    # q is non-negative up to rounding.
     u = binary_fixed_point(-0.5 * scratch.hx[()], 0.5 * max(scratch.q[()], 0.0))
     scores[0] = -0.5 * u
     scores[1] = 0.5 * u
@@ -73,11 +73,11 @@ AIOLI = Kernels("aioli", score, greedy, learn)
 
 
 class Aioli(ProbabilityLearner):
-    """AIOLI: logistic regression for two classes that weighs both labels before it predicts.
+    """AIOLI: logistic regression for two classes that hedges over both labels before it predicts.
 
-    Its weights theta_t, found anew for each x, are the least point of a regularisation, a quadratic
+    Its weights theta_t, computed for each x, are the minimiser of a regularisation, a quadratic
     surrogate for the loss of every earlier round, and the losses of both labels that x might have.
-    This last part draws the prediction towards one half where x is new. It makes the regret grow
+    This last part pulls the prediction towards one half where x is new. It makes the regret grow
     with `B` and ln T only, where proper learners, those that choose theta_t before they see x, need
     e^B.
 
@@ -87,7 +87,7 @@ class Aioli(ProbabilityLearner):
         Largest length ||theta|| of the weights it competes with. theta . x is the logarithm of the
         odds of the second class.
     R : float > 0, default=1.0
-        Largest length ||x|| of an example. Longer ones are learned from; the bound then is void.
+        Largest length ||x|| of an example. Longer ones are learned from, but void the bound.
     regularization : float > 0 or None, default=None
         lambda, the weight of ||theta||^2. None is 1 / B^2.
     classes : array-like, optional
@@ -109,8 +109,8 @@ class Aioli(ProbabilityLearner):
     `Folklore`, a surrogate of this kind is a lower bound of the loss where c <= 1 / (2 + B R): so
     this one is.
 
-    The text of the paper was not at hand. The algorithm is as its later accounts give it; its
-    recursion and the bound, that of `onebit.theory.bounds.aioli`, were derived anew.
+    The algorithm is reconstructed from later accounts, such as FOLKLORE's; its recursion and the
+    bound, that of `onebit.theory.bounds.aioli`, were derived anew.
 
     For two classes, `Folklore` predicts as AIOLI does with lambda / 2, the c of `Folklore` and
     half the weight on the losses of the two labels.

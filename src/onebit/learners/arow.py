@@ -17,20 +17,11 @@ from onebit.numerics.second_order import Inverse, descend, difference, inner, ne
 from onebit.theory import bounds
 
 
-class FullState(NamedTuple):
-    """W: the means mu of the weights; Sigma: their covariance, of size d K."""
+class State(NamedTuple):
+    """W: the means mu of the weights; Sigma: their covariance, of size d K, or their variances."""
 
     W: Weights
-    Sigma: Annotated[Inverse, Within(n="weights")]
-    r: float
-    rng: Generator
-
-
-class DiagonalState(NamedTuple):
-    """W: the means mu of the weights; Sigma: the variance of each."""
-
-    W: Weights
-    Sigma: Variances
+    Sigma: Annotated[Inverse, Within(n="weights")] | Variances
     r: float
     rng: Generator
 
@@ -83,7 +74,7 @@ DIAGONAL = Kernels("diagonal", linear_scores, greedy, learn_diagonal)
 class AROW(Learner):
     """AROW: adaptive regularisation of weight vectors, a strong full-information baseline.
 
-    It keeps a Gaussian over the weights and puts out the label with the highest mean score. It
+    It keeps a Gaussian over the weights and chooses the label with the highest mean score. It
     learns whenever the true label leads the best other label by less than one: the means move most
     where the weights are least certain, just so far as `r` allows, and the weights of the features
     seen become more certain.
@@ -152,5 +143,5 @@ class AROW(Learner):
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         W, r = np.zeros((n_features, n_classes)), float(self.r)
         if self.covariance == "full":
-            return FULL, FullState(W, new_inverse(W.size, 1.0), r, rng)
-        return DIAGONAL, DiagonalState(W, np.ones_like(W), r, rng)
+            return FULL, State(W, new_inverse(W.size, 1.0), r, rng)
+        return DIAGONAL, State(W, np.ones_like(W), r, rng)

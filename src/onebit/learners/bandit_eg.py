@@ -163,9 +163,9 @@ class BanditEG(Learner):
     Parameters
     ----------
     eta : float > 0, default=0.1
-        Rate of learning. As it goes to zero the decisions become those of Banditron.
+        Learning rate. As it goes to zero the decisions become those of Banditron.
     gamma : float in (0, 1], default=0.05
-        Share of the rounds that put out a random label.
+        Share of the rounds that choose a random label.
     radius : float > 0, default=1.0
         Bound on the sum of the absolute weights. It scales the scores; decisions do not depend on
         it, because neither the greedy label nor the estimated update do.
@@ -192,7 +192,7 @@ class BanditEG(Learner):
     sqrt(T) if L = 0. The dimension enters by its logarithm only.
 
     Only the exponents of an example's features change in a round, so the sum over all of them is
-    kept up to date by differences, in twice the usual precision. It is taken anew, relative to the
+    kept up to date by differences, in twice the usual precision. It is recomputed, relative to the
     largest exponent, when it has grown by a hundred or fallen by twelve orders of magnitude, which
     is rare unless single updates are as large as that. A weight e^700 times smaller than the
     largest is zero.

@@ -23,7 +23,7 @@ from onebit.core.state import Generator
 from onebit.core.turns import Turns
 from onebit.learners.aioli import Aioli
 from onebit.learners.folklore import Folklore
-from onebit.learners.foreign import (
+from onebit.learners.other_libraries import (
     Model,
     gives_probabilities,
     new_model,
@@ -53,7 +53,7 @@ def sigma(state, x, scores, offer, p):
 
 
 @cache
-def around(alg: Kernels, samples: bool) -> Kernels:
+def reduction_kernels(alg: Kernels, samples: bool) -> Kernels:
     """Return the kernels of Algorithm 2 around those of Alg.
 
     Where it does not explore, the label is drawn from sigma(Alg.Predict(x)) if it `samples`, else
@@ -73,7 +73,7 @@ def around(alg: Kernels, samples: bool) -> Kernels:
 
     @decorator
     def policy(state, x, scores, offer, p):
-        """If Ber(gamma) = 1, any label, all alike; else one of Alg."""
+        """If Ber(gamma) = 1, a label uniformly at random; else one of Alg."""
         greedy = exploit(state.alg, x, scores, offer, p)
         gamma, K = state.gamma, n_on_offer(offer, p.size)
         for k in on_offer(offer, p.size):
@@ -94,15 +94,15 @@ def around(alg: Kernels, samples: bool) -> Kernels:
 
     name = f"{alg._module}.{alg._name}" + ("" if samples else ".greedy")
     kind = Kernels if compiled else PythonKernels
-    return kind(name, score, policy, learn, made_by=(around, (alg, samples)))
+    return kind(name, score, policy, learn, made_by=(reduction_kernels, (alg, samples)))
 
 
 class BanditReduction(ProbabilityLearner):
-    """A full-information learner that gets by with one bit: it learns from lucky guesses.
+    """A full-information learner run on one bit of feedback: it learns from lucky guesses.
 
-    With probability `gamma` it puts out any label, all alike. If that label is right, the learner
-    inside is told of it, as the label is now known; that happens in a share gamma / K of the rounds
-    and has nothing to do with what the learner inside thinks. In all other rounds the label is
+    With probability `gamma` it chooses a label uniformly at random. If that label is right, the
+    learner inside is told of it, as the label is now known; that happens in a share gamma / K of
+    the rounds, independently of what the learner inside predicts. In all other rounds the label is
     drawn from the probabilities of the learner inside, and nothing is learned, right or wrong. What
     holds for the learner inside with full information then holds here, for fewer rounds.
 
@@ -131,7 +131,7 @@ class BanditReduction(ProbabilityLearner):
     Attributes
     ----------
     learner_ : learner or classifier
-        The learner inside as it is now, which goes on to learn.
+        The learner inside in its current state, which keeps learning.
 
     Notes
     -----
@@ -148,21 +148,22 @@ class BanditReduction(ProbabilityLearner):
     Whether a round explored is not known from its label. It is drawn in `learn` with the
     probability that it did, given the label, which leaves the distribution of runs the same. So a
     decision from a log needs only its label and the probability q it had: the learner inside is
-    told of it with probability min{1, gamma / (K q)} if it was right. Whichever policy put it out,
+    told of it with probability min{1, gamma / (K q)} if it was right. Whichever policy chose it,
     the right label of an x then is learned with the same chance gamma / K, if q >= gamma / K.
 
     *Learners without probabilities.* A learner of onebit that is no probability model, such as
-    `Perceptron`, puts out the labels of its own policy in rounds that do not explore. A classifier
+    `Perceptron`, chooses the labels of its own policy in rounds that do not explore. A classifier
     of scikit-learn with `decision_function` but without `predict_proba`, such as
-    ``SGDClassifier()``, puts out the label with the largest score: exploring is gamma-greedy.
+    ``SGDClassifier()``, chooses the label with the largest score: exploring is gamma-greedy.
     `predict_proba` is missing then, and Theorem 9, which is about the logistic loss, does not hold.
 
     *Classifiers of other libraries.* Each x is given to them with all its features, dense. Before
-    their first example, and where what they say is no distribution, all labels are alike: so it is
-    with `GaussianNB` of scikit-learn until it has seen two examples of each class, since it
-    smoothes over the rows of one call. A classifier of River is told the positions of the labels in
-    `classes_`, as those for two classes take 0 and 1 only, and the features by their positions.
-    A reduction with such a classifier cannot be saved to a file. Each round is a call from Python.
+    their first example, and where their output is no distribution, all labels have equal scores;
+    this is the case for `GaussianNB` of scikit-learn until it has seen two examples of each class,
+    since it smoothes over the rows of one call. A classifier of River is told the positions of the
+    labels in `classes_`, as those for two classes take 0 and 1 only, and the features by their
+    positions. A reduction with such a classifier cannot be saved to a file. Each round is a call
+    from Python.
 
     References
     ----------
@@ -237,7 +238,7 @@ class BanditReduction(ProbabilityLearner):
 
     @property
     def learner_(self) -> Any:
-        """The learner inside as it is now, which goes on to learn."""
+        """The learner inside in its current state, which keeps learning."""
         check_is_fitted(self)
         run = self._run
         alg = run.state.alg
@@ -282,7 +283,7 @@ class BanditReduction(ProbabilityLearner):
             kernels, alg = learner._begin(n_features, n_classes, own)
         else:
             kernels, alg = new_model(learner, n_classes, seed)
-        return around(kernels, _samples(learner)), State(alg, float(gamma), rng)
+        return reduction_kernels(kernels, _samples(learner)), State(alg, float(gamma), rng)
 
     def _resume(
         self,

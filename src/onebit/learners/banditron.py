@@ -40,16 +40,16 @@ KERNELS = Kernels("banditron", linear_scores, gamma_greedy, learn)
 
 
 class Banditron(Learner):
-    """Banditron: the Perceptron, with the update that one bit allows to estimate.
+    """Banditron: the Perceptron, with its update estimated from one bit.
 
-    It puts out the label with the highest score, or with probability `gamma` any label. The greedy
+    It chooses the label with the highest score, or with probability `gamma` any label. The greedy
     label is demoted in every round and a label found right is promoted by one over its
     probability; in expectation that is the Perceptron's update.
 
     Parameters
     ----------
     gamma : float in (0, 1], default=0.05
-        Share of the rounds that put out a random label.
+        Share of the rounds that choose a random label.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None

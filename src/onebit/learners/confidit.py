@@ -59,7 +59,7 @@ class Scratch(NamedTuple):
 
 
 class DiagonalScratch(NamedTuple):
-    """x: the values of x at length one; squares: of these values."""
+    """x: the values of x, normalised; squares: of these values."""
 
     n: np.ndarray
     tau: np.ndarray
@@ -302,12 +302,12 @@ def _foresee(run: Started, n_rounds: int) -> None:
 
 
 class Confidit(ConfidenceLearner):
-    """Confidit: it puts out the label whose score could be the highest, given how sure it is.
+    """Confidit: it chooses the label whose score could be the highest, given how sure it is.
 
     To the score of each class it adds the width of a confidence interval, which is wide where few
-    examples like this one were put out with that label, and shrinks as they come. So it explores
-    where there is something to find out, without chance, and ever less. Only the class that was
-    put out learns: by a second-order Perceptron's update towards +1 if it was right, -1 if not.
+    similar examples were given that label, and shrinks as they come. So it explores where there is
+    something to find out, deterministically, and ever less. Only the class that was chosen learns:
+    by a second-order Perceptron's update towards +1 if it was right, -1 if not.
 
     The authors' five versions (their Table 2) are
 
@@ -333,7 +333,7 @@ class Confidit(ConfidenceLearner):
     alpha : float in [-0.999, 1], default=1.0
         The noise model: label i has probability (alpha + u_i . x) / (alpha + 1). After a mistake
         the class is demoted with probability (1 + alpha) / 2, else promoted. The theory is for
-        alpha >= 0; the authors' experiments use 1, where nothing is left to chance.
+        alpha >= 0; the authors' experiments use 1, where the update is deterministic.
     confidence : {"constant", "theory"}, default="constant"
         Whether the intervals follow equation 11, from `eta`, or equation 9, from `norm` and
         `delta`.
@@ -347,12 +347,11 @@ class Confidit(ConfidenceLearner):
     delta : float in (0, 1), default=0.05
         With confidence="theory", the probability with which the bound may fail.
     approximation_error : float, array-like or callable, optional
-        With confidence="theory", for labels that stray from the noise model: Modified Confidit,
+        With confidence="theory", for labels that deviate from the noise model: Modified Confidit,
         with the intervals of equation 10. Bounds on q_1, q_2, ..., the most by which a label's
         probability in each round differs from the model's. A number, or the last of a sequence, is
         the bound for all later rounds; a function is called with t = 1, 2, ..., and a learner with
-        one cannot be saved to a file. The regret bound means something only if they sum to less
-        than the order of T.
+        one cannot be saved to a file. The regret bound is meaningful only if their sum is o(T).
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -360,8 +359,8 @@ class Confidit(ConfidenceLearner):
 
     Notes
     -----
-    The paper asks for examples of length one, so the learner divides each by its length; an example
-    of zeros stays as it is. `coef_` are the weights for examples of length one.
+    The paper asks for examples of unit length, so the learner normalises each; an example of zeros
+    stays as it is. `coef_` are the weights for examples of unit length.
 
     The greedy label is the one with the highest score, after the projection if there is one; a
     round explores if the confidence leads to another label. `decision_function` has no confidence
@@ -373,9 +372,9 @@ class Confidit(ConfidenceLearner):
     elsewhere, here too. The paper allows alpha down to -1, where A_0 vanishes; below -0.999 the
     inverse of A_0 is so large that rounding would hide all the rounds that follow.
 
-    Only the class that was put out learns, so a class whose scores fall in the first rounds may
-    never be put out again. On `onebit.streams.synsep` the diagonal form with eta=1 so loses one of
-    nine classes for good; with eta=1000 it finds all.
+    Only the class that was chosen learns, so a class whose scores fall in the first rounds may
+    never be chosen again. On `onebit.streams.synsep` the diagonal form with eta=1 loses one of
+    nine classes for good in this way; with eta=1000 it finds all.
 
     Late feedback meets the weights and matrices of the moment it arrives, and t counts the rounds
     with feedback.
@@ -496,6 +495,6 @@ def _approximation_errors(given: Any, passed: int, n_rounds: int) -> np.ndarray:
     if errors.ndim != 1 or errors.size == 0 or not (np.isfinite(errors) & (errors >= 0)).all():
         raise ValueError(
             "approximation_error must be a number, a sequence of numbers or a function that "
-            f"returns a number, finite and not negative; got {given!r}{rounds}"
+            f"returns a number, finite and non-negative; got {given!r}{rounds}"
         )
     return errors

@@ -14,14 +14,15 @@ from onebit.core.state import Generator, Share, Weights, Within
 from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import gamma_greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.newton import Pace, check_ball, new_pace, newton_step
+from onebit.numerics.newton import StepParameters, check_ball, newton_step, step_parameters
 from onebit.numerics.second_order import Inverse, difference, new_inverse
 from onebit.theory import bounds
+from onebit.theory.bounds.logistic import theory_beta
 from onebit.theory.bounds.soba import exp_concave_curvature, exp_concave_gamma
 
 
 class State(NamedTuple):
-    """W, W_free, A_inv and pace: those of the oracle, see `OnlineNewton`; gamma, eta: the paper's.
+    """W, W_free, A_inv and step: those of the oracle, see `OnlineNewton`; gamma, eta: the paper's.
 
     gamma is an array for `gamma_greedy`; it does not change.
     """
@@ -29,14 +30,14 @@ class State(NamedTuple):
     W: Weights
     W_free: Weights
     A_inv: Annotated[Inverse, Within(n="weights")]
-    pace: Pace
+    step: StepParameters
     gamma: Share
     eta: float
     rng: Generator
 
     def check(self) -> None:
         """Check that W is in the ball."""
-        check_ball(self.W, self.pace.radius)
+        check_ball(self.W, self.step.radius)
 
 
 @kernel
@@ -45,7 +46,7 @@ def learn_ftal(state, x, scores, label, probability, offer, correct):
     y_hat = argmax(scores, offer)  # line 4
     if not correct or label == y_hat:
         return False  # the loss is zero, and so is its gradient
-    scale, slope, radius = state.pace
+    scale, slope, radius = state.step
     # Line 9. The best label but y is y_hat. The slope of l_eta by the margin m, with its sign
     # reversed, is 2 (1 - eta m) / (2 - eta).
     y, eta = label, state.eta
@@ -69,12 +70,12 @@ KERNELS = {
 
 
 class ExpConcaveReduction(Learner):
-    """SOBA's simpler sister: any learner of exp-concave losses learns to classify with one bit.
+    """A simpler variant of SOBA: any exp-concave optimiser learns to classify with one bit.
 
-    It puts out the label with the highest score, or with probability `gamma` any label. Where
-    exploration finds the right label against the greedy one, a quadratic loss, weighed by one over
-    the label's probability, goes to an oracle for online exp-concave optimisation; in all other
-    rounds nothing is learned. The oracle is the Online Newton Step or Follow the Approximate
+    It chooses the label with the highest score, or with probability `gamma` any label. Where
+    exploration finds the right label against the greedy one, a quadratic loss, weighted by one over
+    the label's probability, is passed to an oracle for online exp-concave optimisation; in all
+    other rounds nothing is learned. The oracle is the Online Newton Step or Follow the Approximate
     Leader, as in `OnlineNewton`.
 
     Parameters
@@ -82,7 +83,7 @@ class ExpConcaveReduction(Learner):
     oracle : {"ons", "ftal"}, default="ons"
         Online Newton Step, or Follow the Approximate Leader.
     gamma : float in (0, 1] or "theory", default="theory"
-        Share of the rounds that put out a random label. "theory" is what is best for `horizon`
+        Share of the rounds that choose a random label. "theory" is what is best for `horizon`
         rounds, min{1, sqrt(K^2 d ln(T) / (eta T))}.
     eta : float in (0, 1] or "theory", default="theory"
         Which of the losses between the hinge, 0, and the squared hinge, 1, is learned. "theory" is
@@ -90,7 +91,7 @@ class ExpConcaveReduction(Learner):
     radius : float > 0, default=1
         D, the radius of the ball that the weights stay in. The bound is against the best in it.
     max_norm : float > 0, default=1
-        X, the largest length of an example. Longer ones are learned from; the bound then is void.
+        X, the largest length of an example. Longer ones are learned from, but void the bound.
     horizon : int >= 2, default=10_000
         T, how many rounds are expected, for the "theory" of gamma.
     beta, epsilon : float > 0 or "theory", default="theory"
@@ -177,8 +178,9 @@ class ExpConcaveReduction(Learner):
         eta = 1.0 / max(2.0 * X * D, 1.0) if self.eta == "theory" else float(self.eta)
         gamma = exp_concave_gamma(T, d, K, eta) if self.gamma == "theory" else float(self.gamma)
         G, alpha = exp_concave_curvature(K, gamma, eta, X, D)
-        pace = new_pace(self.beta, self.epsilon, D, G, alpha)
+        beta = theory_beta(D, G, alpha) if self.beta == "theory" else float(self.beta)
+        step = step_parameters(beta, self.epsilon, D)
         W = np.zeros((d, K))
         A_inv = new_inverse(W.size, 1.0)
-        state = State(W, np.zeros_like(W), A_inv, pace, np.array(gamma), eta, rng)
+        state = State(W, np.zeros_like(W), A_inv, step, np.array(gamma), eta, rng)
         return KERNELS[self.oracle], state

@@ -21,7 +21,7 @@ from onebit.numerics.logistic_surrogate import (
     Scratch,
     check_basis,
     class_basis,
-    look,
+    fill_products,
     new_scratch,
     safe_parameters,
     update,
@@ -42,7 +42,7 @@ class State(NamedTuple):
     A_inv: Annotated[Inverse, Within(n="contrast_weights")]
     h: Annotated[np.ndarray, Field("features", "contrasts")]
     Q: Annotated[np.ndarray, Field("classes", "contrasts")]
-    given: Parameters
+    parameters: Parameters
     scratch: Scratch
     rng: Generator
 
@@ -54,7 +54,7 @@ class State(NamedTuple):
 @kernel
 def score(state, x, scores):
     """Fill z = W_t x, the solution of z = g~ - A~ sigma(z) (Appendix E), up to a constant."""
-    look(state, x)
+    fill_products(state, x)
     Q, (_, T, hx) = state.Q, state.scratch
     K, m = Q.shape
     # In the basis of the classes, T is tau I + Q (T - tau I) Q': any tau will do, as it adds only
@@ -90,9 +90,9 @@ SOFT = Kernels("soft", score, greedy, learn_soft, feedback=float64[::1])
 
 
 class Folklore(ProbabilityLearner):
-    """FOLKLORE: logistic regression that weighs all labels before it predicts.
+    """FOLKLORE: logistic regression that hedges over all labels before it predicts.
 
-    Its weights W_t, found anew for each x, are the least point of a regularisation, a quadratic
+    Its weights W_t, computed for each x, are the minimiser of a regularisation, a quadratic
     surrogate for the loss of every earlier round, and a term phi_t that stands for all the labels
     that x might have, chosen so that the worst of them costs least. It is improper: W_t depends on
     x. That makes its regret grow with `B` and ln T only, where proper learners need e^B.
@@ -102,11 +102,11 @@ class Folklore(ProbabilityLearner):
     B : float > 0, default=1.0
         Largest length ||w_k|| of a row of the weights it competes with.
     R : float > 0, default=1.0
-        Largest length ||x|| of an example. Longer ones are learned from; the bound then is void.
+        Largest length ||x|| of an example. Longer ones are learned from, but void the bound.
     regularization : float > 0 or None, default=None
         lambda, the weight of ||W||_F^2. None is 2 R / B, the authors' choice.
     curvature : {"safe", "paper"}, default="safe"
-        "safe" has both errors of the paper set right, see the notes. "paper" is Algorithm 1 as
+        "safe" corrects both errors of the paper, see the notes. "paper" is Algorithm 1 as
         printed, for comparison: nothing is proven of it.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
@@ -123,8 +123,8 @@ class Folklore(ProbabilityLearner):
 
         l^_t(W) = l_t(W_t) + <W - W_t, grad l_t(W_t)> + c ||W - W_t||_{H_t}^2,
 
-    and the analysis (Lemma 6) needs l^_t <= l_t wherever ||W x||_inf <= B R. Two things are wrong
-    in the paper.
+    and the analysis (Lemma 6) needs l^_t <= l_t wherever ||W x||_inf <= B R. Two things in the
+    paper are wrong.
 
     *The constant.* With the printed c = 1 / (B R + ln(K) / 2), Lemma 1 does not hold. Its proof
     comes, rightly, to two numbers: the probabilities v and w that sigma(W_t x) and sigma(W x) give
@@ -154,11 +154,11 @@ class Folklore(ProbabilityLearner):
     around zero in place of W_t: the weights are drawn to zero ever more strongly, and the regret
     grows linearly. With two features, two classes and B = R = 1 it was 361 after 10,000 rounds of
     labels from a logistic model, where the proof of Theorem 3 promises 54, and 10 with both errors
-    set right. As H_t W_t = (S(p) z) (x) x, the update is
+    corrected. As H_t W_t = (S(p) z) (x) x, the update is
 
         G += (p - y - 2c S(p) z) (x) x.
 
-    With both set right and lambda = 2 R / B, the regret is at most
+    With both corrected and lambda = 2 R / B, the regret is at most
 
         lambda K B^2 + K d / (4c) ln(1 + T / (2 K d)),
 
@@ -222,15 +222,15 @@ class Folklore(ProbabilityLearner):
         B, R = float(self.B), float(self.R)
         lambda_ = 2.0 * R / B if self.regularization is None else float(self.regularization)
         if self.curvature == "safe":
-            given = safe_parameters(B, R, n_classes)
+            parameters = safe_parameters(B, R, n_classes)
         else:
-            given = Parameters(1.0 / (B * R + math.log(n_classes) / 2.0), 0.0)
+            parameters = Parameters(1.0 / (B * R + math.log(n_classes) / 2.0), 0.0)
         m = n_classes - 1
         return FOLKLORE, State(
             A_inv=new_inverse(n_features * m, lambda_),
             h=np.zeros((n_features, m)),
             Q=class_basis(n_classes),
-            given=given,
+            parameters=parameters,
             scratch=new_scratch(n_features, n_classes),
             rng=rng,
         )
@@ -250,7 +250,7 @@ class Folklore(ProbabilityLearner):
         feedback: Any,
     ) -> None:
         if isinstance(feedback, np.ndarray):
-            learn = SOFT.entries(run.state, offer is not None)[1]
+            learn = SOFT.single_rounds(run.state, offer is not None)[1]
             learn(run.state, example, run.scores, label, probability, offer, feedback)
         else:
             super()._update(run, example, label, probability, offer, feedback)
@@ -266,6 +266,6 @@ def _distribution(truth: Any, classes: np.ndarray) -> np.ndarray:
         )
     if not (y >= 0.0).all() or abs(y.sum() - 1.0) > _NEARLY_ONE:
         raise ValueError(
-            f"the numbers of a distribution are not negative and sum to one; got {y.tolist()}"
+            f"the numbers of a distribution are non-negative and sum to one; got {y.tolist()}"
         )
     return y

@@ -21,7 +21,7 @@ from onebit.theory.bounds.gaptron import theory_eta, theory_gamma
 
 
 class State(NamedTuple):
-    """W: weights; eta: step; gamma: least share of chance in a decision; D: radius of the ball."""
+    """W: weights; eta: step; gamma: least exploration; D: radius of the ball."""
 
     W: Scaled
     eta: float
@@ -46,7 +46,7 @@ def _kernels(loss: str, gap: Any, gradient: Any) -> dict[str, Kernels]:
         return y_star
 
     @kernel
-    def descend(state, x, scores, y, weight, offer):
+    def gradient_step(state, x, scores, y, weight, offer):
         """Lines 7-8: a step against `weight` times the gradient of the loss, and back to W."""
         g = np.empty(scores.size)
         if not gradient(scores, y, g, offer):
@@ -60,12 +60,12 @@ def _kernels(loss: str, gap: Any, gradient: Any) -> dict[str, Kernels]:
     @kernel
     def learn_full(state, x, scores, label, probability, offer, truth):
         """Take the losses (1) to (3) as they are."""
-        return descend(state, x, scores, truth, 1.0, None)
+        return gradient_step(state, x, scores, truth, 1.0, None)
 
     @kernel
     def learn_bandit(state, x, scores, label, probability, offer, correct):
         """Weigh the loss of the round by 1[y' = y] / p'(y'), as in (4) to (6)."""
-        return correct == 1 and descend(state, x, scores, label, 1.0 / probability, offer)
+        return correct == 1 and gradient_step(state, x, scores, label, 1.0 / probability, offer)
 
     return {
         "full": Kernels(f"{loss}_full", scaled_scores, policy, learn_full),
@@ -83,10 +83,11 @@ KERNELS = {
 class Gaptron(Learner):
     """Gaptron: the first learner with one bit, time linear in K d and regret of order K sqrt(T).
 
-    It puts out the label with the highest score or, the less that label is ahead, a random one:
-    where the margin is small the surrogate loss is so much larger than the chance of a mistake that
-    guessing costs nothing. The weights follow the gradient of the surrogate loss, and stay in a
-    ball. With one bit the loss counts only where the label was right, divided by its probability.
+    It chooses the label with the highest score or, with a probability that grows as its margin
+    shrinks, a random one: where the margin is small the surrogate loss is so much larger than the
+    chance of a mistake that guessing costs nothing. The weights follow the gradient of the
+    surrogate loss, and stay in a ball. With one bit the loss counts only where the label was right,
+    divided by its probability.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class Gaptron(Learner):
     eta : float > 0 or "theory", default="theory"
         Step of the gradient descent. "theory" is that of the theorems, for the `gamma` in use.
     gamma : float in [0, 1] or "theory", default="theory"
-        Each decision is left to chance with at least this probability. "theory" is that of the
+        Each decision is uniformly random with at least this probability. "theory" is that of the
         theorems: 0 with full information, and else what is best for `horizon` rounds.
     radius : float > 0 or None, default=1
         D, the radius of the ball that the weights stay in. The bound with one bit is against the

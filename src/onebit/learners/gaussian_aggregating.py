@@ -19,7 +19,7 @@ from onebit.numerics.logistic_surrogate import (
     Scratch,
     check_basis,
     class_basis,
-    look,
+    fill_products,
     new_scratch,
     safe_parameters,
     update,
@@ -39,7 +39,7 @@ class State(NamedTuple):
     h: Annotated[np.ndarray, Field("features", "contrasts")]
     Q: Annotated[np.ndarray, Field("classes", "contrasts")]
     nodes: Annotated[np.ndarray, Field("n_nodes", "contrasts", least=-100.0, most=100.0)]
-    given: Parameters
+    parameters: Parameters
     scratch: Scratch
     rng: Generator
 
@@ -54,9 +54,9 @@ def score(state, x, scores):
 
     With L L' = A~, u is g0 + L times a node.
     """
-    look(state, x)
+    fill_products(state, x)
     Q, nodes, (_, T, hx) = state.Q, state.nodes, state.scratch
-    if symmetric(T, hx):  # all classes are alike, in the distribution if not in its nodes
+    if symmetric(T, hx):  # the classes are exchangeable, in the distribution if not in its nodes
         scores[:] = -math.log(scores.size)
         return
     L = root(0.25 * (T + T.T))
@@ -108,7 +108,7 @@ KERNELS = Kernels("gaussian_aggregating", score, greedy, learn)
 
 
 class GaussianAggregating(ProbabilityLearner):
-    """An aggregating forecaster that stays normal: logistic regression averaged over its doubt.
+    """An aggregating forecaster with a normal posterior, for multiclass logistic regression.
 
     Its distribution over the weights W is normal: every round multiplies it by exp(-l^(W)), where
     l^ is a quadratic surrogate of the loss of the round. The prediction for x is the mean of
@@ -136,9 +136,9 @@ class GaussianAggregating(ProbabilityLearner):
     Notes
     -----
     **This is not the published algorithm.** Jezequel, Gaillard and Rudi have one with a normal
-    distribution and predictions averaged over it, GAF, whose text was not at hand. Where it expands
-    its surrogates, and whether it weighs the labels that x might have, could not be found out; its
-    regret bound is not claimed for what is here, and none is proven.
+    distribution and predictions averaged over it, GAF, which could not be reconstructed: where it
+    expands its surrogates, and whether it hedges over the possible labels of x, is not known here.
+    Its regret bound is not claimed for what is here, and none is proven.
 
     What is here is the aggregating forecaster (`Aggregating`) with the surrogates of `Folklore` in
     the place of the losses. With z_t = ln E sigma(W x_t) the logits of the prediction,
@@ -213,7 +213,7 @@ class GaussianAggregating(ProbabilityLearner):
             h=np.zeros((n_features, m)),
             Q=class_basis(n_classes),
             nodes=normal_nodes(self.n_nodes, m, rng),
-            given=safe_parameters(B, R, n_classes),
+            parameters=safe_parameters(B, R, n_classes),
             scratch=new_scratch(n_features, n_classes),
             rng=rng,
         )

@@ -1,4 +1,4 @@
-"""Confidit in dual variables, for scores that are linear in the space of a kernel."""
+"""Confidit in dual variables, for scores that are linear in an RKHS."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from onebit.learners.confidit import (
     new_confidence,
     sign,
 )
-from onebit.numerics.rkhs import KERNEL_NAMES, Between
+from onebit.numerics.rkhs import KERNEL_NAMES, KernelFunction
 
 
 class Factor:
@@ -82,8 +82,8 @@ class Factors(tuple[Factor, ...]):
 class State(NamedTuple):
     """Weights w_i = sum over rounds s of C[s, i] phi_s, with phi_s = phi(x_s) / ||phi(x_s)||.
 
-    examples: x_s; scales: 1 / ||phi(x_s)||, or 0; outputs: the labels put out; L: for each class i,
-    the factor of rho I + K_i, with K_i the kernel between the rounds S_i with output i.
+    examples: x_s; scales: 1 / ||phi(x_s)||, or 0; outputs: the chosen labels; L: for each class i,
+    the factor of rho I + K_i, with K_i the kernel matrix of the rounds S_i with output i.
     """
 
     examples: Annotated[Growing, EXAMPLES]
@@ -91,7 +91,7 @@ class State(NamedTuple):
     outputs: Annotated[Growing, LABELS]
     C: Annotated[Growing, Field(ROWS, "classes")]
     L: Annotated[Factors, Field(ANY)]
-    between: Between
+    kernel_function: KernelFunction
     alpha: float
     confidence: Confidence
     rng: Generator
@@ -113,7 +113,7 @@ class State(NamedTuple):
             L[np.tril_indices(mine.size)] = factor.packed
             with np.errstate(all="ignore"):
                 for row, s in enumerate(mine):
-                    k = self.between(Example(features, X[s], features.size), X[mine])
+                    k = self.kernel_function(Example(features, X[s], features.size), X[mine])
                     if abs(scales[s] ** 2 * k[row] - float(k[row] > 0.0)) > 1e-6:
                         raise ValueError(f"scales.rows[{s}] is not that of the kernel")
                     K[row] = scales[s] * k * scales[mine]
@@ -123,25 +123,25 @@ class State(NamedTuple):
                 raise ValueError(f"L.{i}.packed is not the factor of the kernel")
 
 
-class Look(NamedTuple):
-    """What x is to the learner: k: the products phi_s . phi; square: phi . phi, which is 1 or 0."""
+class Products(NamedTuple):
+    """k: the inner products phi_s . phi; square: phi . phi, 1 or 0; scale: 1 / ||phi(x)||, or 0."""
 
     k: np.ndarray
     square: float
     scale: float
 
 
-def look(state: State, x: Example) -> Look:
-    """Take the kernel between x and all rounds."""
-    k_xx = float(state.between(x, dense(x)[np.newaxis])[0])
+def products_with(state: State, x: Example) -> Products:
+    """Evaluate the kernel function at x and all rounds."""
+    k_xx = float(state.kernel_function(x, dense(x)[np.newaxis])[0])
     if not (math.isfinite(k_xx) and k_xx >= 0.0):
         raise ValueError(f"the kernel of an x with itself must be finite and >= 0; got {k_xx}")
     scale = 1.0 / math.sqrt(k_xx) if k_xx > 0.0 else 0.0
-    k = state.between(x, state.examples.rows) * state.scales.rows * scale
-    return Look(k, float(scale > 0.0), scale)
+    k = state.kernel_function(x, state.examples.rows) * state.scales.rows * scale
+    return Products(k, float(scale > 0.0), scale)
 
 
-def reduced(state: State, seen: Look, i: int) -> tuple[np.ndarray, float]:
+def reduced(state: State, seen: Products, i: int) -> tuple[np.ndarray, float]:
     """Return l = L_i^{-1} k_i and n_i = phi' A_i^{-1} phi = (phi . phi - l . l) / rho."""
     rho, t = state.confidence.rho, int(state.confidence.rounds) + 1
     reduced_k = state.L[i].solve(seen.k[state.outputs.rows == i])
@@ -161,7 +161,7 @@ def move(state: State, i: int, reduced_k: np.ndarray, amount: float) -> None:
     C[:n, i][state.outputs.rows == i] -= amount * state.L[i].solve(reduced_k, transposed=True)
 
 
-def linear_scores(state: State, seen: Look) -> np.ndarray:
+def linear_scores(state: State, seen: Products) -> np.ndarray:
     """Return w_i . phi."""
     # Not by a matrix product, whose blocks may round equal columns differently.
     return (seen.k[:, np.newaxis] * state.C.rows).sum(axis=0)
@@ -169,7 +169,7 @@ def linear_scores(state: State, seen: Look) -> np.ndarray:
 
 def score(state: State, x: Example, scores: np.ndarray) -> None:
     """Figure 1, step 3: the scores w_i . phi, and n_i for later steps."""
-    seen = look(state, x)
+    seen = products_with(state, x)
     scores[:] = linear_scores(state, seen)
     state.scratch.n[:] = [reduced(state, seen, i)[1] for i in range(scores.size)]
 
@@ -189,14 +189,14 @@ def policy(state, x, scores, offer, p):
 
 def learn(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 6-8."""
-    seen = look(state, x)
+    seen = products_with(state, x)
     state.C.append(0.0)
     return update(state, x, seen, scores, label, correct)
 
 
 def learn_projected(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 2 and 6-8: the projection moves the weights of all classes."""
-    seen = look(state, x)
+    seen = products_with(state, x)
     state.C.append(0.0)
     for i in range(scores.size):
         move(state, i, reduced(state, seen, i)[0], state.scratch.tau[i])
@@ -221,12 +221,12 @@ PROJECTED = PythonKernels("projected_kernel", score_projected, policy, learn_pro
 
 
 class KernelConfidit(ConfidenceLearner):
-    """Confidit with a kernel: full-matrix `Confidit`, linear in the kernel's space.
+    """Confidit with a kernel: full-matrix `Confidit` in the RKHS of a kernel.
 
     The weights of each class are a sum over the rounds so far, and how sure it is of a score
-    follows from the kernel between x and the rounds where that class was put out. With the linear
-    kernel it does what `Confidit` with covariance="full" does, in time that grows with the rounds
-    and not with the square of the number of features: for few examples of many features.
+    follows from the kernel function at x and the rounds where that class was chosen. With the
+    linear kernel it does what `Confidit` with covariance="full" does, in time that grows with the
+    rounds and not with the square of the number of features: for few examples of many features.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ class KernelConfidit(ConfidenceLearner):
     eta, alpha, confidence, projection, norm, delta, approximation_error
         As in `Confidit`.
     gamma : float > 0, optional
-        Of "rbf", "laplacian" and "poly"; None is one over the number of features.
+        Of "rbf", "laplacian" and "poly"; None is 1 / n_features.
     degree : int >= 1, default=3
         Of "poly".
     coef0 : float >= 0, default=1.0
@@ -249,15 +249,15 @@ class KernelConfidit(ConfidenceLearner):
 
     Notes
     -----
-    What must have length one is phi(x), the image of x in the kernel's space, so the learner works
+    What must have unit length is phi(x), the image of x in the kernel's space, so the learner works
     with k(x, z) / sqrt(k(x, x) k(z, z)). Then "linear" and "cosine" are the same, and "rbf" and
     "laplacian" are as they were.
 
     The paper only says that the algorithm can be run in dual variables. With rho = (1 + alpha)^2,
-    K_i the kernel between the rounds with output i and k_i that between them and x, the matrix
+    K_i the kernel matrix of the rounds with output i and k_i its column for x, the matrix
     identity A_i^{-1} phi = (phi - Phi_i' h) / rho with h = (rho I + K_i)^{-1} k_i turns every step
     of the algorithm into one on the coefficients of the weights. A Cholesky factor of rho I + K_i
-    grows by a row when class i is put out.
+    grows by a row when class i is chosen.
 
     Every round is remembered, with all its features: after n rounds the learner holds n d numbers
     for the examples, n K for the weights and about n^2 / (2 K) for the factors. A learner with a
@@ -355,7 +355,9 @@ class KernelConfidit(ConfidenceLearner):
             outputs=Growing(np.zeros(0, dtype=np.int64)),
             C=Growing(np.zeros((0, n_classes))),
             L=Factors(Factor(np.zeros(0)) for _ in range(n_classes)),
-            between=Between(self.kernel, {name: getattr(self, name) for name in names}),
+            kernel_function=KernelFunction(
+                self.kernel, {name: getattr(self, name) for name in names}
+            ),
             alpha=float(self.alpha),
             confidence=new_confidence(self),
             rng=rng,

@@ -17,21 +17,21 @@ from onebit.core.growing import Growing
 from onebit.core.offer import on_offer
 from onebit.core.state import EXAMPLES, LABELS, ROWS, Field, Generator
 from onebit.learners.separable_bandit import policy, repository, theory
-from onebit.numerics.rkhs import KERNEL_NAMES, Between, shortened
+from onebit.numerics.rkhs import KERNEL_NAMES, KernelFunction, shortened
 from onebit.theory import bounds
 
 
 class State(NamedTuple):
     """Support s: its x, its class and the sign it was added with.
 
-    between: k; shorten: whether each x is first brought into the unit ball; budget: the most
-    supports of a class.
+    kernel_function: k; shorten: whether each x is first projected onto the unit ball; budget: the
+    largest number of supports of a class.
     """
 
     points: Annotated[Growing, EXAMPLES]
     owners: Annotated[Growing, LABELS]
     signs: Annotated[Growing, Field(ROWS, least=-1.0, most=1.0)]
-    between: Between
+    kernel_function: KernelFunction
     shorten: bool
     budget: float
     rng: Generator
@@ -48,13 +48,13 @@ class State(NamedTuple):
 
 
 def point(state: State, x: Example) -> Example:
-    """Return x as the kernel takes it."""
+    """Return x as the kernel function takes it."""
     return shortened(x) if state.shorten else x
 
 
 def score(state: State, x: Example, scores: np.ndarray) -> None:
     """Fill ``scores[i] = f_i(x)``, the sum over supports s of class i of +-k(x_s, x)."""
-    k = state.between(point(state, x), state.points.rows)
+    k = state.kernel_function(point(state, x), state.points.rows)
     scores[:] = np.bincount(state.owners.rows, state.signs.rows * k, minlength=scores.size)
 
 
@@ -108,7 +108,7 @@ class KernelSeparableBandit(Learner):
     form : {"theory", "repository"}, default="theory"
         As in `SeparableBandit`.
     budget : int >= 1 or None, default=None
-        The most examples that a class may remember. A new one then takes the place of one drawn at
+        The largest number of examples that a class remembers. A new one then replaces one drawn at
         random, as in the authors' code. None: no limit, as in the paper.
     kernel_params : dict, optional
         Keyword arguments of the kernel, such as ``{"gamma": 0.1}`` for "rbf". For "rational":
@@ -121,10 +121,10 @@ class KernelSeparableBandit(Learner):
     Notes
     -----
     The rational kernel is for examples in the unit ball, as the paper assumes. With that kernel an
-    x that is longer is shortened to length one.
+    x that is longer is normalised to unit length.
 
-    A round takes the kernel between x and every remembered example, and each of those is stored
-    with all its features: where mistakes never end, so does the growth, and a budget is called for.
+    A round evaluates the kernel function at x and every remembered example, and each of those is
+    stored with all its features: where mistakes never end, nor does the growth: set a budget.
     With a budget nothing is proven. A learner with a callable kernel cannot be saved to a file.
 
     References
@@ -186,7 +186,7 @@ class KernelSeparableBandit(Learner):
             points=Growing(np.zeros((0, n_features))),
             owners=Growing(np.zeros(0, dtype=np.int64)),
             signs=Growing(np.zeros(0)),
-            between=Between(self.kernel, self.kernel_params),
+            kernel_function=KernelFunction(self.kernel, self.kernel_params),
             shorten=self.kernel == "rational",
             budget=np.inf if self.budget is None else self.budget,
             rng=rng,

@@ -45,13 +45,13 @@ class FullState(NamedTuple):
     W: Weights
     W_free: Weights
     A_inv: Annotated[Inverse, Within(n="weights")]
-    given: Parameters
+    parameters: Parameters
     rng: Generator
     scratch: Scratch
 
     def check(self) -> None:
         """Check that W is in the ball."""
-        check_ball(self.W, self.given.D)
+        check_ball(self.W, self.parameters.D)
 
 
 class DiagonalState(NamedTuple):
@@ -60,7 +60,7 @@ class DiagonalState(NamedTuple):
     W: Scaled
     A: Precisions
     b: Weights
-    given: Parameters
+    parameters: Parameters
     rng: Generator
     scratch: Scratch
 
@@ -69,28 +69,28 @@ class DiagonalState(NamedTuple):
 def score_full(state, x, scores):
     """Fill the scores W'x, and p = softmax(alpha W'x) for later."""
     linear_scores(state, x, scores)
-    softmax(scores, state.given.alpha, state.scratch.p)
+    softmax(scores, state.parameters.alpha, state.scratch.p)
 
 
 @lean_kernel
 def score_diagonal(state, x, scores):
     """Fill the scores W'x, and p = softmax(alpha W'x) for later."""
     scaled_scores(state, x, scores)
-    softmax(scores, state.given.alpha, state.scratch.p)
+    softmax(scores, state.parameters.alpha, state.scratch.p)
 
 
 @lean_kernel
 def restrict(state, scores, offer):
-    """Fill p anew, unless all labels are on offer, as `score` took it."""
+    """Recompute p, unless all labels are on offer, as `score` assumes."""
     if offer is not None:
-        softmax(scores, state.given.alpha, state.scratch.p, offer)
+        softmax(scores, state.parameters.alpha, state.scratch.p, offer)
 
 
 @lean_kernel
 def policy(state, x, scores, offer, p):
     """Fill p' = (1 - gamma) p + gamma / K."""
     restrict(state, scores, offer)
-    gamma, K = state.given.gamma, n_on_offer(offer, p.size)
+    gamma, K = state.parameters.gamma, n_on_offer(offer, p.size)
     if offer is not None:
         p[:] = 0.0
     for k in on_offer(offer, p.size):
@@ -110,14 +110,14 @@ def estimate(state, scores, label, probability, offer, correct):
 
 @kernel
 def learn_full(state, x, scores, label, probability, offer, correct):
-    """Follow the approximate leader: the least of the sum of all f_t in the ball.
+    """Follow the approximate leader: the minimiser of the sum of all f_t in the ball.
 
     f_t(W) = <g, W - W'> + kappa beta / 2 <g, W - W'>^2. Times D, as A starts as I / D, it is
     slope <z, W - W'> + 1/2 <z, W - W'>^2 with z = sqrt(kappa beta D) g and slope z = D g.
     """
-    K, D = n_on_offer(offer, scores.size), state.given.D
+    K, D = n_on_offer(offer, scores.size), state.parameters.D
     r, kappa = estimate(state, scores, label, probability, offer, correct)
-    root = math.sqrt(kappa * state.given.beta * D)
+    root = math.sqrt(kappa * state.parameters.beta * D)
     c = np.zeros(scores.size)
     for k in on_offer(offer, c.size):
         c[k] = root * r / K
@@ -130,7 +130,8 @@ def descend_diagonally(state, x, scores, label, offer, own, others, step, curvat
     """Do A += curvature g^2, b += step g and W'' = -b / A; return ||W''||.
 
     The row of `label` in g is `own` x and that of all other classes on offer is `others` x. The
-    scores are done with: their place serves to sum the changes of the squares, class by class.
+    scores are no longer needed: their memory serves to sum the changes of the squares, class by
+    class.
     """
     no_alias()
     W, V, A, b, growth = state.W, state.W.V, state.A, state.b, scores
@@ -167,11 +168,11 @@ def total(scores, offer):
 @lean_kernel
 def learn_diagonal(state, x, scores, label, probability, offer, correct):
     """Do the same with only the diagonal of A, and the Euclidean projection."""
-    D = state.given.D
+    D = state.parameters.D
     K = n_on_offer(offer, scores.size)
     r, kappa = estimate(state, scores, label, probability, offer, correct)
     own, others = r / K - r, r / K
-    curvature = kappa * state.given.beta
+    curvature = kappa * state.parameters.beta
     gw = others * total(scores, offer) - r * scores[label]
     step = 1.0 - curvature * gw
     norm = descend_diagonally(state, x, scores, label, offer, own, others, step, curvature)
@@ -188,12 +189,12 @@ def learn_soba2017(state, x, scores, label, probability, offer, correct):
     gamma / K / p'_label. It is thrown here, after the label: together they are distributed as if
     it had been thrown before.
     """
-    K, D = n_on_offer(offer, scores.size), state.given.D
+    K, D = n_on_offer(offer, scores.size), state.parameters.D
     r, kappa = estimate(state, scores, label, probability, offer, correct)
     own, others = -r / K, r / K
-    curvature = kappa * state.given.beta
+    curvature = kappa * state.parameters.beta
     gw = others * (total(scores, offer) - 2.0 * scores[label])
-    if uniform(state.rng) < state.given.gamma / K / probability:
+    if uniform(state.rng) < state.parameters.gamma / K / probability:
         gw = 0.0
     step = 1.0 - curvature * gw
     norm = descend_diagonally(state, x, scores, label, offer, own, others, step, curvature)
@@ -210,16 +211,16 @@ SOBA2017 = Kernels("soba2017", score_diagonal, policy, learn_soba2017)
 class Newtron(Learner):
     """Newtron: online Newton steps on the logistic loss, with a gradient estimated from one bit.
 
-    It draws its label from a softmax of the scores, or with probability `gamma` any label, all
-    alike. Right or wrong, every label gives an unbiased estimate g of the gradient of the logistic
-    loss, and a quadratic bound of the loss from it. The weights are always the least point of the
+    It draws its label from a softmax of the scores, or with probability `gamma` uniformly at
+    random. Right or wrong, every label gives an unbiased estimate g of the gradient of the logistic
+    loss, and a quadratic bound of the loss from it. The weights are always the minimiser of the
     sum of these bounds in the ball of radius `D`.
 
     Parameters
     ----------
     gamma : float in [0, 1], default=0.01
-        Share of the rounds that put out any label, beyond the softmax. The authors took 0.01,
-        0.006 and 0.05 on SynSep, SynNonSep and Reuters4.
+        Share of the rounds that choose a label uniformly, not by the softmax. The authors took
+        0.01, 0.006 and 0.05 on SynSep, SynNonSep and Reuters4.
     alpha : float > 0, default=10.0
         Sharpness of the softmax: p = softmax(alpha W x), loss -ln(p_y) / alpha.
     beta : float > 0, default=0.01
@@ -243,13 +244,13 @@ class Newtron(Learner):
     -----
     With p' the distribution of the label, g = (1 - p_y) / p'_y (1/K 1 - e_y) (x) x after a right
     label y, and g = p_k / p'_k (e_k - 1/K 1) (x) x after a wrong label k; its expectation is
-    (p - e_y) (x) x, the gradient. The text of the paper was not at hand: the estimator and the
-    choice of kappa, p'_y after a right label and 1 after a wrong one, are from its later accounts,
-    and were derived anew.
+    (p - e_y) (x) x, the gradient. The estimator and the choice of kappa, p'_y after a right
+    label and 1 after a wrong one, are reconstructed from later accounts, such as SOBA's, and
+    were derived anew.
 
     The variant "soba2017" differs in three ways. The row of the label in g has weight 1/K in place
     of 1 - 1/K, so that the expectation of g is 2/K of the gradient. In rounds that explore, with
-    chance gamma, W' is taken as zero where b is updated. W' is stretched or shrunk to length D in
+    chance gamma, W' is taken as zero where b is updated. W' is rescaled to length D in
     every round; while W'' is zero it stays zero (there the released code divides by zero).
     Whether a round explored is not known from its label. It is drawn in `learn` with the
     probability that it did, given the label, which leaves the distribution of runs the same.
@@ -316,18 +317,20 @@ class Newtron(Learner):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return p = softmax(alpha W x) for each row of `X`: the model, without `gamma`."""
         run, scores, _ = self._evaluate(X)
-        return softmax_of(run.state.given.alpha * scores, axis=1)
+        return softmax_of(run.state.parameters.alpha * scores, axis=1)
 
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
-        given = Parameters(float(self.gamma), float(self.alpha), float(self.beta), float(self.D))
+        parameters = Parameters(
+            float(self.gamma), float(self.alpha), float(self.beta), float(self.D)
+        )
         scratch = Scratch(np.zeros(n_classes))
         if self.covariance == "full":
             if self.variant == "soba2017":
                 raise ValueError("variant='soba2017' of Newtron has only covariance='diagonal'")
             W = np.zeros((n_features, n_classes))
             A_inv = new_inverse(W.size, 1.0)
-            return FULL, FullState(W, np.zeros_like(W), A_inv, given, rng, scratch)
+            return FULL, FullState(W, np.zeros_like(W), A_inv, parameters, rng, scratch)
         kernels = DIAGONAL if self.variant == "paper" else SOBA2017
-        A = np.full((n_features, n_classes), 1.0 / given.D)
+        A = np.full((n_features, n_classes), 1.0 / parameters.D)
         scaled = new_scaled(n_features, n_classes)
-        return kernels, DiagonalState(scaled, A, np.zeros_like(A), given, rng, scratch)
+        return kernels, DiagonalState(scaled, A, np.zeros_like(A), parameters, rng, scratch)

@@ -44,11 +44,11 @@ KERNELS = PythonKernels("obama", score, policy, learn)
 
 
 class Obama(Forecaster):
-    """OBAMA: `Aggregating` that puts out labels from its own prediction, and learns from one bit.
+    """OBAMA: `Aggregating` that draws labels from its own prediction, and learns from one bit.
 
-    A label is drawn from the smoothed prediction, so that none is less likely than mu / K. If it is
-    right, its loss counts, divided by its probability: on average over the draws, every round then
-    counts in full. If it is wrong, nothing is learned.
+    A label is drawn from the smoothed prediction, so that every label has probability mu / K at
+    least. If it is right, its loss counts, divided by its probability: on average over the draws,
+    every round then counts in full. If it is wrong, nothing is learned.
 
     For small problems only, as `Aggregating`: all examples with a right label are kept, and now and
     then the samples are renewed, which takes all of them.
@@ -58,7 +58,7 @@ class Obama(Forecaster):
     B : float > 0, default=1.0
         Largest length ||w_k|| of a row of the weights.
     mu : float in (0, 1] or "theory", default="theory"
-        Each label is put out with probability mu / K at least. "theory" is what the bound asks for
+        Each label is chosen with probability mu / K at least. "theory" is what the bound asks for
         in `horizon` rounds.
     eta : float > 0 or "theory", default="theory"
         Learning rate. "theory" is mu / K: the loss of no round then counts more than once in P_t.
@@ -98,8 +98,8 @@ class Obama(Forecaster):
 
     `onebit.theory.bounds.obama`. With C = d K^2 (1 + ln max{1, T (B R + ln K) / (d K^2)}), "theory"
     is mu = min{1/2, sqrt(C / T)}, which makes this O(sqrt(C T)). The bound is for the exact mean;
-    here it is taken over samples. The text of the paper was not at hand: the algorithm is as later
-    accounts give it, and bound and constants were derived anew.
+    here it is taken over samples. The algorithm is reconstructed from later
+    accounts, such as Gaptron's, and bound and constants were derived anew.
 
     The theory guards against the worst stream: on benign ones a smaller mu and an eta near 1, which
     is the rate of `Aggregating`, do much better, as below.

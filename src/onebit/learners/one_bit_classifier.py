@@ -1,4 +1,4 @@
-"""OneBitClassifier: the learner to take if one does not want to choose."""
+"""OneBitClassifier: the default choice of a learner."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LARGEST_FULL = 200_000
 """covariance="auto" takes full matrices up to so many numbers in them: d * d * K."""
 
 LEAST_LESSON = 0.3
-"""rho: the least gradient of a wrong label, as a share of what it has if it is a matter of two."""
+"""rho: the least gradient of a wrong label, as a share of its gradient with two classes."""
 
 YOUNG = 1000.0
 """Rounds after which forgetting begins to matter."""
@@ -41,21 +41,25 @@ YOUNG = 1000.0
 class Form(NamedTuple):
     """What the two forms do differently.
 
-    prior: a (ln K)^2 and forgetting: phi, if they are not given; doubt: kappa; counted: m; sure: a
-    right label that had at least the probability 1 - sure teaches nothing; faint: a covariance
-    whose v would change by a smaller share in a round is left as it is.
+    prior: a (ln K)^2 and forgetting: phi, if they are not given; doubt: kappa;
+    information_weight: m; sure: a right label that had at least the probability 1 - sure teaches
+    nothing; negligible: a covariance is not updated if v would change by a smaller share.
     """
 
     prior: float
     doubt: float
-    counted: float
+    information_weight: float
     forgetting: float
     sure: float
-    faint: float
+    negligible: float
 
 
-DIAGONAL_FORM = Form(prior=0.35, doubt=0.03, counted=3.0, forgetting=0.0, sure=1e-2, faint=1e-3)
-FULL_FORM = Form(prior=0.3, doubt=0.25, counted=2.0, forgetting=1.5, sure=1e-3, faint=1e-6)
+DIAGONAL_FORM = Form(
+    prior=0.35, doubt=0.03, information_weight=3.0, forgetting=0.0, sure=1e-2, negligible=1e-3
+)
+FULL_FORM = Form(
+    prior=0.3, doubt=0.25, information_weight=2.0, forgetting=1.5, sure=1e-3, negligible=1e-6
+)
 
 
 class Settings(NamedTuple):
@@ -64,16 +68,16 @@ class Settings(NamedTuple):
     explore: float
     floor: float
     doubt: float
-    counted: float
+    information_weight: float
     forgetting: float
     sure: float
-    faint: float
+    negligible: float
 
 
 class Scratch(NamedTuple):
-    """What is known of one x, and room.
+    """What is computed of one x, and scratch.
 
-    x: its values at length one; squares: their squares; v: x' S_k x; g: the gradient; f: the
+    x: its values, normalised; squares: their squares; v: x' S_k x; g: the gradient; f: the
     information; p: of each label to be right; deviations: of the draws; room: for
     their integrals; Sx: in the full form S_k x, a row for each class.
     """
@@ -89,11 +93,14 @@ class Scratch(NamedTuple):
     Sx: np.ndarray
 
 
-class DiagonalState(NamedTuple):
-    """W: means of the weights; S: their variances, times `age`; rounds: t - 1."""
+class State(NamedTuple):
+    """W: means of the weights; S: their variances, or covariance matrices; rounds: t - 1.
+
+    There is a matrix for each class. Variances and covariances are `age` times S.
+    """
 
     W: Weights
-    S: Variances
+    S: Variances | Annotated[Inverse, Within(n="features", each="classes")]
     age: Amount
     rounds: Count
     settings: Settings
@@ -102,40 +109,16 @@ class DiagonalState(NamedTuple):
 
     def check(self) -> None:
         """Check that what was learned is as old as the rounds say."""
-        check_age(self)
+        forgetting = self.settings.forgetting
+        with np.errstate(over="ignore"):
+            age = (1.0 + self.rounds / YOUNG) ** forgetting if forgetting > 0.0 else 1.0
+        if not np.isclose(self.age, age, rtol=1e-9, atol=0.0):
+            raise ValueError(f"age is {self.age}, and should be {age} after {self.rounds} rounds")
 
     def begin_classes(self, first: int) -> None:
         """Let new classes be as little known as before the first round."""
-        self.S[:, first:] /= self.age
-
-
-class FullState(NamedTuple):
-    """W: means of the weights; S: their covariances, a matrix for each class, times `age`."""
-
-    W: Weights
-    S: Annotated[Inverse, Within(n="features", each="classes")]
-    age: Amount
-    rounds: Count
-    settings: Settings
-    rng: Generator
-    scratch: Scratch
-
-    def check(self) -> None:
-        """Check that what was learned is as old as the rounds say."""
-        check_age(self)
-
-    def begin_classes(self, first: int) -> None:
-        """Let new classes be as little known as before the first round."""
-        self.S.base[first:] /= self.age
-
-
-def check_age(state: Any) -> None:
-    """Raise ValueError if `age` is not that of `end_round`."""
-    forgetting = state.settings.forgetting
-    with np.errstate(over="ignore"):
-        age = (1.0 + state.rounds / YOUNG) ** forgetting if forgetting > 0.0 else 1.0
-    if not np.isclose(state.age, age, rtol=1e-9, atol=0.0):
-        raise ValueError(f"age is {state.age}, and should be {age} after {state.rounds} rounds")
+        new = self.S[:, first:] if isinstance(self.S, np.ndarray) else self.S.base[first:]
+        new /= self.age
 
 
 @lean_kernel
@@ -156,7 +139,7 @@ def score_full(state, x, scores):
     products(state.W, unit, scores)
     for k in range(scores.size):
         fill_times(class_inverse(state.S, k), unit, scratch.Sx[k])
-        # It is not negative, but for rounding.
+        # It is non-negative up to rounding.
         scratch.v[k] = max(0.0, state.age[()] * inner(unit, scratch.Sx[k]))
 
 
@@ -174,7 +157,7 @@ def policy(state, x, scores, offer, p):
 
 @lean_kernel
 def lesson(state, scores, label, correct):
-    """Fill the gradient g and the information f of each class's score; tell if it is worth it.
+    """Fill the gradient g and the information f of each class's score; return whether to update.
 
     The bit has the likelihood q if the label is right, 1 - q if not, where q is its probability
     under softmax of the scores, each shrunk by its doubt, of all labels: if not, another one is
@@ -206,20 +189,20 @@ def lesson(state, scores, label, correct):
             g[k] = p[k] if correct else -q * p[k] / others
             f[k] = q * p[k] * p[k] / others
         g[k] *= shrunk
-        f[k] *= settings.counted * shrunk * shrunk
+        f[k] *= settings.information_weight * shrunk * shrunk
     return True
 
 
 @lean_kernel
 def end_round(state):
-    """Let what was learned grow older."""
+    """Age what was learned."""
     state.rounds[()] += 1
     if state.settings.forgetting > 0.0:
         state.age[()] = (1.0 + state.rounds[()] / YOUNG) ** state.settings.forgetting
 
 
 @lean_kernel
-def descend(W, S, age, indices, x, g):
+def move_means(W, S, age, indices, x, g):
     """Do w_k -= g_k S_k x, with only the diagonal of S_k."""
     for i in range(indices.size):
         j, step = indices[i], age * x[i]
@@ -240,9 +223,9 @@ def learn_diagonal(state, x, scores, label, probability, offer, correct):
     scratch, age = state.scratch, state.age[()]
     updated = lesson(state, scores, label, correct)
     if updated:
-        descend(state.W, state.S, age, x.indices, scratch.x, scratch.g)
+        move_means(state.W, state.S, age, x.indices, scratch.x, scratch.g)
         for k in range(scores.size):
-            if scratch.f[k] * scratch.v[k] > state.settings.faint:
+            if scratch.f[k] * scratch.v[k] > state.settings.negligible:
                 inform(state.S, age, x.indices, scratch.squares, k, scratch.f[k])
     end_round(state)
     return updated
@@ -259,7 +242,7 @@ def learn_full(state, x, scores, label, probability, offer, correct):
             step = age * scratch.g[k]
             for j in range(Sx.size):
                 state.W[j, k] -= step * Sx[j]
-            if f * scratch.v[k] > state.settings.faint:
+            if f * scratch.v[k] > state.settings.negligible:
                 subtract(class_inverse(state.S, k), Sx, age * f / (1.0 + f * scratch.v[k]))
     end_round(state)
     return updated
@@ -270,12 +253,12 @@ FULL = Kernels("full", score_full, policy, learn_full)
 
 
 class OneBitClassifier(ProbabilityLearner):
-    """The learner to take if one does not want to choose: few mistakes, nothing to tune.
+    """The default choice: few mistakes, nothing to tune.
 
     It has a probability model: label k is right with probability softmax(W x)_k. The weights are
     known with a normal error, a little better after each bit. To decide, it draws the score of each
-    label from what it knows and puts out the highest: a label it knows well to be wrong is never
-    put out, one it knows little about sometimes is. A bit teaches all classes. If the label was
+    label from what it knows and chooses the highest: a label it knows well to be wrong is never
+    chosen, one it knows little about sometimes is. A bit teaches all classes. If the label was
     right, the truth is known. If it was wrong, it falls, and the others rise, the likely ones most:
     so a class that looked bad at first is found after all.
 
@@ -292,15 +275,15 @@ class OneBitClassifier(ProbabilityLearner):
         "full" keeps a matrix of d^2 numbers for each class and makes fewer mistakes, "diagonal" d
         numbers. "auto" is "full" if d^2 K is at most 200,000, else "diagonal".
     a : float > 0 or None, default=None
-        The precision of each weight before the first round, for examples of length one. None is
+        The precision of each weight before the first round, for examples of unit length. None is
         0.35 / (ln K)^2, full: 0.3 / (ln K)^2, with ln K at least 1: to stand out among K labels, a
         score must exceed ln K.
     forgetting : float in [0, 10] or None, default=None
         phi: in round t, what was learned in round s counts as (s / t)^phi, after a start of about
         1,000 rounds; more follows drift faster. None is 0 in the diagonal form, 1.5 in the full.
     min_probability : float in [0, 1 / K], default=0.0
-        The least probability of each label, mixed in from a uniform law. For logs that other
-        policies shall be judged by.
+        The least probability of each label, mixed in from the uniform distribution, for
+        logs used in off-policy evaluation.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -309,9 +292,9 @@ class OneBitClassifier(ProbabilityLearner):
     Notes
     -----
     Each example is divided by its length; zeros stay as they are. `coef_` are weights for examples
-    of length one. Give features of like scale, and a constant one if they are numeric.
+    of unit length. Give features of similar scale, and a constant one if they are numeric.
 
-    With s = W x, v_k = x' S_k x, where S_k is the covariance of the weights w_k, the label put out
+    With s = W x, v_k = x' S_k x, where S_k is the covariance of the weights w_k, the chosen label
     is that of the largest draw from N(s_k, nu^2 v_k). Its probability is exact, to 1e-7, by
     quadrature. Then, for a label l,
 
@@ -323,9 +306,9 @@ class OneBitClassifier(ProbabilityLearner):
 
     g is the gradient of minus the logarithm of the bit's likelihood, and f, for m = 1, the
     information of the bit: a step of Newton's, or Kalman's, with the classes kept independent.
-    What is not from the book was found on streams (docs/one_bit_classifier.md):
+    What is not textbook material was tuned on streams (docs/one_bit_classifier.md):
 
-    - kappa is 0.03, full: 0.25. Where little is known, the prediction is drawn to the middle.
+    - kappa is 0.03, full: 0.25. Where little is known, the prediction is shrunk towards uniform.
     - rho = 0.3. With many classes q is small, and without this a wrong label would be tried again
       and again before it falls.
     - m is 3, full: 2, so that steps shrink sooner. As classes, and in the diagonal form features,
@@ -408,10 +391,10 @@ class OneBitClassifier(ProbabilityLearner):
             explore=float(self.explore),
             floor=float(self.min_probability),
             doubt=form.doubt,
-            counted=form.counted,
+            information_weight=form.information_weight,
             forgetting=forgetting,
             sure=form.sure,
-            faint=form.faint,
+            negligible=form.negligible,
         )
         W = np.zeros((n_features, n_classes))
         age, rounds = np.ones(()), np.zeros((), dtype=np.int64)
@@ -422,6 +405,6 @@ class OneBitClassifier(ProbabilityLearner):
         scratch = Scratch(x, squares, v, g, f, p, deviations, room, Sx)
         if full:
             matrices = new_inverses(n_classes, n_features, a)
-            return FULL, FullState(W, matrices, age, rounds, settings, rng, scratch)
+            return FULL, State(W, matrices, age, rounds, settings, rng, scratch)
         S = np.full_like(W, 1.0 / a)
-        return DIAGONAL, DiagonalState(W, S, age, rounds, settings, rng, scratch)
+        return DIAGONAL, State(W, S, age, rounds, settings, rng, scratch)

@@ -30,7 +30,7 @@ class State(NamedTuple):
 
 @kernel
 def learn(state, x, scores, label, probability, offer, truth):
-    """W = Pi(W - eta_t g), where g = (sigma - e_y) (x) x and Pi leads back to the ball."""
+    """W = Pi(W - eta_t g), where g = (sigma - e_y) (x) x and Pi projects onto the ball."""
     state.t[()] += 1
     g = np.empty(scores.size)
     if not losses.log_loss_gradient(scores, truth, g):
@@ -47,17 +47,17 @@ KERNELS = Kernels("online_gradient", scaled_scores, greedy, learn)
 
 
 class OnlineGradient(ProbabilityLearner):
-    """Online gradient descent: logistic regression that takes one step a round, and no memory.
+    """Online gradient descent: logistic regression with one gradient step a round.
 
     After each round the weights move against the gradient of the logarithmic loss of that round,
-    by a step that shrinks as 1 / sqrt(t), and are brought back to the ball ||W||_F <= `radius`.
+    by a step that shrinks as 1 / sqrt(t), and are projected onto the ball ||W||_F <= `radius`.
 
     Parameters
     ----------
     radius : float > 0, default=1
         D, the radius of the ball: the bound is against the best weights in it.
     max_norm : float > 0, default=1
-        R, the largest length of an example. Longer ones are learned from; the bound then is void.
+        R, the largest length of an example. Longer ones are learned from, but void the bound.
     eta : float > 0 or "theory", default="theory"
         "theory" is eta_t = sqrt(2) D / (R sqrt(t)). A number is the step of every round.
     classes : array-like, optional

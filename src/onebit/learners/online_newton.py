@@ -14,9 +14,10 @@ from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Weights, Within
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.newton import Pace, check_ball, new_pace, newton_step
+from onebit.numerics.newton import StepParameters, check_ball, newton_step, step_parameters
 from onebit.numerics.second_order import Inverse, new_inverse, outer
 from onebit.theory import bounds
+from onebit.theory.bounds.logistic import log_loss_exp_concavity, theory_beta
 
 
 class State(NamedTuple):
@@ -25,18 +26,18 @@ class State(NamedTuple):
     W: Weights
     W_free: Weights
     A_inv: Annotated[Inverse, Within(n="weights")]
-    pace: Pace
+    step: StepParameters
     rng: Generator
 
     def check(self) -> None:
         """Check that W is in the ball."""
-        check_ball(self.W, self.pace.radius)
+        check_ball(self.W, self.step.radius)
 
 
 @kernel
 def learn_ftal(state, x, scores, label, probability, offer, truth):
     """Do A += gg', b += gg'W - g / beta and W = Pi(A^{-1} b), where g = (sigma - e_y) (x) x."""
-    scale, slope, radius = state.pace
+    scale, slope, radius = state.step
     c = np.empty(scores.size)
     if not losses.log_loss_gradient(scores, truth, c):
         return False
@@ -59,10 +60,10 @@ KERNELS = {
 
 
 class OnlineNewton(ProbabilityLearner):
-    """Online Newton Step: logistic regression with the curvature that gradients tell of.
+    """Online Newton Step: logistic regression with curvature estimated from gradients.
 
     Each round adds the square of its gradient g to a matrix A. The weights move by A^{-1} g / beta,
-    and are brought back to the ball ||W||_F <= `radius` in the norm of A. Follow the Approximate
+    and are projected onto the ball ||W||_F <= `radius` in the norm of A. Follow the Approximate
     Leader has the same A, and its weights are always the best in hindsight in the ball, for
     quadratic bounds of the losses. The regret of both grows with ln T, but also with
     exp(sqrt(2) radius): `Folklore` does without that.
@@ -74,7 +75,7 @@ class OnlineNewton(ProbabilityLearner):
     radius : float > 0, default=1
         D, the radius of the ball: the bound is against the best weights in it.
     max_norm : float > 0, default=1
-        R, the largest length of an example. Longer ones are learned from; the bound then is void.
+        R, the largest length of an example. Longer ones are learned from, but void the bound.
     beta : float > 0 or "theory", default="theory"
         Curvature of the quadratic bounds, see the notes. The theory's is minute for large balls:
         there a larger one does better on most streams.
@@ -98,8 +99,8 @@ class OnlineNewton(ProbabilityLearner):
 
     The theory's beta is 1/2 min{1 / (4 G 2D), alpha}, where G = sqrt(2) R bounds the gradients and
     the losses are alpha-exp-concave. In the ball alpha = exp(-sqrt(2) D R) / (K - 1), see
-    `onebit.losses.log_loss_exp_concavity`. It is taken no smaller than 1e-50: it must be a
-    number, and stops moving any weight long before.
+    `onebit.theory.bounds.logistic.log_loss_exp_concavity`. It is at least 1e-50: it must not
+    underflow, and long before that it no longer moves any weight.
 
     With such a beta the regret of both over the best weights in the ball is at most
 
@@ -167,8 +168,10 @@ class OnlineNewton(ProbabilityLearner):
 
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, State]:
         D, R = float(self.radius), float(self.max_norm)
-        alpha = losses.log_loss_exp_concavity(n_classes, D, R)
-        pace = new_pace(self.beta, self.epsilon, D, math.sqrt(2.0) * R, alpha)
+        alpha = log_loss_exp_concavity(n_classes, D, R)
+        largest = theory_beta(D, math.sqrt(2.0) * R, alpha)
+        beta = largest if self.beta == "theory" else float(self.beta)
+        step = step_parameters(beta, self.epsilon, D)
         W = np.zeros((n_features, n_classes))
         A_inv = new_inverse(W.size, 1.0)
-        return KERNELS[self.variant], State(W, np.zeros_like(W), A_inv, pace, rng)
+        return KERNELS[self.variant], State(W, np.zeros_like(W), A_inv, step, rng)

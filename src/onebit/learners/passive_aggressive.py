@@ -53,9 +53,9 @@ KERNELS = Kernels("passive_aggressive", linear_scores, greedy, learn)
 class PassiveAggressive(Learner):
     """Passive-aggressive learning: the smallest step that gives the true label a margin of one.
 
-    It puts out the label with the highest score. When the true label leads the best other label by
-    one or more it is passive; else it changes the weights of these two labels just so far that the
-    lead is one, or less far where `C` says so.
+    It chooses the label with the highest score. When the true label leads the best other label by
+    one or more it is passive; else it changes the weights of these two labels just enough to make
+    the lead one, or by less where `C` limits the step.
 
     Parameters
     ----------

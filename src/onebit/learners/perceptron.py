@@ -38,8 +38,8 @@ KERNELS = Kernels("perceptron", linear_scores, greedy, learn)
 class Perceptron(Learner):
     """Multiclass Perceptron: the full-information baseline of the bandit papers.
 
-    It puts out the label with the highest score. On a mistake it adds x to the weights of the true
-    label and takes x from those of the label put out.
+    It chooses the label with the highest score. On a mistake it adds x to the weights of the true
+    label and takes x from those of the chosen label.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ CURRENT = Kernels("current", current_scores, greedy, learn_current)
 class SecondOrderPerceptron(Learner):
     """Second-order Perceptron: a full-information baseline, and SOBA's model.
 
-    It puts out the label with the highest score. It learns from its mistakes as the Perceptron
+    It chooses the label with the highest score. It learns from its mistakes as the Perceptron
     does, but the step in each direction is the smaller the more that direction was seen in earlier
     mistakes: W = A^{-1} theta, where theta sums up the Perceptron's updates and A their outer
     products.
@@ -124,11 +124,11 @@ class SecondOrderPerceptron(Learner):
 
     Notes
     -----
-    The paper is on two classes. Here the full form is its multiclass version by Kesler's
+    The paper treats two classes. Here the full form is its multiclass version by Kesler's
     construction, with A of size d K: SOBA with every label known, without SOBA's updates on right
     labels. The diagonal form follows Crammer and Gentile (2013), who compare with "a diagonal
     multiclass version" and say no more: whether the current x is in A is not settled there, so both
-    readings are offered. In the binary algorithm the question has no weight, since
+    readings are offered. In the binary algorithm the question does not matter, since
 
         v' (A + x x')^{-1} x = v' A^{-1} x / (1 + x' A^{-1} x)
 

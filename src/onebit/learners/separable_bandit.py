@@ -24,7 +24,7 @@ class State(NamedTuple):
 
 @lean_kernel
 def policy(state, x, scores, offer, p):
-    """Any label, all alike, if S = {i: w_i . x >= 0} is empty; else the arg max, which is in S."""
+    """Uniform if S = {i: w_i . x >= 0} is empty; else the arg max, which is in S."""
     y_hat = argmax(scores, offer)
     p[:] = 0.0
     if scores[y_hat] < 0.0:
@@ -37,7 +37,7 @@ def policy(state, x, scores, offer, p):
 
 @lean_kernel
 def theory(scores, label, correct, i):
-    """How much of x the round adds to w_i: the label put out is corrected where it was mistaken."""
+    """How much of x the round adds to w_i: the chosen label is corrected where it was mistaken."""
     if i != label:
         return 0.0
     if correct:
@@ -57,7 +57,7 @@ def repository(scores, label, correct, i):
 
 @lean_kernel
 def learn_theory(state, x, scores, label, probability, offer, correct):
-    """W += x for the label put out, if it was right and S empty; -= x, if wrong and in S."""
+    """W += x for the chosen label, if it was right and S empty; -= x, if wrong and in S."""
     amount = theory(scores, label, correct, label)
     if amount != 0.0:
         add_to_class(state.W, x, label, amount)
@@ -84,8 +84,8 @@ class SeparableBandit(Learner):
     """One binary Perceptron for each class: finitely many mistakes on strongly separable streams.
 
     The Perceptron of each class says whether x is of that class. If any says yes, the label of the
-    one with the highest score is put out, and if that is wrong this Perceptron is corrected. If
-    none says yes, one of them is mistaken: any label is put out, all alike, and if it is right its
+    one with the highest score is chosen, and if that is wrong this Perceptron is corrected. If none
+    says yes, one of them is mistaken: a label is chosen uniformly at random, and if it is right its
     Perceptron is corrected. There is nothing to tune.
 
     Parameters
@@ -109,7 +109,7 @@ class SeparableBandit(Learner):
     same holds for the repository's form, where every correction is still one of a mistaken
     Perceptron or of a score of zero, and those two kinds of rounds correct as before.
 
-    The paper lets any label with w_i . x >= 0 be put out. The arg max, taken here, is one of them,
+    The paper lets any label with w_i . x >= 0 be chosen. The arg max, taken here, is one of them,
     it is what `predict` returns, and it is what the authors' code does.
 
     For streams that are not strongly separable nothing is proven.

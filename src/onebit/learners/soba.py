@@ -160,7 +160,7 @@ DIAGONAL = Kernels("diagonal", linear_scores, gamma_greedy, learn_diagonal)
 class SOBA(Learner):
     """Second Order Banditron Algorithm, the first efficient one with regret of order sqrt(T).
 
-    It puts out the label with the highest score, or with probability `gamma` any label, and learns
+    It chooses the label with the highest score, or with probability `gamma` any label, and learns
     only from labels that were right: then the truth is known. The update is that of a second-order
     Perceptron with importance weights. It happens in every round where exploration found the right
     label against the greedy one, and in those rounds with a right greedy label whose margin the
@@ -169,7 +169,7 @@ class SOBA(Learner):
     Parameters
     ----------
     gamma : float in (0, 1] or "adaptive", default=0.01
-        Share of the rounds that put out a random label. "adaptive" sets it round by round as in
+        Share of the rounds that choose a random label. "adaptive" sets it round by round as in
         Theorem 5 of the paper. The authors find values near 0.01 good on all their data.
     a : float > 0, default=1.0
         Regularisation: A starts as a I. The theory asks for the largest squared length of an x;

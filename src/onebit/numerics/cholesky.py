@@ -11,7 +11,7 @@ from onebit.core.compiling import kernel
 def factor(M):
     """Replace M, the identity plus a positive semidefinite matrix, by its Cholesky factor F.
 
-    Only the lower triangle is looked at. No pivot is below one: rounding might put it there.
+    Only the lower triangle is read. No pivot is below one, except by rounding.
     """
     for j in range(M.shape[0]):
         for k in range(j):

@@ -19,7 +19,7 @@ def greedy(state, x, scores, offer, p):
 
 @lean_kernel
 def gamma_greedy(state, x, scores, offer, p):
-    """With probability ``state.gamma`` any label on offer, all alike, else the greedy one."""
+    """With probability ``state.gamma`` any label on offer, uniformly; else the greedy one."""
     best = argmax(scores, offer)
     gamma = state.gamma[()]
     share = gamma / n_on_offer(offer, p.size)

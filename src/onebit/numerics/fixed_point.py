@@ -1,8 +1,8 @@
-"""The fixed points z = g - A sigma(z) of logistic predictors that look ahead, sigma = softmax.
+"""The fixed points z = g - A sigma(z) of improper logistic predictors, sigma = softmax.
 
 A is symmetric and positive semidefinite. With p = sigma(z), p is the one distribution that
-minimises 1/2 p'Ap - g . p + sum of p_k ln p_k, so z always exists and is unique. To iterate
-z <- g - A sigma(z) need not converge: it swings between two points where A is large. Instead
+minimises 1/2 p'Ap - g . p + sum of p_k ln p_k, so z always exists and is unique. The iteration
+z <- g - A sigma(z) need not converge: for large A it oscillates between two points. Instead
 z = g - A v is sought, where v minimises the convex
 
     Psi(v) = 1/2 v'Av + ln sum of exp(g - A v)_k,
@@ -28,8 +28,8 @@ _PRECISION = 1e-12
 _SHARE = 0.4
 """Of the fall of Psi that its slope promises, what a step must bring (Armijo).
 
-A Newton step brings a half where Psi is quadratic. With a small share, steps that leap over the
-valley and land at the same height would do, and there can be many of them.
+A Newton step brings a half where Psi is quadratic. With a small share, steps that overshoot to the
+same value on the other side would be accepted, and there can be many of them.
 """
 
 _SMALL_MOVE = 1e-7
@@ -46,7 +46,7 @@ def fixed_point(A, g, z, p):
     v, u, Ar = np.empty(K), np.empty(K), np.empty(K)
     L, M, w = np.empty((K, K - 1)), np.empty((K - 1, K - 1)), np.empty(K - 1)
     softmax(g, 1.0, v)
-    value = _look(A, g, v, z, p, Ar)
+    value = _evaluate(A, g, v, z, p, Ar)
     for step in range(_MOST_STEPS):
         if _largest(Ar) <= _PRECISION * (1.0 + _largest(z)):
             return step
@@ -64,7 +64,7 @@ def fixed_point(A, g, z, p):
         slope, size = np.dot(Ar, delta), 1.0
         while True:
             u[:] = v + size * delta
-            better = _look(A, g, u, z, p, Ar)
+            better = _evaluate(A, g, u, z, p, Ar)
             # After so short a move all is quadratic, and Psi may have no digits left to fall by.
             if move <= 0.5 or better <= value + _SHARE * size * slope or size < 1e-8:
                 break
@@ -78,7 +78,7 @@ def fixed_point(A, g, z, p):
 
 
 @kernel
-def _look(A, g, v, z, p, Ar):
+def _evaluate(A, g, v, z, p, Ar):
     """Fill z = g - A v, p = sigma(z) and A r, the gradient of Psi; return Psi(v)."""
     half = 0.0
     for k in range(g.size):

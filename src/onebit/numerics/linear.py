@@ -105,7 +105,7 @@ def fill_unit(x, values, squares):
 
 @lean_kernel
 def unit_scores(W, D, x, scratch, scores, v):
-    """Fill ``scores[k] = w_k . x`` and ``v[k] = x' D_k x`` for x at length one and diagonals D.
+    """Fill ``scores[k] = w_k . x`` and ``v[k] = x' D_k x`` for normalised x and diagonals D.
 
     The values of that x stay in ``scratch.x``, their squares in ``scratch.squares``.
     """
@@ -174,7 +174,7 @@ def add_outer(W, c, x, scores):
     """Do W += c (x) x, where `scores` are W x: then ||W||^2 grows by 2 c . W x + ||c||^2 ||x||^2.
 
     The squares are rounded once, not once for each weight, so a feature counts as one change. Zeros
-    are passed over: dense and sparse copies of a row count alike.
+    are skipped, so that dense and sparse copies of a row count the same.
     """
     no_alias()
     V, scale, changes = W.V, W.scale[()], 0

@@ -8,7 +8,7 @@ learner gave x. With p = sigma(z) the softmax and S(p) = diag(p) - pp', it is
 With lambda ||W||^2, the sum over all rounds is W'AW + G . W, where A = lambda I + the sum of
 c S(p) (x) xx' and G is the sum of (p - y - 2c S(p) z) (x) x.
 
-A state has the fields A_inv, A^{-1}; h, A^{-1} G; Q, given and scratch. Q, K x (K-1), is an
+A state has the fields A_inv, A^{-1}; h, A^{-1} G; Q, parameters and scratch. Q, K x (K-1), is an
 orthonormal basis of the vectors whose sum is zero, and W = Q U. The rest of the space changes
 nothing: G is always zero there and A is lambda, as S(p) 1 = 0. So A has size d (K-1), not d K, and
 h has shape (d, K-1).
@@ -53,7 +53,7 @@ class Scratch(NamedTuple):
 
 
 def new_scratch(n_features: int, n_classes: int) -> Scratch:
-    """Return scratch for `look` to fill."""
+    """Return scratch for `fill_products` to fill."""
     m = n_classes - 1
     return Scratch(np.zeros((m, n_features * m)), np.zeros((m, m)), np.zeros(m))
 
@@ -70,8 +70,8 @@ def check_basis(Q: np.ndarray) -> None:
 
 
 @kernel
-def look(state, x):
-    """Fill the scratch with what x is to A and G."""
+def fill_products(state, x):
+    """Fill the scratch with the products of x with A^{-1} and h."""
     P, T, hx = state.scratch
     times_each(state.A_inv, x, P)
     m = hx.size
@@ -91,7 +91,7 @@ def update(state, x, scores, y):
 
     With S(p) = L L', V = P L and F F' = I + c L'TL, A^{-1} loses c V F'^{-1} F^{-1} V' (Woodbury).
     """
-    Q, (P, T, hx), c = state.Q, state.scratch, state.given.c
+    Q, (P, T, hx), c = state.Q, state.scratch, state.parameters.c
     K, m = Q.shape
     if T[0, 0] == 0.0:  # x is zero
         return False
@@ -100,7 +100,7 @@ def update(state, x, scores, y):
     mean = np.dot(p, scores)
     q = np.empty(K)
     for k in range(K):
-        q[k] = p[k] - y[k] - state.given.shift * p[k] * (scores[k] - mean)
+        q[k] = p[k] - y[k] - state.parameters.shift * p[k] * (scores[k] - mean)
     covariance_root(p, L)
     q, L = np.dot(q, Q), np.dot(Q.T, L)
     F = c * np.dot(L.T, np.dot(T, L))

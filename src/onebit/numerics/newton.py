@@ -6,7 +6,7 @@ every beta <= 1/2 min{1 / (8 G D), alpha}, nowhere in the ball below
     f_t(W) = l_t(W_t) + <g_t, W - W_t> + beta / 2 <g_t, W - W_t>^2,   g_t the gradient at W_t
 
 (Hazan, Agarwal and Kale 2007, Lemma 3). Follow the Approximate Leader (FTAL) takes for W_{t+1} the
-least point in the ball of the sum of all f_s and of beta epsilon / 2 ||W||^2. The Online Newton
+minimiser in the ball of the sum of all f_s and of beta epsilon / 2 ||W||^2. The Online Newton
 Step (ONS) takes that of f_t alone with 1/2 ||W - W_t||^2 in the norm of beta A_{t-1} in place of
 the rest, where A_t = epsilon I + sum of g_s g_s'.
 
@@ -30,11 +30,8 @@ from onebit.core.compiling import kernel
 from onebit.numerics.projection import project_in_norm
 from onebit.numerics.second_order import descend, inner, times
 
-_SMALLEST_BETA = 1e-50
-"""A smaller one moves no weight in any number of rounds, and its powers would not be floats."""
 
-
-class Pace(NamedTuple):
+class StepParameters(NamedTuple):
     """scale: 1 / sqrt(epsilon), of z = scale g; slope: 1 / (beta sqrt(epsilon)); radius: D."""
 
     scale: float
@@ -42,18 +39,10 @@ class Pace(NamedTuple):
     radius: float
 
 
-def new_pace(
-    beta: float | str, epsilon: float | str, radius: float, G: float, alpha: float
-) -> Pace:
-    """Return the pace for losses with gradients of length at most G, alpha-exp-concave."""
-    beta = theory_beta(radius, G, alpha) if beta == "theory" else float(beta)
+def step_parameters(beta: float, epsilon: float | str, radius: float) -> StepParameters:
+    """Return the parameters of the steps; epsilon="theory" is 1 / (2 D beta)^2."""
     root = 1.0 / (2.0 * radius * beta) if epsilon == "theory" else math.sqrt(float(epsilon))
-    return Pace(1.0 / root, 1.0 / (beta * root), float(radius))
-
-
-def theory_beta(radius: float, G: float, alpha: float) -> float:
-    """Return 1/2 min{1 / (4 G diameter), alpha}, but none that is lost to rounding."""
-    return max(0.5 * min(1.0 / (8.0 * G * radius), alpha), _SMALLEST_BETA)
+    return StepParameters(1.0 / root, 1.0 / (beta * root), float(radius))
 
 
 def check_ball(W: np.ndarray, radius: float) -> None:
@@ -66,9 +55,9 @@ def check_ball(W: np.ndarray, radius: float) -> None:
 def newton_step(state, z, wz, slope, radius):
     """Add slope <z, W - W_t> + 1/2 <z, W - W_t>^2 to the sum, where wz = <z, W_t>.
 
-    ``state.W_free``, the least point of the sum were there no ball, moves to the new one, and
+    ``state.W_free``, the unconstrained minimiser of the sum, moves to the new one, and
     ``state.W`` is its projection in the norm of A. With W_free = W before it, it is a step of ONS,
-    else one of FTAL. The answer is False if z is zero, or too small to count.
+    else one of FTAL. It returns False if z is zero, or too small to count.
     """
     v = times(state.A_inv, z)
     q = inner(z, v)

@@ -1,4 +1,4 @@
-"""Projection onto a ball in the norm of a matrix A: the point of ||w|| <= radius next to v.
+"""Projection onto a ball in the norm of a matrix A: the point of ||w|| <= radius nearest to v.
 
 The point that minimises (w - v)' A (w - v) is w(mu) = (A + mu I)^{-1} A v = (I + mu A^{-1})^{-1} v,
 with mu >= 0 such that ||w(mu)|| = radius, the secular equation. A^{-1} is what learners have. The
@@ -34,7 +34,7 @@ def project_in_norm(A_inv, w, radius):
         return False
     rewrite(A_inv)
     n = w.size
-    Q, diagonal, beside, y = np.empty((n, n)), np.empty(n), np.empty(n), np.empty(n)
+    Q, diagonal, off_diagonal, y = np.empty((n, n)), np.empty(n), np.empty(n), np.empty(n)
     q = w / norm
     mu, size = 0.0, 0
     while size < n:
@@ -44,12 +44,12 @@ def project_in_norm(A_inv, w, radius):
         size += 1
         for _ in range(2):  # once more, for what rounding left of the earlier directions
             q -= np.dot(np.dot(Q[:size], q), Q[:size])
-        beside[size - 1] = math.sqrt(np.dot(q, q))
-        mu = _secular(diagonal[:size], beside[:size], norm, radius, mu, y[:size])
+        off_diagonal[size - 1] = math.sqrt(np.dot(q, q))
+        mu = _secular(diagonal[:size], off_diagonal[:size], norm, radius, mu, y[:size])
         # w solves (I + mu A^{-1}) w = v with v off by this length.
-        if mu * beside[size - 1] * abs(y[size - 1]) <= _PRECISION * radius:
+        if mu * off_diagonal[size - 1] * abs(y[size - 1]) <= _PRECISION * radius:
             break
-        q /= beside[size - 1]
+        q /= off_diagonal[size - 1]
     nearest = np.dot(y[:size], Q[:size])
     if np.dot(nearest, nearest) <= 2.0 * radius * radius:
         w[:] = nearest
@@ -59,7 +59,7 @@ def project_in_norm(A_inv, w, radius):
 
 
 @kernel
-def _secular(diagonal, beside, norm, radius, mu, y):
+def _secular(diagonal, off_diagonal, norm, radius, mu, y):
     """Return the mu with ||y|| = radius, where (I + mu T) y = norm e_1, and fill y.
 
     1 / ||y|| is concave and increasing in mu. So Newton's method for 1 / ||y|| = 1 / radius comes
@@ -70,7 +70,7 @@ def _secular(diagonal, beside, norm, radius, mu, y):
     for step in range(100):
         y[:] = 0.0
         y[0] = norm
-        _solve(diagonal, beside, mu, y)
+        _solve(diagonal, off_diagonal, mu, y)
         length = math.sqrt(np.dot(y, y))
         if length == 0.0:  # the mu to start with was so large that all of y underflowed
             mu = 0.0
@@ -79,10 +79,10 @@ def _secular(diagonal, beside, norm, radius, mu, y):
         for i in range(y.size):
             u[i] = diagonal[i] * y[i]
             if i > 0:
-                u[i] += beside[i - 1] * y[i - 1]
+                u[i] += off_diagonal[i - 1] * y[i - 1]
             if i < y.size - 1:
-                u[i] += beside[i] * y[i + 1]
-        _solve(diagonal, beside, mu, u)
+                u[i] += off_diagonal[i] * y[i + 1]
+        _solve(diagonal, off_diagonal, mu, u)
         slope = np.dot(y, u)
         if not slope > 0.0:  # it is, but for underflow
             break
@@ -95,17 +95,17 @@ def _secular(diagonal, beside, norm, radius, mu, y):
 
 
 @kernel
-def _solve(diagonal, beside, mu, y):
+def _solve(diagonal, off_diagonal, mu, y):
     """Put (I + mu T)^{-1} y in the place of y, for a positive semidefinite T."""
     n = y.size
     pivots = np.empty(n)
     pivots[0] = 1.0 + mu * diagonal[0]
     for i in range(1, n):
-        mu_beside = mu * beside[i - 1]
-        share = mu_beside / pivots[i - 1]
+        scaled = mu * off_diagonal[i - 1]
+        share = scaled / pivots[i - 1]
         # No pivot is below the least eigenvalue, which is one or more: rounding might.
-        pivots[i] = max(1.0 + mu * diagonal[i] - share * mu_beside, 1.0)
+        pivots[i] = max(1.0 + mu * diagonal[i] - share * scaled, 1.0)
         y[i] -= share * y[i - 1]
     y[n - 1] /= pivots[n - 1]
     for i in range(n - 2, -1, -1):
-        y[i] = (y[i] - mu * beside[i] * y[i + 1]) / pivots[i]
+        y[i] = (y[i] - mu * off_diagonal[i] * y[i + 1]) / pivots[i]

@@ -18,8 +18,8 @@ KERNEL_NAMES = {"cosine", "laplacian", "linear", "poly", "polynomial", "rational
 scikit-learn's; its others can be given as functions."""
 
 
-class Between:
-    """``between(x, rows)``: the values k(x, x_s) of one example and each row x_s.
+class KernelFunction:
+    """``kernel_function(x, rows)``: the values k(x, x_s) of one example and each row x_s.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def rational(products: np.ndarray, nu: float = 0.5) -> np.ndarray:
 
 
 def shortened(x: Example) -> Example:
-    """Return the point of the unit ball next to x: x itself, or x at length one."""
+    """Return the projection of x onto the unit ball: x itself, or x normalised."""
     length = np.linalg.norm(x.values)
     return x if length <= 1.0 else x._replace(values=x.values / length)
 

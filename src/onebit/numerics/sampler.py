@@ -4,10 +4,10 @@ W has rows no longer than B, and P is uniform on all such W before the first los
 weights, and follow P as it changes (sequential Monte Carlo; Chopin 2002). A new loss changes the
 weights. If that would make them too unequal, only a part of it does; then the samples are renewed,
 and the rest follows. To renew them is to draw them from among themselves by their weights, and to
-move the copies apart by Markov chains that leave P as it is. As the next loss changes P the less,
+move the copies apart by Markov chains that leave P invariant. As the next loss changes P the less,
 the more losses it has, renewals become rare.
 
-The chains go by hit and run: P is log-concave, so on a line through W it has one hill, from which
+The chains go by hit and run: P is log-concave, so on a line through W it is unimodal, and
 the next W is drawn by slice sampling (Neal 2003). That is exact, with nothing to tune. The lines
 point in directions in which the samples are uncorrelated: were P normal, one step in each of them
 would be enough to forget where a chain began.
@@ -97,7 +97,7 @@ def new_posterior(
 
 def predict(P: Posterior, x: Example, mu: float, scores: np.ndarray) -> None:
     """Fill scores with ln smooth_mu(E sigma(Wx)), smooth_mu(p) = (1 - mu) p + mu / K."""
-    if len(P.labels.rows) == 0:  # all classes are alike, in P if not in its samples
+    if len(P.labels.rows) == 0:  # the classes are exchangeable, in P if not in its samples
         scores[:] = -math.log(scores.size)
         return
     _compiled(_average)(P.samples, P.log_weights, x, mu, scores)
@@ -116,7 +116,7 @@ def observe(P: Posterior, x: Example, y: int, weight: float, rng: np.ndarray) ->
 
 
 def effective_sample_size(P: Posterior) -> float:
-    """Return 1 / sum of w_i^2, w_i the weights of the samples: their number, if all are alike."""
+    """Return 1 / sum of w_i^2, w_i the weights of the samples: their number, if all are equal."""
     return float(1.0 / np.sum(np.exp(2.0 * P.log_weights)))
 
 
@@ -155,7 +155,7 @@ def follow(samples, log_weights, X, y, weights, B, n_sweeps, rng):
     whole, done = weights[last], 0.0
     for renewals in range(_MOST_RENEWALS + 1):
         for i in range(M):
-            products(samples[i], X[last:], Z)
+            row_scores(samples[i], X[last:], Z)
             losses[i] = log_sum(Z[0]) - Z[0, y[last]]
         rest = whole - done
         part = rest if renewals == _MOST_RENEWALS else bearable(log_weights, losses, rest)
@@ -205,11 +205,11 @@ def renew(samples, log_weights, X, y, weights, B, n_sweeps, rng):
     Z, U = np.empty((y.size, samples.shape[2])), np.zeros((y.size, samples.shape[2]))
     for i in range(samples.shape[0]):
         W = samples[i]
-        products(W, X, Z)
+        row_scores(W, X, Z)
         loss = loss_on_line(Z, U, 0.0, y, weights, np.inf)
         for step in range(n_sweeps * axes.shape[0]):
             V = axes[step % axes.shape[0]]
-            products(V, X, U)
+            row_scores(V, X, U)
             a, loss = slice_sample(W, V, Z, U, y, weights, B, loss, rng)
             W += a * V
             Z += a * U
@@ -339,7 +339,7 @@ def far(z, u, a, y):
 
 
 @kernel
-def products(W, X, Z):
+def row_scores(W, X, Z):
     """Fill Z with the scores of each row of X."""
     for s in range(X.shape[0]):
         for k in range(W.shape[1]):

@@ -101,14 +101,14 @@ def winning_probabilities(means, deviations, p, room, offer=None):
         for i in range(1, n):
             narrowest = min(narrowest, widths[i])
         width = _PANEL * narrowest / (1.0 + 0.3 * max(0.0, math.log(n / _FEW)))
-        width = max(width, 1e-4 * abs(bottom))  # it is more, but for rounding
+        width = max(width, 1e-4 * abs(bottom))  # it is larger, up to rounding
         if _all_below(bottom + width, gaps, widths, n) > _NEGLIGIBLE:
             per_width = 1.0 / width
             for node, weight in zip(_NODES, _WEIGHTS):  # noqa: B905  (Numba knows no strict)
                 u = bottom + 0.5 * width * (1.0 + node)
                 density = 0.5 * weight
                 for i in range(n):
-                    phi, Phi = normal((u - gaps[i]) / widths[i])
+                    phi, Phi = normal_law((u - gaps[i]) / widths[i])
                     hazards[i] = phi / (Phi * (per_width * widths[i]))
                     density *= Phi
                 for i in range(n):
@@ -132,7 +132,7 @@ def winning_probabilities(means, deviations, p, room, offer=None):
 
 
 @lean_kernel
-def normal(z):
+def normal_law(z):
     """Return the density phi(z) and the probability Phi(z) of the standard normal law.
 
     For z up to _FARTHEST, and no less than -_FARTHEST. One exponential serves both; math.erfc would
@@ -153,5 +153,5 @@ def _all_below(u, gaps, widths, n):
     """Return the probability that the first n draws are all below u."""
     product = 1.0
     for i in range(n):
-        product *= normal((u - gaps[i]) / widths[i])[1]
+        product *= normal_law((u - gaps[i]) / widths[i])[1]
     return product

@@ -141,15 +141,15 @@ def load(
     -----
     How rows are made depends on what the features are, and on nothing else:
 
-    - numeric: each feature has its mean taken away and is divided by its standard deviation, a
+    - numeric: each feature is centred and divided by its standard deviation, a
       constant 1 is appended, and the row is divided by its Euclidean length. A feature that is
       the same in all rows becomes 0.
     - categorical: each value of each feature is a feature, 0 or 1; then the constant and the
       length.
     - binary: the features as they are; then the constant and the length.
     - text: the words, 0 or 1, as `CountVectorizer` of scikit-learn finds them; then the length.
-    - vectors (rcv1): as they are; their length is one already. Vectors that occur again, and those
-      of several of the four classes, are left out.
+    - vectors (rcv1): as they are; they have unit length already. Vectors that occur again, and
+      those of several of the four classes, are left out.
 
     Means, deviations and vocabularies are those of all rows: the stream knows the scale of its
     features in advance, and nothing about labels.

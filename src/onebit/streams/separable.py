@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 _MARGIN = 0.1
-"""The least size of a class's coordinate, in an example of length one."""
+"""The least size of a class's coordinate, in an example of unit length."""
 
 
 def strongly_separable(
@@ -14,7 +14,7 @@ def strongly_separable(
     """Return a stream in which each class has a half-space to itself.
 
     Each class has a coordinate of its own. It is positive in the examples of the class and negative
-    in all others, and no smaller than 0.1 before the example is given length one again; the other
+    in all others, and no smaller than 0.1 before the example is normalised again; the other
     coordinates are uniform noise. So one hyperplane for each class tells it from all others, with a
     margin: this is strong separability. Weak separability, where only the highest score must be the
     right one, asks for less.
@@ -29,7 +29,7 @@ def strongly_separable(
 
     Returns
     -------
-    X : ndarray of shape (n_rounds, n_features), rows of length one
+    X : ndarray of shape (n_rounds, n_features), rows of unit length
     y : ndarray of shape (n_rounds,), labels 0 to n_classes - 1
 
     References

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from onebit.losses import log_loss_exp_concavity
-from onebit.numerics.newton import theory_beta
 from onebit.theory.bound import Bound, NotProvenError, Setting, check_length
+
+_SMALLEST_BETA = 1e-50
+"""A smaller one moves no weight in any number of rounds, and its powers would underflow."""
 
 
 def folklore(
@@ -115,6 +116,26 @@ def online_gradient(T: int, radius: float = 1.0, max_norm: float = 1.0) -> float
     return 3.0 * math.sqrt(2.0) * max_norm * radius * math.sqrt(T)
 
 
+def log_loss_exp_concavity(n_classes: int, radius: float, max_norm: float) -> float:
+    """Return an alpha > 0 for which exp(alpha ln sigma_y) is concave in W, with sigma that of Wx.
+
+    It holds for ||W||_F <= radius and ||x|| <= max_norm. With S = diag(sigma) - sigma sigma' the
+    gradient of -ln sigma_y is (sigma - e_y) (x) x and the Hessian S (x) xx', so that alpha has to
+    satisfy alpha (sigma - e_y)(sigma - e_y)' <= S. As S e_y / sigma_y = e_y - sigma, that is
+    alpha (1 / sigma_y - 1) <= 1; and 1 / sigma_y - 1, the sum of exp(s_k - s_y) over k != y, is at
+    most (K - 1) exp(sqrt(2) radius max_norm), since ||s|| <= radius max_norm.
+    """
+    return math.exp(-math.sqrt(2.0) * radius * max_norm) / (n_classes - 1)
+
+
+def theory_beta(radius: float, G: float, alpha: float) -> float:
+    """Return 1/2 min{1 / (4 G diameter), alpha}, for alpha-exp-concave losses, or 1e-50 if larger.
+
+    G is the largest length of a gradient; see `onebit.numerics.newton`.
+    """
+    return max(0.5 * min(1.0 / (8.0 * G * radius), alpha), _SMALLEST_BETA)
+
+
 def online_newton(
     T: int,
     d: int,
@@ -194,7 +215,7 @@ def obama(T: int, d: int, K: int, mu: float, B: float = 1.0, R: float = 1.0) -> 
     """Return what the expected mistakes of `Obama` exceed a logistic loss by at most in T rounds.
 
     It is d K^2 / mu (1 + ln max{1, mu T (B R + ln K) / (d K^2)}) - T ln(1 - mu), over the loss, in
-    natural units, of any weights with rows no longer than B; for the exact mean, not one over
+    nats, of any weights with rows no longer than B; for the exact mean, not one over
     samples, and eta = mu / K.
 
     Parameters

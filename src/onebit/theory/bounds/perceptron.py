@@ -59,7 +59,7 @@ def second_order_perceptron(
     """Return the most mistakes of `SecondOrderPerceptron` in full form.
 
     It is SOBA's Lemma 2 with every label known, p = 1, and updates on mistakes only, whose margins
-    m_t are not negative: for eta U it says
+    m_t are non-negative: for eta U it says
 
         M <= L + a eta ||U||^2 / (2 - eta) + Q / (eta (2 - eta)),
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from onebit import losses
-from onebit.numerics.newton import theory_beta
 from onebit.theory.bound import Bound, NotProvenError, Setting, check_length, with_exploration
+from onebit.theory.bounds.logistic import theory_beta
 from onebit.theory.bounds.perceptron import eta_of_ball, largest_eta
 
 

@@ -1,4 +1,4 @@
-"""Classifiers of other libraries inside of a learner: those of scikit-learn, and those of River.
+"""Classifiers of other libraries inside a learner: those of scikit-learn, and those of River.
 
 They learn with full information, an example at a time. River is never imported: a classifier of
 River is what has `learn_one` and `predict_proba_one`.
