@@ -281,3 +281,12 @@ def test_strided_examples_are_straightened():
     indices, values = np.arange(6, dtype=INDEX)[::2], np.arange(12.0)[::4]
     learner.learn(learner.decide(Example(indices, values, 6)), truth=1)
     np.testing.assert_array_equal(learner.coef_[1], [0, 0, 4, 0, 8, 0])
+
+
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_integers_beyond_all_floats_are_refused(kind):
+    learner = Banditron(classes=[0, 1])
+    x = kind([10**400, 1])
+    for refused in (lambda: learner.decide(x), lambda: learner.partial_fit([x], [0])):
+        with pytest.raises(ValueError, match=r"integer that is no float: values beyond 1e\+30"):
+            refused()

@@ -29,15 +29,18 @@ def check_rows(X: Any, estimator: Any) -> Rows:
     """Return the rows of a matrix, fit to become rounds."""
     given = _real(X, "X") if isinstance(X, list | tuple) else X
     _check_storage(given, "X")
-    X = check_array(
-        given,
-        accept_sparse="csr",
-        dtype=np.float64,
-        order="C",
-        ensure_all_finite=False,
-        estimator=estimator,
-        input_name="X",
-    )
+    try:
+        X = check_array(
+            given,
+            accept_sparse="csr",
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite=False,
+            estimator=estimator,
+            input_name="X",
+        )
+    except OverflowError:
+        raise ValueError(_no_float("X")) from None
     if _num_features(given) != X.shape[1]:
         raise ValueError(
             f"X says that it has {_num_features(given)} features; its values are an array of shape "
@@ -71,7 +74,10 @@ def check_example(x: Any, all_features: np.ndarray | None) -> Example:
         if type(x) is not np.ndarray or x.dtype is not _FLOAT:
             _check_storage(x, "x")
             x = _real(x, "x")
-        values = np.array(x, dtype=np.float64)
+        try:
+            values = np.array(x, dtype=np.float64)
+        except OverflowError:
+            raise ValueError(_no_float("x")) from None
         if values.ndim != 1:
             raise ValueError(_not_one_example(values.shape))
         if all_features is None or all_features.size != values.size:
@@ -310,6 +316,10 @@ def _coordinates_fault(
 
 def _not_one_example(shape: tuple[int, ...]) -> str:
     return f"x must be one example, a 1-D array or one sparse row; got shape {shape}"
+
+
+def _no_float(name: str) -> str:
+    return f"{name} contains an integer that is no float: values beyond {LARGEST:g} are refused"
 
 
 def _fault(fault: int, x: Example, i: int, where: str) -> str:
