@@ -51,7 +51,7 @@ def test_behaviour(learner, check):
     check(learner)
 
 
-@pytest.mark.parametrize(("learner", "check"), contract())
+@pytest.mark.parametrize(("learner", "check"), list(contract()))
 def test_scikit_learn_contract(learner, check):
     """Forms with the same kernels go through the same code of ours and of scikit-learn."""
     check(learner)
