@@ -262,15 +262,15 @@ class OneBitClassifier(ProbabilityLearner):
     right, the truth is known. If it was wrong, it falls, and the others rise, the likely ones most:
     so a class that looked bad at first is found after all.
 
-    On streams of real data it makes fewer mistakes than any other bandit learner here, and than
-    Vowpal Wabbit's explorers (`make compare`). It has no guarantee: an adversary can fool it. If
-    you need one, take `SOBA` or `Gaptron`.
+    On none of the seventeen streams of `make compare` does it make more mistakes than the best of
+    Vowpal Wabbit's explorers there. It has no guarantee: an adversary can fool it. If you need one,
+    take `SOBA` or `Gaptron`.
 
     Parameters
     ----------
     explore : float >= 0, default=0.1
         nu, the width of the draws in standard deviations of the scores. 0 is greedy, 1 is as wide
-        as the model says, which is more than pays on any stream tried.
+        as the model says, which costs more mistakes than it saves on most streams tried.
     covariance : {"auto", "diagonal", "full"}, default="auto"
         "full" keeps a matrix of d^2 numbers for each class and makes fewer mistakes, "diagonal" d
         numbers. "auto" is "full" if d^2 K is at most 200,000, else "diagonal".
