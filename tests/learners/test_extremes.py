@@ -69,7 +69,7 @@ def assert_stays_finite(learner, X):
         X, y = X[:: len(X) // 10], y[:: len(X) // 10]
     play(learner, X, y, record=False)
     assert_finite(learner, X[:20])
-    for i, x in enumerate(X[:20]):
+    for i, x in enumerate(X[:20:3]):
         for probability in (LEAST_PROBABILITY, 1.0):
             decision = Decision(x, i % K, probability)
             if learner.feedback == "full":
@@ -80,24 +80,33 @@ def assert_stays_finite(learner, X):
     assert_finite(learner, X[:20])
 
 
-@every_form_of_ours
-def test_extreme_examples(learner):
-    for kind in KINDS:
-        assert_stays_finite(learner, rows(kind))
+thoroughly = pytest.mark.parametrize(
+    "long", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["short", "long"]
+)
 
 
+@thoroughly
 @every_form_of_ours
-def test_extreme_parameters(learner):
+def test_extreme_examples(learner, long):
+    for kind in KINDS if long else ["mixed features", "large"]:
+        assert_stays_finite(learner, rows(kind, n=400 if long else 60))
+
+
+@thoroughly
+@every_form_of_ours
+def test_extreme_parameters(learner, long):
     """Each parameter at either end of its range, and all of them at ends drawn at random."""
     ranges = dict(real_parameters(learner))
     rng = np.random.default_rng(0)
     one = [{name: end} for name, ends in ranges.items() for end in ends]
     many = [
-        {name: ends[rng.integers(len(ends))] for name, ends in ranges.items()} for _ in range(8)
+        {name: ends[rng.integers(len(ends))] for name, ends in ranges.items()}
+        for _ in range(8 if long else 2)
     ]
     for parameters in one + many:
-        for kind in ("usual", "large", "mixed features"):
-            assert_stays_finite(clone(learner).set_params(**parameters), rows(kind, n=100))
+        for kind in ("usual", "large", "mixed features") if long else ("mixed features",):
+            given = clone(learner).set_params(**parameters)
+            assert_stays_finite(given, rows(kind, n=100 if long else 30))
 
 
 @every_form
