@@ -85,7 +85,7 @@ class Aggregating(Forecaster):
         mu = 1 / T in T rounds.
     n_samples : int >= 2, default=100
         How many W the mean is taken over.
-    n_sweeps : int >= 1, default=1
+    n_sweeps : int in [1, 1000], default=1
         When the samples are renewed, each of them moves so many times in each of K d directions.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
@@ -152,7 +152,7 @@ class Aggregating(Forecaster):
         "B": [POSITIVE],
         "mu": [Interval(Real, 0, 1, closed="left")],
         "n_samples": [Interval(Integral, 2, None, closed="left")],
-        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
+        "n_sweeps": [Interval(Integral, 1, 1000, closed="both")],
     }
 
     def __init__(

@@ -68,7 +68,7 @@ class Obama(Forecaster):
         T, how many rounds are expected, for the "theory".
     n_samples : int >= 2, default=100
         How many W the mean is taken over.
-    n_sweeps : int >= 1, default=1
+    n_sweeps : int in [1, 1000], default=1
         When the samples are renewed, each of them moves so many times in each of K d directions.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
