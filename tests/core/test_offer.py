@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chisquare
 from sklearn.base import clone
 
-from forms import FORMS, every_form
+from forms import FORMS, first_forms
 from onebit import Decision, learners, play
 from onebit.core import Kernels, compiling, engine
 from onebit.core.offer import on_offer
@@ -65,7 +65,7 @@ def play_among(learner, X, y, offers):
     return decisions, policies
 
 
-@pytest.mark.parametrize("learner", BANDITS, ids=str)
+@first_forms(BANDITS)
 def test_every_bandit_learner_decides_among_labels(learner):
     X, y = stream(60)
     learner = new(learner)
@@ -100,7 +100,7 @@ def test_every_bandit_learner_decides_among_labels(learner):
     assert all(np.isfinite(array).all() for array in states(learner).values())
 
 
-@pytest.mark.parametrize("learner", BANDITS, ids=str)
+@first_forms(BANDITS)
 def test_all_labels_on_offer_are_as_none_named(learner):
     """To the last bit, in the code for a restricted offer too."""
     X, y = stream(40)
@@ -189,7 +189,7 @@ MIXED = {
 """Learners whose arrays do not tell the classes apart."""
 
 
-@every_form
+@first_forms()
 def test_a_state_takes_more_classes_or_says_why_not(learner):
     few = LABELS[:4] if learner.__sklearn_tags__().classifier_tags.multi_class else LABELS[:2]
     X, y = stream(60, K=len(few))

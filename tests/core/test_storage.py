@@ -16,7 +16,7 @@ import pytest
 import safetensors.numpy
 
 import onebit
-from forms import FORMS
+from forms import FORMS, first_forms
 from mutations import mutate_arrays, mutate_bytes, mutate_header, packed, unpacked
 from onebit import SOBA, Banditron, Folklore, OneBitClassifier, Perceptron, load, play
 from onebit.core import storage
@@ -79,7 +79,7 @@ def format_1(content):
 # Sound files
 
 
-@pytest.mark.parametrize("learner", STORED, ids=str)
+@first_forms(STORED)
 def test_files_of_the_first_format_are_read(learner, tmp_path):
     learner, _ = trained(learner)
     content = content_of(learner, tmp_path)
@@ -123,7 +123,7 @@ def load_and_play(content, folder):
 
 
 @pytest.mark.parametrize("change", [mutate_bytes, mutate_arrays, mutate_header])
-@pytest.mark.parametrize("learner", STORED, ids=str)
+@first_forms(STORED)
 def test_changed_files_are_refused_or_sound(learner, change, tmp_path):
     learner, _ = trained(learner, rounds=40)
     content = content_of(learner, tmp_path)

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
 import onebit
-from forms import FORMS, every_form, n_classes
+from forms import FORMS, first_forms, n_classes
 from onebit import Decision, play
 from onebit.core.engine import PythonKernels
 from onebit.core.example import LARGEST
@@ -16,12 +16,8 @@ from onebit.core.learner import LEAST_PROBABILITY, Learner
 from onebit.core.storage import arrays_of
 from problems import assert_finite
 
-every_form_of_ours = pytest.mark.parametrize(
-    "learner",
-    # A classifier of another library answers for its own arithmetic.
-    [form for form in FORMS if isinstance(getattr(form, "learner", None), Learner | None)],
-    ids=str,
-)
+# A classifier of another library answers for its own arithmetic.
+OURS = [form for form in FORMS if isinstance(getattr(form, "learner", None), Learner | None)]
 
 
 def rows(kind, n=400, d=4):
@@ -86,14 +82,14 @@ thoroughly = pytest.mark.parametrize(
 
 
 @thoroughly
-@every_form_of_ours
+@first_forms(OURS)
 def test_extreme_examples(learner, long):
     for kind in KINDS if long else ["mixed features", "large"]:
         assert_stays_finite(learner, rows(kind, n=400 if long else 60))
 
 
 @thoroughly
-@every_form_of_ours
+@first_forms(OURS)
 def test_extreme_parameters(learner, long):
     """Each parameter at either end of its range, and all of them at ends drawn at random."""
     ranges = dict(real_parameters(learner))
@@ -109,7 +105,7 @@ def test_extreme_parameters(learner, long):
             assert_stays_finite(given, rows(kind, n=100 if long else 30))
 
 
-@every_form
+@first_forms()
 def test_larger_examples_are_refused_by_name(learner):
     X = rows("usual", n=20)
     y = np.arange(20) % n_classes(learner)
