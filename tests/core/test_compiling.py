@@ -182,6 +182,53 @@ def test_edit_to_a_file_without_kernels_takes_effect(package, old, new, expected
     assert run(code, package) == [expected]
 
 
+TWO_FORMS = """
+import sys
+from math import sin
+from onebit.core.compiling import compiled, lean_kernel
+
+inner = None
+
+def template(x):
+    return inner(x)
+
+def form(value):
+    @lean_kernel
+    def inner(x):
+        LONG
+        return x + value
+    return compiled(f"form {value}", template, nogil=False, inner=inner)
+
+for value in sys.argv[1:]:
+    print(form(int(value))(0.0))
+""".replace("LONG", 100 * "x = sin(x);")  # too long to become a part of `template`
+
+
+@pytest.mark.parametrize("forks", [False, True])
+def test_forms_that_two_processes_compiled_are_not_mistaken_for_each_other(package, forks):
+    """Their kernels had the same name, and a process that loaded both called the first for both."""
+    (package / "two.py").write_text(TWO_FORMS)
+    code = "import sys; sys.argv = ['two', {}]; import two"
+    if forks:
+        alone = """
+import os, sys
+import onebit.core.compiling
+for value in "12":
+    if (child := os.fork()) == 0:
+        sys.argv = ["two", value]
+        import two
+        sys.stdout.flush()
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+        assert run(alone, package) == [1, 2]
+        assert run(code.format("'2', '1'"), package) == [2, 1]
+    else:
+        assert run(code.format("'1'"), package) == [1]
+        assert run(code.format("'2'"), package) == [2]
+        assert run(code.format("'1', '2'"), package) == [1, 2]
+
+
 def test_edit_after_import_is_not_stored_as_what_it_is_not(package):
     (package / "mine.py").write_text(KERNEL)
     (package / "elsewhere.py").write_text(ELSEWHERE)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dis
 import hashlib
+import itertools
 import os
 import pickle
 import shutil
@@ -31,6 +32,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core import sigutils, types
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
@@ -47,6 +49,22 @@ _UNUSED_DAYS = 30
 
 # Numba's types do not tell of _nrt, its switch for counting references.
 _njit: Any = numba.njit
+
+
+def _number_functions() -> None:
+    """Let Numba number functions from anywhere, so that no two processes use the same numbers.
+
+    In the names of compiled code, its number alone tells a kernel from another that the same Python
+    function made, for another form of a learner. Numba counts from one in each process, so two
+    such kernels compiled in two processes could have the same name; a process that loaded both from
+    disk then called the first for both.
+    """
+    FunctionIdentity._unique_ids = itertools.count(int.from_bytes(os.urandom(7)))
+
+
+_number_functions()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_number_functions)
 
 
 def _decorator(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -279,7 +297,8 @@ _VERSIONS = f"Python {sys.version}, NumPy {np.__version__}, Numba {numba.__versi
 
 def _fingerprint(function: FunctionType, options: dict[str, Any]) -> str:
     """Digest everything that compiled `function` is made from."""
-    parts = {_VERSIONS, _code_told(_mark_arguments.__code__)}
+    hooks = (_mark_arguments, _number_functions)
+    parts = {_VERSIONS, *(_code_told(hook.__code__) for hook in hooks)}
     seen: set[FunctionType] = set()
     found = [(function, options)]
     while found:
