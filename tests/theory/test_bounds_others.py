@@ -247,7 +247,6 @@ def test_newtron_quadratics_are_below_its_loss():
         (Confidit(), "linear noise model"),
         (SeparableBandit(), "strongly separable"),
         (KernelSeparableBandit(), "unknown constants"),
-        (GaussianAggregating(), "nothing is proven"),
         (Gaptron(max_norm=0.5), "longest example"),
     ],
     ids=str,
@@ -289,6 +288,8 @@ def test_regret_over_time():
 
 def test_bound_is_text_and_number():
     assert str(Banditron.bound) == "O(T^(2/3)) over hinge loss"
+    with pytest.raises(NotProvenError, match="nothing is proven of GaussianAggregating"):
+        GaussianAggregating.bound.comparator(GaussianAggregating(), 1.0, None)
     setting = Setting(
         T=1_000,
         d=2,
