@@ -242,10 +242,7 @@ def test_synthetic_streams_have_names(monkeypatch):
     for name in ("synsep", "synnonsep"):
         monkeypatch.setattr(named, name, lambda *a, name=name, **k: asked.append((name, a, k)))
         streams.load(name, seed=3)
-    assert asked == [
-        ("synsep", (), {"seed": 3}),
-        ("synnonsep", (), {"replace_by": "any", "seed": 3}),
-    ]
+    assert asked == [("synsep", (), {"seed": 3}), ("synnonsep", (), {"seed": 3})]
 
 
 # The data themselves
