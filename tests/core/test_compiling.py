@@ -376,10 +376,9 @@ class TestNumbasPrivateParts:
         def view(x, out):
             return x.values[:1][0] + out[:][0]
 
-        assert "NRT_incref" in self.llvm(kernel, view) or "NRT_decref" in self.llvm(kernel, view)
-        lean = self.llvm(lean_kernel, view)
-        assert "NRT_incref" not in lean
-        assert "NRT_decref" not in lean
+        for counts in (True, False):
+            llvm = self.llvm(numba.njit(_nrt=counts), view)
+            assert ("NRT_incref" in llvm or "NRT_decref" in llvm) == counts
 
     def test_no_alias_marks_the_pointers_of_arguments(self):
         """If not: Banditron takes a fifth longer; nothing else breaks."""
@@ -405,6 +404,18 @@ class TestNumbasPrivateParts:
         out = np.zeros(1)
         assert entry_point(function, self.signature)(self.state, out) == 2
         assert out[0] == 1.0
+
+    @pytest.mark.parametrize("first", ["compiled code", "Python"])
+    def test_python_can_call_what_was_compiled_for_compiled_code(self, first):
+        """If not: tests and debuggers crash where they call a kernel."""
+
+        @kernel
+        def total(x):
+            return x.values.sum()
+
+        calls = {"compiled code": numba.njit(lambda x: total(x)), "Python": total}
+        for call in (calls.pop(first), *calls.values()):
+            assert call(self.state) == call(self.state) == 2.0
 
     def test_dispatchers_ask_their_cache(self, tmp_path, monkeypatch):
         """If not: every process compiles anew."""

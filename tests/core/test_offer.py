@@ -148,7 +148,7 @@ ON_THOSE_CLASSES_ONLY = [
 """Learners whose round with labels on offer is one of a problem with these labels alone."""
 
 
-@pytest.mark.parametrize("learner", ON_THOSE_CLASSES_ONLY, ids=str)
+@first_forms(ON_THOSE_CLASSES_ONLY)
 def test_a_label_never_on_offer_might_as_well_come_later(learner):
     """Five labels, of which four are on offer, go as four labels do; then the fifth is added."""
     X, y = stream(150, K=4)

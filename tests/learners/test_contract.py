@@ -23,22 +23,6 @@ def with_kernels_of_their_own():
     return list(seen.values())
 
 
-def contract():
-    """Yield the checks of scikit-learn for these forms.
-
-    Kernels are compiled anew for arrays that cannot be written to, which takes as long as all other
-    checks of a form: one form of each learner is enough for every day.
-    """
-    tried = set()
-    for learner in with_kernels_of_their_own():
-        for estimator, check in estimator_checks_generator(learner):
-            name = check.func.__name__
-            again = name == "check_readonly_memmap_input" and type(learner) in tried
-            marks = [pytest.mark.slow] if again else []
-            yield pytest.param(estimator, check, id=f"{learner}-{name}", marks=marks)
-        tried.add(type(learner))
-
-
 @pytest.mark.parametrize(
     ("learner", "check"),
     [
@@ -51,7 +35,14 @@ def test_behaviour(learner, check):
     check(learner)
 
 
-@pytest.mark.parametrize(("learner", "check"), list(contract()))
+@pytest.mark.parametrize(
+    ("learner", "check"),
+    [
+        pytest.param(estimator, check, id=f"{learner}-{check.func.__name__}")
+        for learner in with_kernels_of_their_own()
+        for estimator, check in estimator_checks_generator(learner)
+    ],
+)
 def test_scikit_learn_contract(learner, check):
     """Forms with the same kernels go through the same code of ours and of scikit-learn."""
     check(learner)

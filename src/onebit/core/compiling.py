@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -68,7 +68,20 @@ if hasattr(os, "register_at_fork"):
 
 
 def _decorator(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    return _njit(error_model="numpy", **options) if COMPILES else _as_python
+    return partial(_kernel, **options) if COMPILES else _as_python
+
+
+def _kernel(function: Any, **options: Any) -> Any:
+    """Compile `function` for compiled code, and once more for Python if it is called from there.
+
+    What lets Python call compiled code, unpacking all arrays of a state, is a fifth of the work of
+    compiling; only tests and debuggers call a kernel from Python.
+    """
+    options |= {"error_model": "numpy"}
+    dispatcher = _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    dispatcher._insert = lambda *_: None  # Python's calls do not find what they could not call ...
+    dispatcher._compile_for_args = _njit(function, **options)._compile_for_args  # ... and ask this
+    return dispatcher
 
 
 def _as_python(function: Any) -> Any:
@@ -180,7 +193,7 @@ def _compiled(name: str, template: Any, kernels: dict[str, Any], **options: Any)
     bound.__module__, bound.__doc__ = template.__module__, template.__doc__
     if not COMPILES:
         return _as_python(bound)
-    dispatcher = _njit(bound, error_model="numpy", **options)
+    dispatcher = _njit(bound, error_model="numpy", no_cfunc_wrapper=True, **options)
     with suppress(_DigestError):
         folder = f"{name}-{_fingerprint(bound, dispatcher.targetoptions)}"
         dispatcher._cache = _DiskCache([root / folder for root in _cache_roots()])

@@ -8,6 +8,7 @@ CSR matrix. A dense row is the same thing with all features listed: `indices` is
 from __future__ import annotations
 
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,9 +67,23 @@ def rows_of(X: Any) -> Rows:
         # other thread may change them meanwhile.
         indptr = np.array(X.indptr, dtype=np.int64)
         indices = np.asarray(X.indices, dtype=np.int32).view(INDEX)
-        return Rows(indptr, indices, X.data, d, sparse=True)
+        return Rows(indptr, _for_kernels(indices), _for_kernels(X.data), d, sparse=True)
     indptr = np.arange(n + 1, dtype=np.int64) * d
-    return Rows(indptr, np.arange(d, dtype=INDEX), X.reshape(-1), d, sparse=False)
+    return Rows(indptr, np.arange(d, dtype=INDEX), _for_kernels(X.reshape(-1)), d, sparse=False)
+
+
+def _for_kernels(array: np.ndarray) -> np.ndarray:
+    """Return a view that is not marked read-only: Numba would compile all kernels anew for those.
+
+    No kernel writes into an example.
+    """
+    if array.flags.writeable:
+        return array
+    interface = array.__array_interface__
+    address, _ = interface["data"]
+    return np.asarray(
+        SimpleNamespace(__array_interface__=interface | {"data": (address, False)}, array=array)
+    )
 
 
 def count_rows(rows: Rows) -> int:

@@ -12,7 +12,7 @@ from onebit.core.ranges import POSITIVE
 from onebit.core.state import Field, Generator, Within
 from onebit.numerics.exploration import greedy
 from onebit.numerics.fixed_point import binary_fixed_point
-from onebit.numerics.second_order import Inverse, inner, new_inverse, subtract, times
+from onebit.numerics.second_order import Inverse, fill_times, inner, new_inverse, subtract
 from onebit.theory import bounds
 
 
@@ -38,7 +38,7 @@ class State(NamedTuple):
 def score(state, x, scores):
     """Fill (-u, u) / 2, where u = theta_t . x solves u = -h . x / 2 - q / 2 tanh(u / 2)."""
     scratch = state.scratch
-    scratch.v[:] = times(state.A_inv, x)
+    fill_times(state.A_inv, x, scratch.v)
     scratch.q[()] = inner(x, scratch.v)
     scratch.hx[()] = inner(x, state.h)
     # q is non-negative up to rounding.

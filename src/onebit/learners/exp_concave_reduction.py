@@ -13,7 +13,7 @@ from onebit.core.ranges import PART, POSITIVE
 from onebit.core.state import Generator, Share, Weights, Within
 from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import gamma_greedy
-from onebit.numerics.linear import linear_scores
+from onebit.numerics.linear import assign, linear_scores
 from onebit.numerics.newton import StepParameters, check_ball, newton_step, step_parameters
 from onebit.numerics.second_order import Inverse, difference, new_inverse
 from onebit.theory import bounds
@@ -59,7 +59,7 @@ def learn_ftal(state, x, scores, label, probability, offer, correct):
 @kernel
 def learn_ons(state, x, scores, label, probability, offer, correct):
     """Do the same with ONS for the oracle: from the weights in the ball."""
-    state.W_free[:] = state.W
+    assign(state.W_free, state.W)
     return learn_ftal(state, x, scores, label, probability, offer, correct)
 
 

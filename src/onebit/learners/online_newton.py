@@ -13,7 +13,7 @@ from onebit.core import Cost, Kernels, ProbabilityLearner, kernel
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Weights, Within
 from onebit.numerics.exploration import greedy
-from onebit.numerics.linear import linear_scores
+from onebit.numerics.linear import assign, linear_scores
 from onebit.numerics.newton import StepParameters, check_ball, newton_step, step_parameters
 from onebit.numerics.second_order import Inverse, new_inverse, outer
 from onebit.theory import bounds
@@ -49,7 +49,7 @@ def learn_ftal(state, x, scores, label, probability, offer, truth):
 @kernel
 def learn_ons(state, x, scores, label, probability, offer, truth):
     """Do A += gg' and W = Pi(W - A^{-1} g / beta): as FTAL, but from the weights in the ball."""
-    state.W_free[:] = state.W
+    assign(state.W_free, state.W)
     return learn_ftal(state, x, scores, label, probability, offer, truth)
 
 

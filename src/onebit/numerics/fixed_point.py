@@ -20,6 +20,7 @@ import numpy as np
 from onebit.core.compiling import kernel
 from onebit.numerics.argmax import argmax
 from onebit.numerics.cholesky import backward, factor, forward
+from onebit.numerics.linear import assign
 from onebit.numerics.softmax import covariance_root, softmax
 
 _PRECISION = 1e-12
@@ -52,18 +53,18 @@ def fixed_point(A, g, z, p):
             return step
         # With S = L L', (I + S A)^{-1} r = r - L (I + L'AL)^{-1} L'A r.
         covariance_root(p, L)
-        M[:] = np.dot(L.T, np.dot(A, L))
+        assign(M, np.dot(L.T, np.dot(A, L)))
         for k in range(K - 1):
             M[k, k] += 1.0
         factor(M)
-        w[:] = np.dot(Ar, L)
+        assign(w, np.dot(Ar, L))
         forward(M, w)
         backward(M, w)
         delta = np.dot(L, w) - v + p
         move = _largest(np.dot(A, delta))  # of z, if the whole step is made
         slope, size = np.dot(Ar, delta), 1.0
         while True:
-            u[:] = v + size * delta
+            assign(u, v + size * delta)
             better = _evaluate(A, g, u, z, p, Ar)
             # After so short a move all is quadratic, and Psi may have no digits left to fall by.
             if move <= 0.5 or better <= value + _SHARE * size * slope or size < 1e-8:
@@ -72,7 +73,7 @@ def fixed_point(A, g, z, p):
         # The error left is of the order of the square of the move.
         if move <= _SMALL_MOVE:
             return step + 1
-        v[:] = u
+        assign(v, u)
         value = better
     return _MOST_STEPS
 

@@ -44,6 +44,17 @@ def products(W, x, scores):
             scores[k] += W[a, k] * v_a
 
 
+@kernel
+def assign(target, values):
+    """Do ``target[:] = values`` for two C-ordered arrays of one shape.
+
+    For the statement itself, Numba compiles seconds' worth of code that tells of unequal shapes.
+    """
+    to, of = target.reshape(-1), values.reshape(-1)
+    for i in range(to.size):
+        to[i] = of[i]
+
+
 @lean_kernel
 def add_to_class(W, x, k, amount):
     """Add `amount` times x to the weights of class `k`."""

@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onebit.core.compiling import kernel
+from onebit.numerics.linear import assign
 from onebit.numerics.projection import project_in_norm
 from onebit.numerics.second_order import descend, inner, times
 
@@ -67,6 +68,6 @@ def newton_step(state, z, wz, slope, radius):
         return False
     step = (inner(z, state.W_free.reshape(-1)) + slope - wz) / (1.0 + q)
     descend(state.W_free, state.A_inv, v, 1.0 / (1.0 + q), step)
-    state.W[:] = state.W_free
+    assign(state.W, state.W_free)
     project_in_norm(state.A_inv, state.W.reshape(-1), radius)
     return True

@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from onebit.core.compiling import kernel
+from onebit.numerics.linear import assign
 from onebit.numerics.second_order import rewrite
 
 _PRECISION = 1e-15
@@ -38,7 +39,7 @@ def project_in_norm(A_inv, w, radius):
     q = w / norm
     mu, size = 0.0, 0
     while size < n:
-        Q[size] = q
+        assign(Q[size], q)
         q = np.dot(A_inv.base, q)
         diagonal[size] = np.dot(q, Q[size])
         size += 1
@@ -52,7 +53,7 @@ def project_in_norm(A_inv, w, radius):
         q /= off_diagonal[size - 1]
     nearest = np.dot(y[:size], Q[:size])
     if np.dot(nearest, nearest) <= 2.0 * radius * radius:
-        w[:] = nearest
+        assign(w, nearest)
     else:  # rounding left no digits of A^{-1}, and so none of T
         w *= radius / norm
     return True

@@ -16,6 +16,7 @@ import numpy as np
 from onebit.core.compiling import kernel
 from onebit.core.example import INDEX, Example
 from onebit.core.state import Field
+from onebit.numerics.linear import assign
 
 PENDING = 64
 """How many updates are gathered before the matrix is rewritten."""
@@ -216,7 +217,7 @@ def quadratic(A_inv, z):
 def subtract(A_inv, v, weight):
     """Do A^{-1} -= weight v v'."""
     count = A_inv.n_pending[0]
-    A_inv.vectors[count] = v
+    assign(A_inv.vectors[count], v)
     A_inv.weights[count] = weight
     A_inv.n_pending[0] = count + 1
     if count + 1 == A_inv.weights.size:
