@@ -76,16 +76,17 @@ def assert_same_path(
     K = int(y.max()) + 1
     learner.set_params(classes=range(K))
     stored = storage(X)
+    found, expected = [], []
     for t, truth in enumerate(y):
         row = stored[[t]]
         p = reference.policy(X[t])
         if t:  # before the first decision the learner has not started
-            np.testing.assert_allclose(
-                learner.policy(row)[0], p, rtol=TOLERANCE, atol=quadrature, err_msg=f"round {t}"
-            )
+            found.extend(learner.policy(row)[0])
+            expected.extend(p)
         decision = learner.decide(row if sp.issparse(row) else row[0])
         label = int(decision.label)
-        assert decision.probability == pytest.approx(p[label], rel=TOLERANCE, abs=quadrature)
+        found.append(decision.probability)
+        expected.append(p[label])
         if learner.feedback == "full":
             learner.learn(decision, truth=truth)
             reference.learn(X[t], label, p, truth)
@@ -94,6 +95,7 @@ def assert_same_path(
             reference.learn(X[t], label, p, label == truth)
         if every_round is not None:
             every_round(reference, label, truth)
+    np.testing.assert_allclose(found, expected, rtol=TOLERANCE, atol=quadrature)
     if hasattr(learner._state, "W") or hasattr(learner, "coef_"):
         np.testing.assert_allclose(learner.coef_, reference.W, rtol=TOLERANCE, atol=TOLERANCE)
 
@@ -107,17 +109,18 @@ def assert_same_probabilities(learner, reference, X, y, storage=np.asarray, ever
     K = int(y.max()) + 1
     learner.set_params(classes=range(K))
     stored = storage(X)
+    found, expected = [], []
     for t, truth in enumerate(y):
         row = stored[[t]]
         decision = learner.decide(row if sp.issparse(row) else row[0])
         p = reference.probabilities(X[t])
-        np.testing.assert_allclose(
-            learner.predict_proba(row)[0], p, rtol=0, atol=TOLERANCE, err_msg=f"round {t}"
-        )
+        found.append(learner.predict_proba(row)[0])
+        expected.append(p)
         assert p[decision.label] >= p.max() - TOLERANCE
         learner.learn(decision, truth=truth)
         reference.learn(X[t], truth)
         if every_round is not None:
             every_round()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE)
     np.testing.assert_allclose(learner.predict_proba(stored[-1:])[0], softmax(reference.W @ X[-1]))
     np.testing.assert_allclose(learner.coef_, reference.W, rtol=TOLERANCE, atol=TOLERANCE)

@@ -33,6 +33,7 @@ from onebit.core.compiling import (
     no_alias,
 )
 from onebit.core.example import Example
+from processes import run_python
 
 RUN = """
 import time
@@ -49,15 +50,14 @@ print(abs(learner.coef_).sum(), time.perf_counter() - start)
 def run(code, cwd, **environment):
     usual = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     own = {"PYTHONPATH": str(cwd), "XDG_CACHE_HOME": str(cwd / "home")}
-    completed = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=cwd,
-        env=usual | own | environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [float(word) for word in completed.stdout.split()]
+    ended = run_python(code, cwd=cwd, environment=usual | own | environment, check=True)
+    return [float(word) for word in ended.stdout.split()]
+
+
+def run_without_compiling(code, cwd):
+    """The same with the switch that Numba reads when it is imported."""
+    environment = os.environ | {"PYTHONPATH": str(cwd), "NUMBA_DISABLE_JIT": "1"}
+    return subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
 
 
 @pytest.fixture
@@ -317,7 +317,7 @@ def rounds(learner):
 def test_without_compiling_learners_do_the_same(learner, package):
     strict = "import warnings; warnings.simplefilter('error')\n"
     code = f"{strict}{ROUNDS}for value in rounds({learner!r}): print(value)"
-    as_python = run(code, package, NUMBA_DISABLE_JIT="1")
+    as_python = [float(word) for word in run_without_compiling(code, package).split()]
     scope = {}
     exec(ROUNDS, scope)
     assert as_python == pytest.approx(list(scope["rounds"](clone(learner))), abs=1e-8)
@@ -347,7 +347,7 @@ for name in learners.__all__:
         learner.policy(sp.csr_array(X))
 print(0)
 """
-    assert run(code, package, NUMBA_DISABLE_JIT="1") == [0]
+    assert run_without_compiling(code, package).split() == ["0"]
 
 
 HOOKS_HOLD_FOR = (0, 61), (0, 68)

@@ -6,8 +6,6 @@ import os
 import resource
 import stat
 import struct
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -33,6 +31,7 @@ from onebit.learners import (
     PassiveAggressive,
 )
 from problems import assert_finite
+from processes import run_python
 from test_state import sizes, trained
 
 STORED = [
@@ -198,9 +197,7 @@ for learner, change in [
 
 def test_files_that_made_the_process_crash(tmp_path):
     """In a process of its own: before states were checked, it ended by a signal or learned NaN."""
-    run = subprocess.run(
-        [sys.executable, "-c", CRASHES, tmp_path / "model"], capture_output=True, text=True
-    )
+    run = run_python(CRASHES, tmp_path / "model")
     lines = run.stdout.splitlines()
     fields = [*["A_inv.n_pending"] * 5, "S.n_pending", "P.labels.rows", "rng", "W", "class"]
     for line, field in zip(lines, fields, strict=False):
@@ -369,7 +366,7 @@ try:
 except ValueError:
     print("refused")
 """
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    run = run_python(code)
     assert (run.returncode, run.stdout) == (0, "refused\n"), run.stderr
 
 
@@ -419,7 +416,7 @@ assert "antigravity" not in sys.modules
 import onebit
 onebit.load({str(tmp_path / "model")!r})
 """
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    run = run_python(code)
     assert run.returncode == 0, run.stderr
 
 
@@ -512,8 +509,7 @@ def test_what_a_killed_process_leaves_is_removed(tmp_path):
     banditron().save(path)
     before = path.read_bytes()
     for name in (path, tmp_path / "other"):
-        run = subprocess.run([sys.executable, "-c", KILLED, name], capture_output=True)
-        assert run.returncode == -9
+        assert run_python(KILLED, name).returncode == -9
     assert path.read_bytes() == before
     left = sorted(set(os.listdir(tmp_path)) - {"model"})
     assert len(left) == 2
@@ -593,9 +589,7 @@ def test_goes_on_in_a_new_process(learner, tmp_path):
     learner.save(tmp_path / "model.safetensors")
     np.savez(tmp_path / "data.npz", X=X, y=y)
     files = [tmp_path / name for name in ("model.safetensors", "data.npz", "coef.npy")]
-    output = subprocess.run(
-        [sys.executable, "-c", GO_ON, *files], check=True, capture_output=True, text=True
-    ).stdout
+    output = run_python(GO_ON, *files, check=True).stdout
     assert output.strip() == str(play(learner, X, y).mistakes.tolist())
     np.testing.assert_array_equal(np.load(tmp_path / "coef.npy"), learner.coef_)
 

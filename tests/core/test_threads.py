@@ -3,9 +3,7 @@
 import copy
 import os
 import pickle
-import subprocess
 import sys
-import textwrap
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +15,7 @@ import pytest
 from onebit import BanditReduction, Banditron, Folklore, Obama, OneBitClassifier, load, play
 from onebit.core.turns import Turns
 from problems import assert_finite
+from processes import run_python
 
 FULL = {"covariance": "full", "classes": range(4), "random_state": 0}
 
@@ -55,7 +54,7 @@ def assert_sound(learner, X):
 
 def crashes(code):
     """Run code in another process, where compiled code may do its worst; return its exit code."""
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], timeout=300).returncode
+    return run_python(code).returncode
 
 
 several_seconds = pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Input that lies about itself: it is refused by name, and compiled code never sees it."""
 
+import os
 import pickle
-import subprocess
 import sys
 from datetime import datetime, timedelta
 
@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from onebit import SOBA, Banditron, Decision, Perceptron, play
 from onebit.core.example import INDEX, Example
+from processes import run_python
 
 DENSE = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [4.0, 5.0, 6.0]])
 LABELS = [0, 1, 2]
@@ -128,7 +129,7 @@ for use in (lambda X: started.policy(X), lambda X: started.partial_fit(X, LABELS
     else:
         raise AssertionError("it was believed")
 """
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=__file__.rpartition("/")[0])
+    run_python(code, environment=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, check=True)
 
 
 COMPLEX = {

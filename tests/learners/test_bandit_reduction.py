@@ -1,8 +1,6 @@
 import copy
 import math
 import pickle
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, NamedTuple
 
@@ -23,6 +21,7 @@ from onebit.numerics.exploration import greedy
 from onebit.theory import best_linear, bounds
 from paths import TOLERANCE, continuous, one_hot, repeated, unit
 from problems import assert_finite, numpy_generator
+from processes import run_python
 from references import bandit_reduction, folklore
 
 
@@ -310,12 +309,7 @@ def test_pickled_learner_goes_on_in_a_new_process(tmp_path):
         "learner, X, y = pickle.load(open(sys.argv[1], 'rb'))\n"
         "print(onebit.play(learner, X, y).n_mistakes)"
     )
-    output = subprocess.run(
-        [sys.executable, "-c", script, tmp_path / "learner"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
+    output = run_python(script, tmp_path / "learner", check=True).stdout
     assert int(output) == play(learner, X, y).n_mistakes
 
 
