@@ -7,7 +7,7 @@ from scipy.special import softmax
 
 from onebit.checks import not_canonical
 
-N_ROUNDS = 2_000
+N_ROUNDS = 1_000
 TOLERANCE = 1e-9
 
 

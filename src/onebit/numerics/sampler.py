@@ -27,6 +27,7 @@ from onebit.core.example import Example, dense
 from onebit.core.generator import below, normal, uniform
 from onebit.core.growing import Growing
 from onebit.core.state import EXAMPLES, LABELS, ROWS, Field
+from onebit.numerics.linear import assign
 from onebit.numerics.mixture import log_mixture, log_sum, smooth
 
 _FEWEST = 0.5
@@ -229,7 +230,7 @@ def directions(samples, log_weights, B):
     for i in range(M):
         center += math.exp(log_weights[i]) * cloud[i]
     for i in range(M):
-        cloud[i] = math.exp(0.5 * log_weights[i]) * (cloud[i] - center)
+        assign(cloud[i], math.exp(0.5 * log_weights[i]) * (cloud[i] - center))
         deviation += cloud[i] ** 2
     deviation = np.maximum(np.sqrt(deviation), _LEAST_DEVIATION * B)
     cloud /= deviation
@@ -253,7 +254,7 @@ def draw_again(samples, log_weights, rng):
         while total <= u + place and i < M - 1:
             i += 1
             total += M * math.exp(log_weights[i])
-        samples[place] = old[i]
+        assign(samples[place], old[i])
     log_weights[:] = -math.log(M)
 
 
