@@ -69,7 +69,7 @@ def check_policy_is_what_decide_samples(learner: Learner) -> None:
     learner, X, _ = _trained(learner)
     x = X[3]
     p = learner.policy(X[[3]])[0]
-    drawn = [learner.decide(x) for _ in range(5_000)]
+    drawn = [learner.decide(x) for _ in range(2_000)]
     counts = np.array([sum(d.label == label for d in drawn) for label in learner.classes_])
     assert (counts[p == 0] == 0).all()
     if np.count_nonzero(p) > 1:

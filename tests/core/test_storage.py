@@ -231,9 +231,8 @@ def test_files_that_made_the_process_crash(tmp_path):
         ({"classes": ...}, "the header has no classes"),
         ({"classes": "abc"}, "classes is 'abc'"),
         ({"classes": ["a"]}, "at least two classes"),
-        ({"classes": ["b", "a", "c"]}, "classes are not sorted"),
-        ({"classes": ["a", "a", "b"]}, "classes are not sorted"),
-        ({"classes": ["a", "b", "cc"]}, "classes are not sorted labels of type <U1"),
+        ({"classes": ["a", "a", "b"]}, "classes are not distinct"),
+        ({"classes": ["a", "b", "cc"]}, "classes are not distinct labels of type <U1"),
         ({"classes": ["a", ["b"], "c"]}, "classes are not texts or numbers"),
         ({"classes": ["a", None, "c"]}, "classes are not texts or numbers"),
         ({"classes": [0, 1, 300], "classes_dtype": "|u1"}, "classes"),
@@ -592,6 +591,17 @@ def test_goes_on_in_a_new_process(learner, tmp_path):
     output = run_python(GO_ON, *files, check=True).stdout
     assert output.strip() == str(play(learner, X, y).mistakes.tolist())
     np.testing.assert_array_equal(np.load(tmp_path / "coef.npy"), learner.coef_)
+
+
+def test_files_keep_labels_in_their_order(tmp_path):
+    """Labels that are added come last, whatever their place in the alphabet."""
+    learner = Banditron(random_state=0)
+    learner._start(np.array(["c", "a", "b"]), 2)
+    learner.partial_fit(np.eye(2), ["c", "b"])
+    learner.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.classes_.tolist() == ["c", "a", "b"]
+    np.testing.assert_array_equal(loaded.policy(np.eye(2)), learner.policy(np.eye(2)))
 
 
 @pytest.mark.parametrize(

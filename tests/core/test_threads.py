@@ -153,6 +153,7 @@ def test_saves_and_copies_while_it_plays_are_whole(tmp_path):
         assert_sound(other, X[:50])
 
 
+@pytest.mark.xdist_group("obama")
 def test_a_decision_has_the_probability_of_its_own_example():
     """Python kernels shared room for the scores between threads."""
     X, y = stream(20, d=3, K=3)

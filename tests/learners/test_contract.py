@@ -48,10 +48,11 @@ def test_scikit_learn_contract(learner, check):
     check(learner)
 
 
-@pytest.mark.parametrize("n", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.slow
 @every_form
-def test_policy_is_what_is_drawn(learner, n):
+def test_policy_is_what_is_drawn(learner):
     """Many draws for the example whose label is least certain."""
+    n = 100_000
     rng = np.random.default_rng(0)
     K = n_classes(learner)
     X, y = rng.normal(size=(40, 4)), rng.integers(K, size=40)

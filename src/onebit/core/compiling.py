@@ -75,12 +75,14 @@ def _kernel(function: Any, **options: Any) -> Any:
     """Compile `function` for compiled code, and once more for Python if it is called from there.
 
     What lets Python call compiled code, unpacking all arrays of a state, is a fifth of the work of
-    compiling; only tests and debuggers call a kernel from Python.
+    compiling, and most kernels are called by others only.
     """
     options |= {"error_model": "numpy"}
     dispatcher = _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
-    dispatcher._insert = lambda *_: None  # Python's calls do not find what they could not call ...
-    dispatcher._compile_for_args = _njit(function, **options)._compile_for_args  # ... and ask this
+    for_python = _njit(function, **options)
+    # What calls from Python find is what was compiled for them, and nothing else.
+    for_python._insert, dispatcher._insert = dispatcher._insert, lambda *_: None
+    dispatcher._compile_for_args = for_python._compile_for_args
     return dispatcher
 
 

@@ -90,7 +90,8 @@ def reduction_kernels(alg: Kernels, samples: bool) -> Kernels:
         K = n_on_offer(offer, scores.size)
         if not correct or uniform(state.rng) >= state.gamma / K / probability:
             return False
-        return update(state.alg, x, scores, label, probability, offer, label)
+        # What is told the label itself learns from all of it, whatever was on offer.
+        return update(state.alg, x, scores, label, probability, None, label)
 
     name = f"{alg._module}.{alg._name}" + ("" if samples else ".greedy")
     kind = Kernels if compiled else PythonKernels
