@@ -21,9 +21,10 @@ def test_first_decision_that_is_refused_does_not_start_a_learner():
         (Decision([1.0, 2.0], 5, 0.5), {"correct": True}),
         (Decision([1.0, 2.0], 1, 0.5), {"truth": 5}),
         (Decision([1.0, 2.0], 1, 2.0), {"correct": True}),
+        (Decision([1.0, 2.0], 1, 0.5), {"correct": "no"}),
         (Decision([], 1, 0.5), {"correct": True}),
     ]:
-        with pytest.raises(ValueError, match=r"unknown label 5|probability|0 features"):
+        with pytest.raises(ValueError, match=r"unknown label 5|probability|0 features|correct is"):
             learner.learn(decision, **told)
     assert not hasattr(learner, "classes_")
 
@@ -49,3 +50,32 @@ def test_a_copy_may_learn_from_the_same_decision():
     learner.learn(decision, correct=True)
     other.learn(decision, correct=True)
     np.testing.assert_array_equal(learner.coef_, other.coef_)
+
+
+@pytest.mark.parametrize("right", [True, np.True_, 1, np.int8(1)])
+def test_feedback_is_one_bit(right):
+    learners = [Banditron(classes=["a", "b"], random_state=0) for _ in range(2)]
+    for learner, correct in zip(learners, (True, right), strict=True):
+        learner.learn(Decision([1.0, 2.0], "a", 0.5), correct=correct)
+    np.testing.assert_array_equal(learners[0].coef_, learners[1].coef_)
+
+
+@pytest.mark.parametrize("correct", ["no", "True", 2, -1, 0.5, 1.0, [], np.array([1])])
+def test_feedback_that_is_no_bit_is_refused(correct):
+    learner = Banditron(classes=["a", "b"], random_state=0)
+    with pytest.raises(ValueError, match=r"correct is True or False, or 1 or 0; got "):
+        learner.learn(Decision([1.0, 2.0], "a", 0.5), correct=correct)
+
+
+def test_probabilities_of_a_log_may_be_rounded():
+    learners = [Banditron(classes=["a", "b"], random_state=0) for _ in range(2)]
+    for learner, probability in zip(learners, (1.0, 1.00002), strict=True):
+        learner.learn(Decision([1.0, 2.0], "a", probability), correct=True)
+    np.testing.assert_array_equal(learners[0].coef_, learners[1].coef_)
+
+
+@pytest.mark.parametrize("probability", [None, "0.5", 1.01, 0.0, -0.5, np.nan, [0.5, 0.5]])
+def test_what_is_no_probability_is_refused(probability):
+    learner = Banditron(classes=["a", "b"], random_state=0)
+    with pytest.raises(ValueError, match=r"a decision's probability is in \[1e-30, 1\]; got "):
+        learner.learn(Decision([1.0, 2.0], "a", probability), correct=True)

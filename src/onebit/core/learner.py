@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -34,6 +34,9 @@ from onebit.core.validation import (
 
 LEAST_PROBABILITY = 1e-30
 """The least probability of a decision to learn from: learners divide by it."""
+
+_ROUNDING = 1e-4
+"""By how much the probabilities of a log may exceed one, as where they were summed as float32."""
 
 _PAUSE = 0.05
 """Seconds of compiled code, about, between two reports of progress.
@@ -238,7 +241,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         ----------
         decision : Decision
             From `decide`, or made by hand from a log.
-        correct : bool, optional
+        correct : bool, 0 or 1, optional
             Whether the label was right: all that a bandit learner needs.
         truth : label, optional
             The right label, in place of `correct`; a full-information learner needs it.
@@ -249,11 +252,10 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(
                 f"{type(self).__name__} learns from the label itself: learn(decision, truth=...)"
             )
-        if not LEAST_PROBABILITY <= decision.probability <= 1.0:
-            raise ValueError(
-                f"a decision's probability is in [{LEAST_PROBABILITY:g}, 1]; "
-                f"got {decision.probability}"
-            )
+        probability = decision.probability
+        if type(probability) is not float or not LEAST_PROBABILITY <= probability <= 1.0:
+            probability = _probability(probability)
+        feedback: Any = correct if correct is None else _bit(correct)
         if not self._started:
             for said in (decision.label, truth):
                 if said is not None and np.ndim(said) == 0:
@@ -267,9 +269,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(
                 f"the label {decision.label!r} of a decision is not in its among, {decision.among}"
             )
-        if truth is None:
-            feedback = int(bool(correct))
-        else:
+        if feedback is None:
             feedback = self._told(truth, run)
             if run.feedback == "bandit":
                 feedback = int(feedback == label)
@@ -282,7 +282,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
                 raise ValueError(
                     f"this {type(self).__name__} has already learned from {decision!r}"
                 )
-            self._update(run, example, label, float(decision.probability), offer, feedback)
+            self._update(run, example, label, probability, offer, feedback)
             decision._learned_by += (me,)
         finally:
             turns.lock.release()
@@ -582,6 +582,29 @@ def _blocks(n: int) -> Iterator[tuple[int, int]]:
         lo = hi
 
 
+_BITS = (bool, np.bool_, int, np.integer)
+
+
+def _bit(correct: Any) -> int:
+    if correct is True:
+        return 1
+    if isinstance(correct, _BITS) and (correct == 0 or correct == 1):
+        return int(correct)
+    raise ValueError(f"correct is True or False, or 1 or 0; got {correct!r}")
+
+
+def _probability(probability: Any) -> float:
+    try:
+        sound = LEAST_PROBABILITY <= probability <= 1.0 + _ROUNDING
+    except (TypeError, ValueError):  # of None, of texts, of arrays
+        sound = False
+    if not sound:
+        raise ValueError(
+            f"a decision's probability is in [{LEAST_PROBABILITY:g}, 1]; got {probability!r}"
+        )
+    return min(float(probability), 1.0)
+
+
 class ProbabilityLearner(Learner):
     """A learner whose scores are the logarithms of probabilities, up to a constant."""
 
@@ -593,3 +616,7 @@ class ProbabilityLearner(Learner):
         ndarray of shape (n_samples, n_classes)
         """
         return softmax(self._evaluate(X)[1], axis=1)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithms of `predict_proba`, exact also where those are nearly zero."""
+        return log_softmax(self._evaluate(X)[1], axis=1)

@@ -237,6 +237,11 @@ class BanditReduction(ProbabilityLearner):
         """
         return super().predict_proba(X)
 
+    @available_if(lambda self: _samples(_inside(self.learner)))
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithms of `predict_proba`, exact also where those are nearly zero."""
+        return super().predict_log_proba(X)
+
     @property
     def learner_(self) -> Any:
         """The learner inside in its current state, which keeps learning."""

@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import log_softmax
 from scipy.special import softmax as softmax_of
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -318,6 +319,11 @@ class Newtron(Learner):
         """Return p = softmax(alpha W x) for each row of `X`: the model, without `gamma`."""
         run, scores, _ = self._evaluate(X)
         return softmax_of(run.state.parameters.alpha * scores, axis=1)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithms of `predict_proba`, exact also where those are nearly zero."""
+        run, scores, _ = self._evaluate(X)
+        return log_softmax(run.state.parameters.alpha * scores, axis=1)
 
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         parameters = Parameters(

@@ -77,7 +77,7 @@ def winning_probabilities(means, deviations, p, room, offer=None):
     draws with the same mean, the first is the largest.
     """
     best = argmax(means, offer)
-    reach = _REACH + max(0.0, math.log(n_on_offer(offer, p.size) / _FEW) / _REACH)
+    reach = _REACH + _more_than_few(n_on_offer(offer, p.size)) / _REACH
     highest = best
     p[:] = 0.0
     for k in on_offer(offer, p.size):
@@ -100,7 +100,7 @@ def winning_probabilities(means, deviations, p, room, offer=None):
         narrowest = widths[0]
         for i in range(1, n):
             narrowest = min(narrowest, widths[i])
-        width = _PANEL * narrowest / (1.0 + 0.3 * max(0.0, math.log(n / _FEW)))
+        width = _PANEL * narrowest / (1.0 + 0.3 * _more_than_few(n))
         width = max(width, 1e-4 * abs(bottom))  # it is larger, up to rounding
         if _all_below(bottom + width, gaps, widths, n) > _NEGLIGIBLE:
             per_width = 1.0 / width
@@ -146,6 +146,12 @@ def normal_law(z):
         ratio = ratio * w + coefficient
     phi = _HIGHEST_DENSITY * math.exp(-0.5 * z * z)
     return phi, (phi * ratio if z < 0.0 else 1.0 - phi * ratio)
+
+
+@lean_kernel
+def _more_than_few(n):
+    """Return ln(n / _FEW) if there are so many draws, else zero."""
+    return math.log(n / _FEW) if n > _FEW else 0.0
 
 
 @lean_kernel
