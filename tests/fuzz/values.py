@@ -23,8 +23,8 @@ STRANGE = [True, 7, 2**63, -(2**70), 10**400, "1.5", "x", b"1", None, 1j, [1.0],
 STRANGE += [decimal.Decimal("NaN"), fractions.Fraction(1, 3), datetime.date(2020, 1, 1)]
 STRANGE += [np.float16("inf"), np.float32(1.5), np.longdouble("1e4000"), np.datetime64("NaT")]
 
-PROBABILITIES = [1.0, 0.5, 1e-3, 1e-10, 1e-29, 1e-30]
-IMPROBABLE = [9e-31, 1e-300, 5e-324, 0.0, -0.0, -0.5, np.nextafter(1.0, 2.0), np.inf, np.nan]
+PROBABILITIES = [np.nextafter(1.0, 2.0), 1.00002, 1.0, 0.5, 1e-3, 1e-10, 1e-29, 1e-30]
+IMPROBABLE = [9e-31, 1e-300, 5e-324, 0.0, -0.0, -0.5, 1.001, np.inf, np.nan]
 STRANGE_PROBABILITIES = [
     "0.5",
     None,
