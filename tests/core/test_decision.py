@@ -1,5 +1,6 @@
 import copy
 import pickle
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -74,7 +75,9 @@ def test_probabilities_of_a_log_may_be_rounded():
     np.testing.assert_array_equal(learners[0].coef_, learners[1].coef_)
 
 
-@pytest.mark.parametrize("probability", [None, "0.5", 1.01, 0.0, -0.5, np.nan, [0.5, 0.5]])
+@pytest.mark.parametrize(
+    "probability", [None, "0.5", 1.01, 0.0, -0.5, np.nan, [0.5, 0.5], Decimal("nan")]
+)
 def test_what_is_no_probability_is_refused(probability):
     learner = Banditron(classes=["a", "b"], random_state=0)
     with pytest.raises(ValueError, match=r"a decision's probability is in \[1e-30, 1\]; got "):

@@ -596,7 +596,7 @@ def _bit(correct: Any) -> int:
 def _probability(probability: Any) -> float:
     try:
         sound = LEAST_PROBABILITY <= probability <= 1.0 + _ROUNDING
-    except (TypeError, ValueError):  # of None, of texts, of arrays
+    except (TypeError, ValueError, ArithmeticError):  # of None, arrays, decimals that are NaN
         sound = False
     if not sound:
         raise ValueError(
