@@ -15,6 +15,9 @@ from onebit.core.validation import check_labels, check_rows, positions_of
 from onebit.theory.bound import Bound, NotProvenError, Setting
 from onebit.theory.comparator import Comparator, best_linear, online_log_loss
 
+_LOWEST = 0.5
+"""Where pictures begin: half a mistake."""
+
 
 @dataclass(frozen=True)
 class Regret:
@@ -77,11 +80,12 @@ class Regret:
         what = "mistakes" if self.measure == "mistakes" else "log loss"
         ax.plot(self.rounds, self.bound, color="0.3", linestyle="--", label=f"bound on its {what}")
         ax.plot(self.rounds, self.suffered, color="#D55E00", linewidth=2, label=f"its {what}")
-        loss = f"{self.comparator.of} of the best weights"
+        below = ", below the picture" if self.loss[-1] < _LOWEST else ""
+        loss = f"{self.comparator.of} of the best weights{below}"
         ax.plot(self.rounds, self.loss, color="#0072B2", label=loss)
         ax.plot(self.rounds, self.rounds, color="0.8", linewidth=1, label="all rounds")
         ax.set(xscale="log", yscale="log", xlabel="rounds", ylabel=f"{what}, summed up")
-        ax.set_ylim(bottom=0.5)
+        ax.set_ylim(bottom=_LOWEST)
         ax.set_title(self.title, loc="left")
         ax.legend(frameon=False)
         ax.grid(alpha=0.3)
