@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from onebit import SOBA, Banditron, Decision, Perceptron, play
-from onebit.core.example import INDEX, Example
+from onebit.core.example import INDEX, Example, dense
 from processes import run_python
 
 DENSE = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [4.0, 5.0, 6.0]])
@@ -291,3 +291,24 @@ def test_integers_beyond_all_floats_are_refused(kind):
     for refused in (lambda: learner.decide(x), lambda: learner.partial_fit([x], [0])):
         with pytest.raises(ValueError, match=r"integer that is no float: values beyond 1e\+30"):
             refused()
+
+
+@pytest.mark.parametrize("storage", ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"])
+def test_a_row_may_have_any_sparse_format(storage):
+    started = learner().partial_fit(DENSE, LABELS)
+    decision = started.decide(sp.csr_array(DENSE[:1]).asformat(storage))
+    np.testing.assert_array_equal(dense(decision.x), DENSE[0])
+
+
+def test_a_row_that_says_it_is_many_is_refused():
+    started, row = learner().partial_fit(DENSE, LABELS), sp.csr_array(DENSE[:1])
+    row._shape = (1001, DENSE.shape[1])
+    with pytest.raises(ValueError, match="not a sound sparse matrix: indptr has 2 numbers"):
+        started.decide(row)
+
+
+def test_a_row_whose_values_are_a_table_is_refused():
+    started, row = learner().partial_fit(DENSE, LABELS), sp.csr_array(DENSE[:1])
+    row.data = row.data.reshape(1, -1)
+    with pytest.raises(ValueError, match="not a sound sparse matrix"):
+        started.decide(row)

@@ -238,22 +238,24 @@ def _trusted(x: Example) -> Example:
 
 
 def _sparse_example(x: Any) -> Example:
-    indices, values = getattr(x, "indices", x), x.data
+    shape = x.shape
     if not (
         type(x) in _CSR
-        and values.dtype is _FLOAT
-        and indices.dtype is _INT32
-        and indices.size == values.size
+        and shape[0] == 1
+        and (values := x.data).dtype is _FLOAT
+        and (indices := x.indices).dtype is _INT32
+        and values.ndim == 1
+        and indices.shape == values.shape
         and x.indptr.tolist() == [0, values.size]
     ):  # not as they usually are
         _check_storage(x, "x")
+        if shape[:-1] not in ((1,), ()):
+            raise ValueError(_not_one_example(shape))
         if x.format != "csr":
             x = sp.csr_array(x.reshape(1, -1) if x.ndim == 1 else x)
-        if x.shape[:-1] not in ((1,), ()):
-            raise ValueError(_not_one_example(x.shape))
         lo, hi = x.indptr
         indices, values = x.indices[lo:hi], _real(x.data[lo:hi], "x")
-    return Example(indices.astype(INDEX), np.array(values, np.float64), x.shape[-1])
+    return Example(indices.astype(INDEX), np.array(values, np.float64), shape[-1])
 
 
 def _real(x: Any, name: str) -> np.ndarray:
