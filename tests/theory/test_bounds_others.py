@@ -125,7 +125,7 @@ def adaboost_olm(T, N, accuracy, seed, sign=1.0, K=2):
 
 @pytest.mark.slow
 def test_boosting_is_below_proposition_12_and_a_broken_one_is_not():
-    T, N = 20_000, 8
+    T, N = 10_000, 16
     mistakes, squared_edges = adaboost_olm(T, N, accuracy=0.98, seed=0)
     bound = bounds.boosting(T, 2, squared_edges, N)
     assert mistakes <= bound < 0.95 * T
