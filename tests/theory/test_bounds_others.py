@@ -52,6 +52,49 @@ def test_regret_of_confidit_is_below_theorem_1(u):
     assert bounds.confidit(T, len(u), 2, norm, terms=terms) <= bounds.confidit(T, len(u), 2, norm)
 
 
+def confidit_examples(T, d, learner, u, rng):
+    """Yield seven streams of unit examples; the last two are made against the learner.
+
+    Its adversary sees its policy and knows u: of some examples it takes the one where the label
+    that the learner would choose costs most.
+    """
+    random = rng.normal(size=(T, d))
+    corners = np.eye(d)[rng.integers(d, size=T)] * rng.choice([-1.0, 1.0], size=(T, 1))
+    close = u + 0.3 * random
+    across = random - np.outer(random @ u, u) / (u @ u) + 0.01 * random
+    fixed = [random, corners, close, across, np.repeat(random[:1], T, axis=0)]
+    yield from (X / np.linalg.norm(X, axis=1, keepdims=True) for X in fixed)
+    for n_candidates in (5, 50):
+        learner = clone(learner).set_params(classes=[0, 1])
+        X = np.empty((T, d))
+        for t in range(T):
+            Z = rng.normal(size=(n_candidates, d))
+            Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+            lead = Z @ u
+            if t > 0:
+                chosen = learner.policy(Z).argmax(axis=1)
+                lead = np.where(chosen == (lead > 0), 0.0, lead)
+            X[t] = Z[np.argmax(np.abs(lead))]
+            truth = int(rng.random() < (1 + X[t] @ u) / 2)
+            learner.learn(learner.decide(X[t]), truth=truth)
+        yield X
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("u", [[0.9, 0.1], [0.5, 0.7], [0.1, 0.0, 0.2]], ids=str)
+def test_regret_of_confidit_is_below_theorem_1_on_many_streams(u):
+    """Seven streams for each u, ten times with other labels."""
+    T, u, rng = 2_000, np.array(u), np.random.default_rng(0)
+    norm = math.sqrt(2) * np.linalg.norm(u)
+    learner = Confidit(projection=True, confidence="theory", covariance="full", norm=norm)
+    bound = bounds.confidit(T, len(u), 2, norm)
+    for X in confidit_examples(T, len(u), learner, u, rng):
+        for _ in range(10):
+            y = (rng.random(T) < (1 + X @ u) / 2).astype(int)
+            history = play(clone(learner).set_params(classes=[0, 1]), X, y)
+            assert confidit_regret(history, X, y, u) <= bound
+
+
 def test_confidit_told_the_opposite_exceeds_theorem_1_and_corollary_1():
     T, u = 60_000, np.array([1.0])
     X, y = noise_model(T, u, seed=0)
@@ -90,6 +133,44 @@ def test_separable_bandit_is_below_its_bound_and_a_broken_one_is_not():
     broken.partial_fit(X[:100], (y[:100] + 1) % K)
     assert np.sum(broken.predict(X) != y) > bound
     assert bounds.strong_margin(np.eye(K), X, (y + 1) % K) < 0
+
+
+def strongly_separable(T, K, d, rng):
+    """Examples, labels, and weights that show how far they are strongly separable."""
+    U = np.linalg.qr(rng.normal(size=(d, K)))[0].T
+    y = rng.integers(K, size=T)
+    signs = np.where(np.arange(K) == y[:, np.newaxis], 1.0, -1.0)
+    rest = rng.normal(size=(T, d))
+    rest -= rest @ U.T @ U
+    return rng.uniform(0.5, 1.0, size=(T, 1)) * (signs @ U) + 0.3 * rest, y, U
+
+
+def against(learner, X, y, T):
+    """The order in which an adversary that sees the policy would show examples, with repetition."""
+    learner = clone(learner).set_params(random_state=987_654, classes=range(y.max() + 1))
+    order = []
+    for t in range(T):
+        right = learner.policy(X)[np.arange(len(y)), y] if t else np.ones(len(y))
+        order.append(int(np.argmin(right)))
+        learner.learn(learner.decide(X[order[-1]]), truth=int(y[order[-1]]))
+    return X[order], y[order]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("K", [2, 3, 5, 9])
+def test_separable_bandit_is_below_its_bound_on_many_streams(K):
+    """Five streams for each K, the last two made against it; the mean over ten seeds."""
+    rng, learner = np.random.default_rng(K), SeparableBandit()
+    for number in range(5):
+        X, y, U = strongly_separable(1_000, K, K + 2 * number, rng)
+        margin = bounds.strong_margin(U, X, y)
+        assert margin > 0
+        if number >= 3:
+            X, y = against(learner, X[:100], y[:100], 1_000)
+        R = np.linalg.norm(X, axis=1).max()
+        one = clone(learner).set_params(classes=range(K))
+        runs = [play(clone(one).set_params(random_state=s), X, y).n_mistakes for s in range(10)]
+        assert np.mean(runs) <= bounds.separable_bandit(K, R=R, margin=margin)
 
 
 def adaboost_olm(T, N, accuracy, seed, sign=1.0, K=2):
