@@ -15,6 +15,7 @@ from onebit import Decision, play, theory
 from onebit.learners import (
     AROW,
     SOBA,
+    Aggregating,
     Aioli,
     BanditEG,
     BanditReduction,
@@ -23,6 +24,7 @@ from onebit.learners import (
     Folklore,
     Gaptron,
     Newtron,
+    Obama,
     OnlineGradient,
     OnlineNewton,
     PassiveAggressive,
@@ -57,6 +59,8 @@ CASES = {
     "Aioli": (Aioli(B=6.0), 2, None),
     "OnlineGradient": (OnlineGradient(radius=3.0), 3, None),
     "OnlineNewton": (OnlineNewton(radius=0.7), 3, None),
+    "Aggregating": (Aggregating(B=3.0), 2, None),
+    "Obama": (Obama(B=3.0, horizon=3_000), 2, None),
 }
 EXCEEDABLE_FROM = {"ExpConcaveReduction": 40_000, "SOBA adaptive": 10_000, "OnlineNewton": 20_000}
 """Rounds after which the bound is below what a learner that is always wrong suffers; else 3000."""
