@@ -4,6 +4,7 @@
 right again, as from someone who means it.
 """
 
+import copy
 import json
 import struct
 
@@ -133,13 +134,13 @@ def mutate_header(content: bytes, rng: np.random.Generator) -> bytes:
         if change == 0:
             place.pop(key, None)
         elif change == 1:
-            place["new"] = JUNK[rng.integers(len(JUNK))]
+            place["new"] = copy.deepcopy(JUNK[rng.integers(len(JUNK))])
         elif change == 2 and isinstance(place.get(key), list):
             place[key] = place[key] * 2 if rng.integers(2) else place[key][:1]
         elif change == 3 and isinstance(place.get(key), int | float):
             place[key] = place[key] * 2 if rng.integers(2) else -place[key]
         else:
-            place[key] = JUNK[rng.integers(len(JUNK))]
+            place[key] = copy.deepcopy(JUNK[rng.integers(len(JUNK))])
     return packed(json.dumps(header), arrays)
 
 

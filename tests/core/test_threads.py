@@ -8,9 +8,11 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.utils.validation import validate_data
 
 from onebit import BanditReduction, Banditron, Folklore, Obama, OneBitClassifier, load, play
 from onebit.core.turns import Turns
@@ -287,3 +289,20 @@ def test_the_learner_inside_shares_the_turns():
     with meanwhile(lambda: learner.partial_fit(X, y), lambda: learner.learner_.partial_fit(X, y)):
         time.sleep(0.5)
     assert_finite(learner, X)
+
+
+def test_threads_that_fit_leave_the_features_of_one_of_them(monkeypatch):
+    """The number of features could be that of one thread, and the weights those of another."""
+
+    def slowly(*arguments, **options):
+        time.sleep(0.02)
+        return validate_data(*arguments, **options)
+
+    monkeypatch.setattr("onebit.core.learner.validate_data", slowly)
+    learner = Banditron(random_state=0)
+    fits = [partial(learner.fit, np.eye(d, 7 - d), np.arange(d) % 2) for d in (2, 3, 4)]
+    for _ in range(5):
+        with ThreadPoolExecutor(len(fits)) as threads:
+            for future in [threads.submit(fit) for fit in fits]:
+                future.result()
+        assert learner.policy(np.ones((1, learner.n_features_in_))).shape == (1, 2)

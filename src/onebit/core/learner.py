@@ -337,8 +337,9 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         classes = check_classes(y if self.classes is None else self.classes)
         truth = positions_of(classes, y)
         self._check_names(X)
-        run = self._start(classes, rows.n_features)
-        validate_data(self, X, skip_check_array=True)  # remembers the names of the features
+        with _STARTING:  # all of it is of this X, though another thread fits the learner too
+            run = self._start(classes, rows.n_features)
+            validate_data(self, X, skip_check_array=True)  # remembers the names of the features
         for _ in self._rounds(run, rows, truth):
             pass
         return self
