@@ -1,6 +1,7 @@
 """What threads may do with one learner: any number decide, learning and playing take turns."""
 
 import copy
+import itertools
 import os
 import pickle
 import sys
@@ -294,8 +295,10 @@ def test_the_learner_inside_shares_the_turns():
 def test_threads_that_fit_leave_the_features_of_one_of_them(monkeypatch):
     """The number of features could be that of one thread, and the weights those of another."""
 
+    delays = itertools.cycle([0.06, 0.03, 0.0])  # who comes first is slowest
+
     def slowly(*arguments, **options):
-        time.sleep(0.02)
+        time.sleep(next(delays))
         return validate_data(*arguments, **options)
 
     monkeypatch.setattr("onebit.core.learner.validate_data", slowly)
