@@ -294,7 +294,6 @@ def test_the_learner_inside_shares_the_turns():
 
 def test_threads_that_fit_leave_the_features_of_one_of_them(monkeypatch):
     """The number of features could be that of one thread, and the weights those of another."""
-
     delays = itertools.cycle([0.06, 0.03, 0.0])  # who comes first is slowest
 
     def slowly(*arguments, **options):

@@ -4,7 +4,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onebit import play
+from onebit import load, play
 from onebit.learners.arow import AROW
 from paths import assert_same_path, continuous, every_stream, one_hot
 from problems import assert_finite
@@ -133,3 +133,13 @@ def test_extremes_stay_finite(form, scale, r):
     play(learner, np.tile(X, (3, 1)), np.tile(y, 3))
     assert_finite(learner, X)
     assert np.isfinite(covariance(learner)).all()
+
+
+def test_full_form_stays_sound_where_examples_are_of_all_lengths(tmp_path):
+    """Where nothing was left to learn, rounding made variances negative, and `save` refused."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 1)) * 10 ** rng.uniform(-8, 20, size=(200, 1))
+    learner = AROW(covariance="full", random_state=0)
+    learner.fit(X, rng.integers(2, size=200)).save(tmp_path / "learner")
+    np.testing.assert_array_equal(load(tmp_path / "learner").coef_, learner.coef_)
+    assert_finite(learner, X)

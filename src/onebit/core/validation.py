@@ -292,6 +292,8 @@ def _sparse_fault(X: Any) -> str | None:
     for array, what in ((indptr, "indptr"), (indices, "indices")):
         if array.ndim != 1 or array.dtype.kind not in "iu":
             return f"{what} is an array {list(array.shape)} of {array.dtype}, and not of integers"
+    if X.format != "bsr" and data.ndim != 1:
+        return f"data is an array {list(data.shape)}, and not a list of values"
     if indptr.size != n_major + 1:
         return f"indptr has {indptr.size} numbers, and {n_major + 1} are needed for {X.shape}"
     if indices.size != len(data):

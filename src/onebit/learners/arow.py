@@ -13,7 +13,15 @@ from onebit.core.state import Generator, Variances, Weights, Within
 from onebit.numerics.argmax import argmax_except
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.second_order import Inverse, descend, difference, inner, new_inverse, times
+from onebit.numerics.second_order import (
+    Inverse,
+    descend,
+    difference,
+    inner,
+    is_settled,
+    new_inverse,
+    times,
+)
 from onebit.theory import bounds
 
 
@@ -37,6 +45,8 @@ def learn_full(state, x, scores, label, probability, offer, truth):
     z = difference(x, y, j, 1.0, scores.size)
     Sigma_z = times(state.Sigma, z)
     v = inner(z, Sigma_z)
+    if is_settled(z, v, 1.0):
+        return False
     beta = 1.0 / (v + state.r)
     alpha = (1.0 - m) * beta
     descend(state.W, state.Sigma, Sigma_z, beta, -alpha)

@@ -14,7 +14,15 @@ from onebit.core.state import Amount, Count, Generator, Share, Variances, Weight
 from onebit.numerics.argmax import argmax_except
 from onebit.numerics.exploration import gamma_greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.second_order import Inverse, descend, difference, inner, new_inverse, times
+from onebit.numerics.second_order import (
+    Inverse,
+    descend,
+    difference,
+    inner,
+    is_settled,
+    new_inverse,
+    times,
+)
 from onebit.theory import bounds
 
 
@@ -88,10 +96,7 @@ def learn_full(state, x, scores, label, probability, offer, correct):
         q = inner(z, v)
         wz = alpha * (scores[y_bar] - scores[y])
         m = (wz * wz + 2.0 * alpha * wz) / (1.0 + q)  # line 13
-        # A^{-1} starts as I / a and is rounded as such: below this, q has no digits, and <W, z> is
-        # so settled already that the round could not move it.
-        settled = state.a * q < 1e-15 * np.dot(z.values, z.values)
-        updated = not settled and updates(state.progress, m)
+        updated = not is_settled(z, q, state.a) and updates(state.progress, m)
         if updated:
             count_update(state.progress, m, q / (1.0 + q))
             # lines 18-20

@@ -29,7 +29,7 @@ import numpy as np
 from onebit.core.compiling import kernel
 from onebit.numerics.linear import assign
 from onebit.numerics.projection import project_in_norm
-from onebit.numerics.second_order import descend, inner, times
+from onebit.numerics.second_order import descend, inner, is_settled, times
 
 
 class StepParameters(NamedTuple):
@@ -62,9 +62,7 @@ def newton_step(state, z, wz, slope, radius):
     """
     v = times(state.A_inv, z)
     q = inner(z, v)
-    # A^{-1} starts as I and is rounded as such: below this, q has no digits, and z is empty or so
-    # settled already that the step could not move W_free along it.
-    if q <= 1e-15 * np.dot(z.values, z.values):
+    if q <= 0.0 or is_settled(z, q, 1.0):
         return False
     step = (inner(z, state.W_free.reshape(-1)) + slope - wz) / (1.0 + q)
     descend(state.W_free, state.A_inv, v, 1.0 / (1.0 + q), step)

@@ -140,6 +140,15 @@ def inner(z, dense):
 
 
 @kernel
+def is_settled(z, q, a):
+    """Tell that q = z' A^{-1} z has no digits, where A^{-1} began as I / a and is rounded as such.
+
+    The weights are then so settled along z already that no step could move them.
+    """
+    return a * q < 1e-15 * np.dot(z.values, z.values)
+
+
+@kernel
 def times(A_inv, z):
     """Return A^{-1} z."""
     product = np.empty(A_inv.base.shape[0])
