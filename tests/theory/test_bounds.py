@@ -188,3 +188,21 @@ def test_learner_with_a_wrong_sign_exceeds_the_bound(name):
         updates=T,
     )
     assert suffered > learner.bound(setting)
+
+
+@pytest.mark.slow
+def test_theorem_4_holds_on_twenty_streams_and_not_with_a_wrong_sign():
+    """The bound of SOBA over the hinge loss, where `SOBA.bound` is over the eta-losses."""
+    learner, K, radius = CASES["SOBA"]
+
+    def bound(X, y):
+        best = theory.best_linear(X, y, "hinge", radius, classes=range(K), tolerance=1e-2)
+        U, largest = np.linalg.norm(best.W), np.linalg.norm(X, axis=1).max()
+        return bounds.soba_hinge(len(y), X.shape[1], K, best.loss, U, largest, learner.gamma)
+
+    for X, y in streams_for("SOBA", 3_000).values():
+        learners = [clone(learner).set_params(classes=range(K), random_state=s) for s in range(10)]
+        assert np.mean([play(one, X, y).n_mistakes for one in learners]) <= bound(X, y)
+    X, y = corners(10_000, K, 0.0, np.random.default_rng(0))
+    broken = clone(learner).set_params(classes=range(K), random_state=0)
+    assert with_a_wrong_sign(broken, X, y)[0] > bound(X, y)
