@@ -36,7 +36,10 @@ class State(NamedTuple):
 
 @kernel
 def learn_full(state, x, scores, label, probability, offer, truth):
-    """With z = (e_y - e_j) (x) x: mu += alpha Sigma z, Sigma -= beta Sigma z z' Sigma."""
+    """With z = (e_y - e_j) (x) x: mu += alpha Sigma z, Sigma -= beta Sigma z z' Sigma.
+
+    Unlike in the paper, nothing moves where rounding has left no digits of z' Sigma z.
+    """
     y = truth
     j = argmax_except(scores, y)
     m = scores[y] - scores[j]
