@@ -308,7 +308,7 @@ def test_a_row_that_says_it_is_many_is_refused():
 
 
 def test_a_row_whose_values_are_a_table_is_refused():
-    started, row = learner().partial_fit(DENSE, LABELS), sp.csr_array(DENSE[:1])
-    row.data = row.data.reshape(1, -1)
-    with pytest.raises(ValueError, match="not a sound sparse matrix"):
+    started, row = learner().partial_fit(DENSE, LABELS), sp.csr_array([[0.0, 0.0, 3.0]])
+    row.data = row.data.reshape(1, 1)
+    with pytest.raises(ValueError, match=r"not a sound sparse matrix: data is an array \[1, 1\]"):
         started.decide(row)
