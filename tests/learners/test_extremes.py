@@ -139,6 +139,49 @@ def test_parameters_beyond_the_arithmetic_are_refused_by_name(parameters):
         onebit.OneBitClassifier(**parameters).fit(np.eye(3), [0, 1, 2])
 
 
+FULL = [
+    onebit.AROW(covariance="full"),
+    onebit.Aioli(),
+    onebit.Folklore(),
+    onebit.Folklore(curvature="paper"),
+    onebit.GaussianAggregating(n_nodes=10),
+    onebit.Newtron(covariance="full"),
+    onebit.OnlineNewton(),
+    onebit.SOBA(covariance="full"),
+    onebit.SecondOrderPerceptron(covariance="full"),
+]
+
+
+@pytest.mark.parametrize("learner", FULL, ids=str)
+def test_full_matrices_survive_rows_of_all_sizes(learner, tmp_path):
+    """Rounding takes eigenvalues below zero; without care for that, they grew to -1e29."""
+    K = n_classes(learner)
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(80, 4)) * 10.0 ** rng.uniform(-40, 29, size=(80, 4))
+        one = clone(learner).set_params(random_state=0).fit(X, np.arange(80) % K)
+        one.save(tmp_path / "learner")
+        again = onebit.load(tmp_path / "learner")
+        assert_finite(again.partial_fit(X, np.arange(80) % K), X)
+
+
+def test_kernels_of_tiny_examples_can_be_saved(tmp_path):
+    X = np.array([[1e-155], [1.0], [1e-150], [0.0]])
+    learner = onebit.KernelConfidit(kernel="linear", random_state=0).fit(X, [0, 1, 0, 1])
+    learner.save(tmp_path / "learner")
+    assert onebit.load(tmp_path / "learner").policy(X).tolist() == learner.policy(X).tolist()
+
+
+def test_tiny_scales_of_weights_are_multiplied_out():
+    """The length of W = scale V was lost where scale^2 was 0."""
+    learner = onebit.Gaptron("hinge", "full", radius=None, random_state=0)
+    X, y = rows("usual"), np.arange(400) % 3
+    learner.fit(X, y)
+    learner._state.W.scale[()] = 1e-190
+    assert_finite(learner.partial_fit(X, y), X)
+    assert learner._state.W.scale == 1.0
+
+
 @pytest.mark.parametrize(
     "learner",
     [

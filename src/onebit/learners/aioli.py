@@ -12,7 +12,14 @@ from onebit.core.ranges import POSITIVE
 from onebit.core.state import Field, Generator, Within
 from onebit.numerics.exploration import greedy
 from onebit.numerics.fixed_point import binary_fixed_point
-from onebit.numerics.second_order import Inverse, fill_times, inner, new_inverse, subtract
+from onebit.numerics.second_order import (
+    Inverse,
+    fill_times,
+    inner,
+    is_settled,
+    new_inverse,
+    subtract,
+)
 from onebit.theory import bounds
 
 
@@ -54,7 +61,7 @@ def learn(state, x, scores, label, probability, offer, truth):
     s = sigma(u) is the probability of the second class and s' = s (1 - s).
     """
     v, q, hx = state.scratch.v, state.scratch.q[()], state.scratch.hx[()]
-    if not q > 0.0:  # x is zero
+    if not q > 0.0 or is_settled(state.A_inv, x, v, q):  # x is zero, or known
         return False
     u = scores[1] - scores[0]
     s, not_s = 1.0 / (1.0 + math.exp(-u)), 1.0 / (1.0 + math.exp(u))

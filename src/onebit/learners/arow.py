@@ -48,7 +48,7 @@ def learn_full(state, x, scores, label, probability, offer, truth):
     z = difference(x, y, j, 1.0, scores.size)
     Sigma_z = times(state.Sigma, z)
     v = inner(z, Sigma_z)
-    if is_settled(z, v, 1.0):
+    if is_settled(state.Sigma, z, Sigma_z, v):
         return False
     beta = 1.0 / (v + state.r)
     alpha = (1.0 - m) * beta

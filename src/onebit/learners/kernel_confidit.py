@@ -31,6 +31,9 @@ from onebit.learners.confidit import (
 )
 from onebit.numerics.rkhs import KERNEL_NAMES, KernelFunction
 
+SMALLEST = 1e-280
+"""A shorter phi(x), by its square, counts as zero: it has few digits, or none."""
+
 
 class Factor:
     """L with L L' = rho I + K_i, the rows of its lower triangle one after the other."""
@@ -114,7 +117,7 @@ class State(NamedTuple):
             with np.errstate(all="ignore"):
                 for row, s in enumerate(mine):
                     k = self.kernel_function(Example(features, X[s], features.size), X[mine])
-                    if abs(scales[s] ** 2 * k[row] - float(k[row] > 0.0)) > 1e-6:
+                    if abs(scales[s] ** 2 * k[row] - float(k[row] > SMALLEST)) > 1e-6:
                         raise ValueError(f"scales.rows[{s}] is not that of the kernel")
                     K[row] = scales[s] * k * scales[mine]
                 K[np.diag_indices(mine.size)] += self.confidence.rho
@@ -136,7 +139,7 @@ def products_with(state: State, x: Example) -> Products:
     k_xx = float(state.kernel_function(x, dense(x)[np.newaxis])[0])
     if not (math.isfinite(k_xx) and k_xx >= 0.0):
         raise ValueError(f"the kernel of an x with itself must be finite and >= 0; got {k_xx}")
-    scale = 1.0 / math.sqrt(k_xx) if k_xx > 0.0 else 0.0
+    scale = 1.0 / math.sqrt(k_xx) if k_xx > SMALLEST else 0.0
     k = state.kernel_function(x, state.examples.rows) * state.scales.rows * scale
     return Products(k, float(scale > 0.0), scale)
 

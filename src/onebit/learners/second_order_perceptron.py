@@ -13,7 +13,15 @@ from onebit.core.state import Generator, Precisions, Weights, Within
 from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.second_order import Inverse, descend, difference, inner, new_inverse, times
+from onebit.numerics.second_order import (
+    Inverse,
+    descend,
+    difference,
+    inner,
+    is_settled,
+    new_inverse,
+    times,
+)
 from onebit.theory import bounds
 
 
@@ -62,6 +70,8 @@ def learn_full(state, x, scores, label, probability, offer, truth):
     z = difference(x, y_hat, y, 1.0, scores.size)
     v = times(state.A_inv, z)
     q = inner(z, v)
+    if is_settled(state.A_inv, z, v, q):
+        return False
     wz = scores[y_hat] - scores[y]
     descend(state.W, state.A_inv, v, 1.0 / (1.0 + q), (wz + 1.0) / (1.0 + q))
     return True

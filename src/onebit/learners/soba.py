@@ -43,7 +43,6 @@ class FullState(NamedTuple):
 
     W: Weights
     A_inv: Annotated[Inverse, Within(n="weights")]
-    a: float
     gamma: Share
     progress: Progress
     rng: Generator
@@ -96,7 +95,7 @@ def learn_full(state, x, scores, label, probability, offer, correct):
         q = inner(z, v)
         wz = alpha * (scores[y_bar] - scores[y])
         m = (wz * wz + 2.0 * alpha * wz) / (1.0 + q)  # line 13
-        updated = not is_settled(z, q, state.a) and updates(state.progress, m)
+        updated = not is_settled(state.A_inv, z, v, q) and updates(state.progress, m)
         if updated:
             count_update(state.progress, m, q / (1.0 + q))
             # lines 18-20
@@ -249,5 +248,5 @@ class SOBA(Learner):
         W = np.zeros((n_features, n_classes))
         if self.covariance == "full":
             A_inv = new_inverse(W.size, self.a)
-            return FULL, FullState(W, A_inv, float(self.a), gamma, progress, rng)
+            return FULL, FullState(W, A_inv, gamma, progress, rng)
         return DIAGONAL, DiagonalState(W, np.full_like(W, 1.0 / self.a), gamma, progress, rng)

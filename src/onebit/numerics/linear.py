@@ -12,10 +12,10 @@ import numpy as np
 
 from onebit.core.compiling import kernel, lean_kernel, no_alias
 from onebit.core.example import Example
-from onebit.core.state import Count, Field, Weights
+from onebit.core.state import LIMIT, Count, Field, Weights
 
-_SMALLEST_SCALE = 1e-100
-"""A smaller scale is multiplied into the weights, so that ||V||^2 cannot overflow."""
+_SMALLEST_SCALE = 1e-30
+"""A smaller scale is multiplied into V before W changes, so that ||V||^2 cannot overflow."""
 
 
 @lean_kernel
@@ -138,6 +138,12 @@ class Scaled(NamedTuple):
     squares: Annotated[np.ndarray, Field(least=-1e300, most=1e300)]
     changes: Count
 
+    def check(self) -> None:
+        """Check that W itself is as small as any weights."""
+        largest = float(self.scale) * float(np.abs(self.V).max(initial=0.0))
+        if not largest <= LIMIT:
+            raise ValueError(f"scale times V is {largest:g}, and should be at most {LIMIT:g}")
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self.scale * self.V, dtype=dtype)
 
@@ -188,6 +194,8 @@ def add_outer(W, c, x, scores):
     are skipped, so that dense and sparse copies of a row count the same.
     """
     no_alias()
+    if W.scale[()] < _SMALLEST_SCALE:
+        multiply_out(W)
     V, scale, changes = W.V, W.scale[()], 0
     for i in range(x.indices.size):
         j, share = x.indices[i], x.values[i] / scale
@@ -208,16 +216,14 @@ def project(W, radius):
     """Replace W by the nearest weights with ||W||_F <= radius."""
     norm = length(W)
     if norm > radius:
-        shrink(W, radius / norm)
+        W.scale[()] *= radius / norm
 
 
 @lean_kernel
-def shrink(W, factor):
-    """Do W *= factor."""
-    W.scale[()] *= factor
-    if W.scale[()] < _SMALLEST_SCALE:
-        for j in range(W.V.shape[0]):
-            for k in range(W.V.shape[1]):
-                W.V[j, k] *= W.scale[()]
-        W.scale[()] = 1.0
-        count_squares(W)
+def multiply_out(W):
+    """Replace V by W, and the scale by one."""
+    for j in range(W.V.shape[0]):
+        for k in range(W.V.shape[1]):
+            W.V[j, k] *= W.scale[()]
+    W.scale[()] = 1.0
+    count_squares(W)

@@ -24,7 +24,8 @@ from scipy.linalg import helmert
 
 from onebit.core.compiling import kernel
 from onebit.numerics.cholesky import factor, forward, forward_rows
-from onebit.numerics.second_order import subtract, times_each
+from onebit.numerics.linear import squared_norm
+from onebit.numerics.second_order import SETTLED, subtract, times_each
 from onebit.numerics.softmax import covariance_root, softmax
 
 
@@ -86,14 +87,39 @@ def fill_products(state, x):
 
 
 @kernel
+def has_digits(A_inv, x, T):
+    """Tell whether any number on the diagonal of T is more than rounding."""
+    return np.diag(T).max() > SETTLED * A_inv.first * squared_norm(x)
+
+
+@kernel
+def first_settled(A_inv, x, L, F, V, c):
+    """Return the first column of L along which the weights are settled, as in `is_settled`, or -1.
+
+    Beside the columns before k, z' A^{-1} z is (F_kk^2 - 1) / c for z = L_k (x) x, and row k of V
+    is A^{-1} z / F_kk. Where 1 + q has no digits of q, there is nothing to be seen.
+    """
+    square = c * A_inv.first * squared_norm(x)
+    for k in range(V.shape[0]):
+        largest = 0.0
+        for i in range(L.shape[0]):
+            largest += square * L[i, k] * L[i, k]
+        known = largest > 1.0 and F[k, k] * F[k, k] - 1.0 < SETTLED * largest
+        if known or c * np.dot(V[k], V[k]) > 1.01 * A_inv.first:
+            return k
+    return -1
+
+
+@kernel
 def update(state, x, scores, y):
     """Do A += c S(p) (x) xx' and G += (p - y - 2c S(p) z) (x) x, for a distribution y.
 
     With S(p) = L L', V = P L and F F' = I + c L'TL, A^{-1} loses c V F'^{-1} F^{-1} V' (Woodbury).
+    Columns of L along which rounding has left no digits of A^{-1} are left out.
     """
     Q, (P, T, hx), c = state.Q, state.scratch, state.parameters.c
     K, m = Q.shape
-    if T[0, 0] == 0.0:  # x is zero
+    if not has_digits(state.A_inv, x, T):  # x is zero, or known along all classes
         return False
     p, L = np.empty(K), np.empty((K, m))
     softmax(scores, 1.0, p)
@@ -103,12 +129,18 @@ def update(state, x, scores, y):
         q[k] = p[k] - y[k] - state.parameters.shift * p[k] * (scores[k] - mean)
     covariance_root(p, L)
     q, L = np.dot(q, Q), np.dot(Q.T, L)
-    F = c * np.dot(L.T, np.dot(T, L))
-    for k in range(m):
-        F[k, k] += 1.0
-    factor(F)
-    V = np.dot(L.T, P)
-    forward_rows(F, V)
+    while True:
+        F = c * np.dot(L.T, np.dot(T, L))
+        for k in range(m):
+            F[k, k] += 1.0
+        factor(F)
+        V = np.dot(L.T, P)
+        forward_rows(F, V)
+        settled = first_settled(state.A_inv, x, L, F, V, c)
+        if settled < 0:
+            break
+        for k in range(m):
+            L[k, settled] = 0.0
     a = np.dot(hx + np.dot(T, q), L)
     forward(F, a)
     # h becomes A^{-1} (G + q (x) x), with the new A^{-1}.

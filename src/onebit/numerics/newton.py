@@ -62,7 +62,7 @@ def newton_step(state, z, wz, slope, radius):
     """
     v = times(state.A_inv, z)
     q = inner(z, v)
-    if q <= 0.0 or is_settled(z, q, 1.0):
+    if q <= 0.0 or is_settled(state.A_inv, z, v, q):
         return False
     step = (inner(z, state.W_free.reshape(-1)) + slope - wz) / (1.0 + q)
     descend(state.W_free, state.A_inv, v, 1.0 / (1.0 + q), step)

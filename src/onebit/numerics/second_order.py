@@ -21,8 +21,15 @@ from onebit.numerics.linear import assign
 PENDING = 64
 """How many updates are gathered before the matrix is rewritten."""
 
-_ROUNDING = 1e-8
-"""Relative to the largest number on the diagonal, how far below zero rounding may take one."""
+SETTLED = 1e-15
+"""A quadratic form that is so small, relative to its first value, is mostly rounding."""
+
+_ROUNDING = 1.0
+"""Relative to `Inverse.first`, how far below zero rounding may take an eigenvalue.
+
+Where examples are of any size from 1e-300 to 1e30, it was 0.3 at most; `is_settled` keeps that
+from growing.
+"""
 
 _TILE = 64
 """Rows and columns rewritten at once.
@@ -35,6 +42,8 @@ other work, two threads that wait for each other take a hundred times as long.
 class Inverse(NamedTuple):
     """A^{-1} = base - sum over i < n_pending of weights[i] vectors[i] vectors[i]'.
 
+    Before any update it is `first` times the identity, and never larger.
+
     With a leading axis in every field it is one inverse for each class; `of_class` takes one out.
     """
 
@@ -42,6 +51,7 @@ class Inverse(NamedTuple):
     vectors: Annotated[np.ndarray, Field(PENDING, "n")]
     weights: Annotated[np.ndarray, Field(PENDING, least=0.0)]
     n_pending: Annotated[np.ndarray, Field(1, dtype=np.int64, least=0, most=PENDING - 1)]
+    first: float
 
     def check(self) -> None:
         """Check that each inverse is symmetric and positive semidefinite, up to rounding."""
@@ -54,7 +64,7 @@ class Inverse(NamedTuple):
             pending = vectors[k, :count]
             with np.errstate(all="ignore"):
                 matrix = base - (pending.T * weights[k, :count]) @ pending
-                matrix /= base.diagonal().max(initial=np.finfo(float).tiny)
+                matrix /= self.first
             matrix[np.diag_indices(n)] += _ROUNDING
             try:
                 sound = bool(np.isfinite(np.linalg.cholesky(matrix)).all())
@@ -84,6 +94,7 @@ def new_inverses(n_classes: int, n: int, a: float) -> Inverse:
         vectors=np.zeros((n_classes, PENDING, n)),
         weights=np.zeros((n_classes, PENDING)),
         n_pending=np.zeros((n_classes, 1), dtype=np.int64),
+        first=1.0 / a,
     )
 
 
@@ -95,7 +106,8 @@ def _memory() -> int:
 
 def of_class(A_inv, k):
     """Return the inverse of class `k`, as a view."""
-    return Inverse(A_inv.base[k], A_inv.vectors[k], A_inv.weights[k], A_inv.n_pending[k])
+    base, vectors, weights, n_pending, first = A_inv
+    return Inverse(base[k], vectors[k], weights[k], n_pending[k], first)
 
 
 class_inverse = kernel(of_class)
@@ -140,12 +152,14 @@ def inner(z, dense):
 
 
 @kernel
-def is_settled(z, q, a):
-    """Tell that q = z' A^{-1} z has no digits, where A^{-1} began as I / a and is rounded as such.
+def is_settled(A_inv, z, v, q):
+    """Tell that v = A^{-1} z and q = z' v have no digits left by rounding.
 
-    The weights are then so settled along z already that no step could move them.
+    The weights are then so settled along z already that no step could move them. v' v <= first * q
+    as long as rounding has left no eigenvalue of A^{-1} below zero.
     """
-    return a * q < 1e-15 * np.dot(z.values, z.values)
+    known = q < SETTLED * A_inv.first * np.dot(z.values, z.values)
+    return known or np.dot(v, v) > 1.01 * A_inv.first * q
 
 
 @kernel
