@@ -282,6 +282,37 @@ def test_a_forked_child_finds_a_whole_learner():
             assert os.waitpid(child, 0)[1] == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_threads_that_fork_at_once_wait_for_each_other():
+    """Learners that started meanwhile were released by the wrong thread, and others never."""
+    ended = run_python(
+        """
+        import os, sys, threading, warnings
+        from onebit.core.turns import Turns
+
+        def fork():
+            for _ in range(40):
+                started.append(Turns())
+                child = os.fork()
+                if child == 0:
+                    os._exit(0)
+                os.waitpid(child, 0)
+
+        warnings.simplefilter("ignore")
+        sys.setswitchinterval(1e-5)
+        started = []
+        threads = [threading.Thread(target=fork, daemon=True) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        print(*(thread.is_alive() for thread in threads))
+        print(all(turns.lock.acquire(False) and turns._queue.acquire(False) for turns in started))
+        """
+    )
+    assert (ended.stdout.split(), ended.stderr) == (["False", "False", "False", "True"], "")
+
+
 def test_the_learner_inside_shares_the_turns():
     """`learner_` of a reduction is the same state, so it takes the same turns."""
     X, y = stream(500)

@@ -46,14 +46,26 @@ class Turns:
 
 
 _ALL: WeakSet[Turns] = WeakSet()
+_FORKING = Lock()
+"""Held by the one thread that forks, which alone may touch `_held`."""
 _held: list[Turns] = []
 
 
 def _hold_all() -> None:
-    for turns in list(_ALL):
-        turns._queue.acquire()
-        turns.lock.acquire()
-        _held.append(turns)
+    _FORKING.acquire()
+    while new := [turns for turns in _all() if turns not in _held]:  # others start meanwhile
+        for turns in new:
+            turns._queue.acquire()
+            turns.lock.acquire()
+            _held.append(turns)
+
+
+def _all() -> list[Turns]:
+    while True:
+        try:
+            return list(_ALL)
+        except RuntimeError:  # another thread starts a learner
+            continue
 
 
 def _release_all() -> None:
@@ -61,6 +73,7 @@ def _release_all() -> None:
         turns = _held.pop()
         turns.lock.release()
         turns._queue.release()
+    _FORKING.release()
 
 
 if hasattr(os, "register_at_fork"):
