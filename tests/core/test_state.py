@@ -126,6 +126,8 @@ def test_inverses_are_symmetric_and_positive():
         n.base[..., 0, 1] = 1e-3
         with pytest.raises(ValueError, match=f"{name}.base is not symmetric"):
             check_state(state()._replace(**{name: n}), SIZES)
+    with pytest.raises(ValueError, match=r"each.base is larger than 1, which it was at first"):
+        check_state(state()._replace(each=new_inverses(3, 2, 0.5)._replace(first=1.0)), SIZES)
     pending = new_inverse(6, 1.0)
     subtract(pending, np.ones(6), 1.9)
     with pytest.raises(ValueError, match="is not positive semidefinite"):

@@ -326,3 +326,9 @@ def test_versions_are_ordered_as_in_figure_2():
     assert (mistakes[2] < mistakes[5])[scales <= 10].all()
     assert (mistakes[2] > mistakes[5])[scales >= 100].all()
     assert mistakes[1].min() > 500 > 250 > mistakes[5].min() > mistakes[2].min()
+
+
+def test_the_smallest_of_deltas():
+    X, y = np.eye(3), [0, 1, 2]
+    learner = Confidit(confidence="theory", delta=1e-320, random_state=0).fit(X, y)
+    assert np.isfinite(learner._state.confidence.width)

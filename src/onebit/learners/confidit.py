@@ -97,7 +97,7 @@ def theory_width(confidence):
         confidence.norm * confidence.norm
         + confidence.terms[()]
         + 2.0 * confidence.Q[()]
-        + 18.0 * math.log((t + 4) / confidence.delta)
+        + 18.0 * (math.log(t + 4) - math.log(confidence.delta))
     )
 
 

@@ -24,11 +24,11 @@ PENDING = 64
 SETTLED = 1e-15
 """A quadratic form that is so small, relative to its first value, is mostly rounding."""
 
-_ROUNDING = 1.0
+_ROUNDING, _MORE_ROUNDING = 1e-8, 1.0
 """Relative to `Inverse.first`, how far below zero rounding may take an eigenvalue.
 
-Where examples are of any size from 1e-300 to 1e30, it was 0.3 at most; `is_settled` keeps that
-from growing.
+There is more where updates are of any size from 1e-300 to 1e30, not of unit length at most: it was
+0.3 in trials, and `is_settled` keeps it from growing.
 """
 
 _TILE = 64
@@ -42,7 +42,8 @@ other work, two threads that wait for each other take a hundred times as long.
 class Inverse(NamedTuple):
     """A^{-1} = base - sum over i < n_pending of weights[i] vectors[i] vectors[i]'.
 
-    Before any update it is `first` times the identity, and never larger.
+    Before any update it is `first` times the identity, and never larger. `rounding`, relative to
+    that, is how far below zero its eigenvalues may be.
 
     With a leading axis in every field it is one inverse for each class; `of_class` takes one out.
     """
@@ -52,6 +53,7 @@ class Inverse(NamedTuple):
     weights: Annotated[np.ndarray, Field(PENDING, least=0.0)]
     n_pending: Annotated[np.ndarray, Field(1, dtype=np.int64, least=0, most=PENDING - 1)]
     first: float
+    rounding: float
 
     def check(self) -> None:
         """Check that each inverse is symmetric and positive semidefinite, up to rounding."""
@@ -60,12 +62,14 @@ class Inverse(NamedTuple):
         for k, base in enumerate(self.base.reshape(-1, n, n)):
             if not np.array_equal(base, base.T):
                 raise ValueError("base is not symmetric")
+            if not base.diagonal().max(initial=0.0) <= 1.000001 * self.first:
+                raise ValueError(f"base is larger than {self.first:g}, which it was at first")
             count = int(self.n_pending.reshape(-1)[k])
             pending = vectors[k, :count]
             with np.errstate(all="ignore"):
                 matrix = base - (pending.T * weights[k, :count]) @ pending
                 matrix /= self.first
-            matrix[np.diag_indices(n)] += _ROUNDING
+            matrix[np.diag_indices(n)] += self.rounding
             try:
                 sound = bool(np.isfinite(np.linalg.cholesky(matrix)).all())
             except np.linalg.LinAlgError:
@@ -75,12 +79,12 @@ class Inverse(NamedTuple):
 
 
 def new_inverse(n: int, a: float) -> Inverse:
-    """Return the inverse of ``a I``, n x n."""
-    return of_class(new_inverses(1, n, a), 0)
+    """Return the inverse of ``a I``, n x n, for updates of any size, guarded by `is_settled`."""
+    return of_class(new_inverses(1, n, a), 0)._replace(rounding=_MORE_ROUNDING)
 
 
 def new_inverses(n_classes: int, n: int, a: float) -> Inverse:
-    """Return the inverse of ``a I``, n x n, once for each class."""
+    """Return the inverse of ``a I``, n x n, once for each class, for updates of unit length."""
     needed, available = 8 * n_classes * n * n, _memory()
     if needed > available:
         raise ValueError(
@@ -95,6 +99,7 @@ def new_inverses(n_classes: int, n: int, a: float) -> Inverse:
         weights=np.zeros((n_classes, PENDING)),
         n_pending=np.zeros((n_classes, 1), dtype=np.int64),
         first=1.0 / a,
+        rounding=_ROUNDING,
     )
 
 
@@ -106,8 +111,8 @@ def _memory() -> int:
 
 def of_class(A_inv, k):
     """Return the inverse of class `k`, as a view."""
-    base, vectors, weights, n_pending, first = A_inv
-    return Inverse(base[k], vectors[k], weights[k], n_pending[k], first)
+    base, vectors, weights, n_pending, first, rounding = A_inv
+    return Inverse(base[k], vectors[k], weights[k], n_pending[k], first, rounding)
 
 
 class_inverse = kernel(of_class)
