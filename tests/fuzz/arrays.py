@@ -227,7 +227,7 @@ def broken_matrix(rng, X):
     elif fault == 14:
         A.indices = A.indices[:0]
     else:
-        A._shape = (X.shape[0], int(A.indices.max()) or 4)
+        A._shape = (X.shape[0], int(A.indices.max()) or X.shape[1] + 1)
     return A, "refuse"
 
 

@@ -1,5 +1,9 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.model_selection import cross_val_score
+from sklearn.preprocessing import StandardScaler
 
 from onebit import streams
 from onebit.core import play
@@ -10,11 +14,43 @@ from references import one_bit_classifier as reference
 
 def assert_same_path_in_form(form, K, stream, storage):
     X, y = stream(K)
-    given = {name: value for name, value in form.items() if name in ("explore", "a", "forgetting")}
+    names = ("explore", "a", "forgetting", "standardize")
+    given = {name: value for name, value in form.items() if name in names}
     full, floor = form["covariance"] == "full", form.get("min_probability", 0.0)
     slow = reference.OneBitClassifier(X.shape[1], K, full, floor=floor, **given)
     learner = OneBitClassifier(**form, random_state=K)
     assert_same_path(learner, slow, X, y, storage, quadrature=1e-6)
+    return learner, slow
+
+
+def of_all_kinds(K, n=90):
+    """Measurements with offsets, rare large amounts, words, counts, a constant, one that ends."""
+    rng = np.random.default_rng(K)
+    y = rng.integers(K, size=n)
+    few, half = rng.random((2, n, 2)) < np.array([0.2, 0.55]).reshape(2, 1, 1)
+    X = np.c_[
+        1e4 + rng.normal(size=(n, 1)) + y[:, None],
+        few * rng.lognormal(6.0, 1.0, size=(n, 2)),
+        half * rng.random((n, 2)),
+        half[::-1] * rng.poisson(3.0, size=(n, 2)),
+        np.ones(n),
+        (np.arange(n) < 20) * rng.normal(size=n),
+        0.5 + 0.4 * rng.random(n),
+    ]
+    X[40] = 0.0
+    return X, y
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_features_of_all_kinds_walk_the_path_of_the_reference(covariance, K, storage):
+    form = {"covariance": covariance, "explore": 1.0}
+    learner, slow = assert_same_path_in_form(form, K, of_all_kinds, storage)
+    np.testing.assert_allclose(learner.intercept_, slow.inputs[:, -1], rtol=1e-9, atol=1e-9)
+    kinds = learner._state.scales.is_measurement.tolist()
+    assert kinds == slow.scales.measurements.tolist()
+    assert (kinds[:3], kinds[7:]) == ([1, 0, 0], [1, 0, 1])
 
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
@@ -28,6 +64,8 @@ def test_walks_the_path_of_the_reference(covariance, K, stream, storage):
     [
         {"covariance": "full", "explore": 1.0, "a": 2.0, "forgetting": 0.0, "min_probability": 0.1},
         {"covariance": "diagonal", "explore": 0.5, "forgetting": 2.0},
+        {"covariance": "full", "standardize": False},
+        {"covariance": "diagonal", "standardize": False},
     ],
     ids=str,
 )
@@ -109,10 +147,16 @@ def test_follows_drift():
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-def test_scale_of_the_examples_does_not_matter(scale):
+@pytest.mark.parametrize("standardize", [False, True])
+def test_scale_of_the_examples_does_not_matter(scale, standardize):
     X, y = streams.synnonsep(3_000, seed=0)
-    expected = play(OneBitClassifier(random_state=0), X, y).mistakes
-    assert (play(OneBitClassifier(random_state=0), scale * X, y).mistakes == expected).mean() > 0.99
+    given = {"standardize": standardize, "random_state": 0}
+    expected = play(OneBitClassifier(**given), X, y).mistakes
+    mistakes = play(OneBitClassifier(**given), scale * X, y).mistakes
+    if standardize:  # numbers from 0 to 1 may be weights of words, and others are measurements
+        assert abs(mistakes.mean() - expected.mean()) < 0.02
+    else:
+        assert (mistakes == expected).mean() > 0.99
 
 
 @pytest.mark.parametrize("explore", [1e-15, 5e-16, 1e-17, 1e-20, 1e-160, 1e-320])
@@ -127,3 +171,37 @@ def test_hardly_any_exploration_is_none(explore, covariance):
     p = learner.policy(X)
     assert np.isfinite(p).all()
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+
+def test_a_threshold_is_learned_without_a_constant():
+    X = np.random.default_rng(0).normal(size=(5_000, 3))
+    y = X[:, 0] > 1.0
+    assert OneBitClassifier(random_state=0).fit(X, y).score(X, y) > 0.98
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_an_example_of_zeros_learns_its_label(covariance):
+    learner = OneBitClassifier(covariance=covariance, classes=list("abcd"), random_state=0)
+    x = np.zeros(3)
+    for _ in range(40):
+        decision = learner.decide(x)
+        learner.learn(decision, correct=decision.label == "c")
+    assert learner.predict([x]) == ["c"]
+
+
+@pytest.mark.parametrize("data", [load_iris, load_wine, load_breast_cancer])
+def test_raw_numbers_are_as_good_as_scaled_ones(data):
+    """Accuracy in cross-validation over 20 shuffles, beside that of scaled numbers and a one.
+
+    The scales of a hundred rows are not known before these are over: that costs half a point.
+    """
+    X, y = data(return_X_y=True)
+    scaled = np.c_[StandardScaler().fit_transform(X), np.ones(len(X))]
+    raw, prepared = 0.0, 0.0
+    for seed in range(20):
+        order = np.random.default_rng(seed).permutation(y.size)
+        learner = OneBitClassifier(random_state=seed)
+        raw += cross_val_score(learner, X[order], y[order]).mean()
+        learner.set_params(standardize=False)
+        prepared += cross_val_score(learner, scaled[order], y[order]).mean()
+    assert raw / 20 >= prepared / 20 - 0.01

@@ -3,6 +3,8 @@
 import numpy as np
 from scipy.special import expit, ndtr, softmax
 
+from references.scales import Scales
+
 
 def winning_probabilities(means, deviations):
     """P(draw k is the largest), by the trapezoidal rule in each class's own scale."""
@@ -21,21 +23,26 @@ def winning_probabilities(means, deviations):
 class OneBitClassifier:
     rho, young = 0.3, 1000.0
 
-    def __init__(self, d, K, full, explore=0.1, a=None, forgetting=None, floor=0.0):
+    def __init__(
+        self, d, K, full, explore=0.1, a=None, forgetting=None, floor=0.0, standardize=True
+    ):
         self.K, self.full, self.explore, self.floor = K, full, explore, floor
         prior, self.kappa, self.m, phi = (0.3, 0.25, 2.0, 1.5) if full else (0.35, 0.03, 3.0, 0.0)
         self.sure, self.negligible = (1e-3, 1e-6) if full else (1e-2, 1e-3)
         self.phi = phi if forgetting is None else forgetting
         if a is None:
             a = prior / max(1.0, np.log(K)) ** 2
-        self.W = np.zeros((K, d))
-        self.A = np.array([a * np.eye(d)] * K)
+        self.scales = Scales(d) if standardize else None
+        self.inputs = np.zeros((K, d + standardize))
+        self.A = np.array([a * np.eye(d + standardize)] * K)
+        self.W = self.inputs[:, :d]
         self.t = 0
 
     def look(self, x):
+        x = x if self.scales is None else self.scales.scaled(x)
         x = x / np.linalg.norm(x) if x.any() else x
         S = np.linalg.inv(self.A)
-        return x, S, self.W @ x, np.einsum("i,kij,j->k", x, S, x)
+        return x, S, self.inputs @ x, np.einsum("i,kij,j->k", x, S, x)
 
     def policy(self, x):
         _, _, s, v = self.look(x)
@@ -43,6 +50,7 @@ class OneBitClassifier:
         return self.floor + (1 - self.K * self.floor) * p
 
     def learn(self, x, label, p, correct):
+        given = x
         x, S, s, v = self.look(x)
         c = 1 / np.sqrt(1 + self.kappa * v)
         p = softmax(c * s)
@@ -58,10 +66,12 @@ class OneBitClassifier:
             f = self.m * q * p**2 / rest
             f[label] = self.m * q * rest
             for k in range(self.K):
-                self.W[k] -= c[k] * g[k] * S[k] @ x
+                self.inputs[k] -= c[k] * g[k] * S[k] @ x
                 information = c[k] ** 2 * f[k]
                 if information * v[k] > self.negligible:
                     self.A[k] += information * (np.outer(x, x) if self.full else np.diag(x**2))
+        if self.scales is not None:
+            self.scales.observe(given, self.inputs)
         self.t += 1
         age = (1 + self.t / self.young) / (1 + (self.t - 1) / self.young)
         self.A /= age**self.phi

@@ -14,8 +14,9 @@ from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, kernel, lean_
 from onebit.core.example import Example
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
-from onebit.core.state import Amount, Count, Generator, Variances, Weights, Within
+from onebit.core.state import Amount, Count, Field, Generator, Within
 from onebit.numerics.linear import fill_unit, products, unit_scores
+from onebit.numerics.scales import Scales, fill_scaled, new_scales, observe
 from onebit.numerics.second_order import (
     Inverse,
     class_inverse,
@@ -96,13 +97,18 @@ class Scratch(NamedTuple):
 class State(NamedTuple):
     """W: means of the weights; S: their variances, or covariance matrices; rounds: t - 1.
 
-    There is a matrix for each class. Variances and covariances are `age` times S.
+    There is a matrix for each class. Variances and covariances are `age` times S. Inputs are the
+    features as `scales` make them, with a constant unless these are not active.
     """
 
-    W: Weights
-    S: Variances | Annotated[Inverse, Within(n="features", each="classes")]
+    W: Annotated[np.ndarray, Field("inputs", "classes")]
+    S: (
+        Annotated[np.ndarray, Field("inputs", "classes", least=0.0)]
+        | Annotated[Inverse, Within(n="inputs", each="classes")]
+    )
     age: Amount
     rounds: Count
+    scales: Scales
     settings: Settings
     rng: Generator
     scratch: Scratch
@@ -124,8 +130,10 @@ class State(NamedTuple):
 @lean_kernel
 def score_diagonal(state, x, scores):
     """Fill the mean of each class's score, and its variance v."""
-    v, age = state.scratch.v, state.age[()]
-    unit_scores(state.W, state.S, x, state.scratch, scores, v)
+    v, age, made = state.scratch.v, state.age[()], state.scales.scratch
+    n = fill_scaled(state.scales, x)
+    inputs = Example(made.indices[:n], made.values[:n], state.W.shape[0])
+    unit_scores(state.W, state.S, inputs, state.scratch, scores, v)
     for k in range(v.size):
         v[k] *= age
 
@@ -133,9 +141,11 @@ def score_diagonal(state, x, scores):
 @kernel
 def score_full(state, x, scores):
     """Fill the mean of each class's score, and its variance v."""
-    scratch, n = state.scratch, x.indices.size
-    fill_unit(x, scratch.x, scratch.squares)
-    unit = Example(x.indices, scratch.x[:n], x.n_features)
+    scratch, made = state.scratch, state.scales.scratch
+    n = fill_scaled(state.scales, x)
+    inputs = Example(made.indices[:n], made.values[:n], state.W.shape[0])
+    fill_unit(inputs, scratch.x, scratch.squares)
+    unit = Example(inputs.indices, scratch.x[:n], inputs.n_features)
     products(state.W, unit, scores)
     for k in range(scores.size):
         fill_times(class_inverse(state.S, k), unit, scratch.Sx[k])
@@ -194,8 +204,9 @@ def lesson(state, scores, label, correct):
 
 
 @lean_kernel
-def end_round(state):
-    """Age what was learned."""
+def end_round(state, x):
+    """Count the values of x, and age what was learned."""
+    observe(state.scales, x, state.W)
     state.rounds[()] += 1
     if state.settings.forgetting > 0.0:
         state.age[()] = (1.0 + state.rounds[()] / YOUNG) ** state.settings.forgetting
@@ -223,11 +234,12 @@ def learn_diagonal(state, x, scores, label, probability, offer, correct):
     scratch, age = state.scratch, state.age[()]
     updated = lesson(state, scores, label, correct)
     if updated:
-        move_means(state.W, state.S, age, x.indices, scratch.x, scratch.g)
+        indices = state.scales.scratch.indices[: state.scales.scratch.size[()]]
+        move_means(state.W, state.S, age, indices, scratch.x, scratch.g)
         for k in range(scores.size):
             if scratch.f[k] * scratch.v[k] > state.settings.negligible:
-                inform(state.S, age, x.indices, scratch.squares, k, scratch.f[k])
-    end_round(state)
+                inform(state.S, age, indices, scratch.squares, k, scratch.f[k])
+    end_round(state, x)
     return updated
 
 
@@ -244,7 +256,7 @@ def learn_full(state, x, scores, label, probability, offer, correct):
                 state.W[j, k] -= step * Sx[j]
             if f * scratch.v[k] > state.settings.negligible:
                 subtract(class_inverse(state.S, k), Sx, age * f / (1.0 + f * scratch.v[k]))
-    end_round(state)
+    end_round(state, x)
     return updated
 
 
@@ -284,6 +296,9 @@ class OneBitClassifier(ProbabilityLearner):
     min_probability : float in [0, 1 / K], default=0.0
         The least probability of each label, mixed in from the uniform distribution, for
         logs used in off-policy evaluation.
+    standardize : bool, default=True
+        Whether features are scaled as they come, and a constant is added; see the notes. If not,
+        give features of similar scale, and a constant one if they are numeric.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -291,8 +306,12 @@ class OneBitClassifier(ProbabilityLearner):
 
     Notes
     -----
-    Each example is divided by its length; zeros stay as they are. `coef_` are weights for examples
-    of unit length. Give features of similar scale, and a constant one if they are numeric.
+    Features may have any scale and offset. A feature that is a measurement, one that mostly is not
+    zero and has values below 0 or above 1, is standardised by its mean and deviation so far. Words,
+    their weights and indicators stay as they are, divided by their root mean square if that is more
+    than one. What a feature is, its values say: dense and sparse copies of a stream are the same.
+    `onebit.numerics.scales` has the details. A constant is added, and then each example is divided
+    by its length. `coef_` and `intercept_` are weights for examples so made.
 
     With s = W x, v_k = x' S_k x, where S_k is the covariance of the weights w_k, the chosen label
     is that of the largest draw from N(s_k, nu^2 v_k). Its probability is exact, to 1e-7, by
@@ -340,7 +359,7 @@ class OneBitClassifier(ProbabilityLearner):
     bound = bounds.ONE_BIT_CLASSIFIER
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
-        {"covariance": "diagonal"},
+        {"covariance": "diagonal", "standardize": False},
         {"covariance": "diagonal", "forgetting": 0.5, "min_probability": 0.01},
     ]
 
@@ -349,6 +368,7 @@ class OneBitClassifier(ProbabilityLearner):
         "covariance": [StrOptions({"auto", "diagonal", "full"})],
         "a": [POSITIVE, None],
         "forgetting": [Interval(Real, 0, 10, closed="both"), None],
+        "standardize": ["boolean"],
         "min_probability": [Interval(Real, 0, 1, closed="left")],
     }
 
@@ -359,6 +379,7 @@ class OneBitClassifier(ProbabilityLearner):
         a: float | None = None,
         forgetting: float | None = None,
         min_probability: float = 0.0,
+        standardize: bool = True,
         *,
         classes: Any = None,
         random_state: Any = None,
@@ -368,6 +389,7 @@ class OneBitClassifier(ProbabilityLearner):
         self.a = a
         self.forgetting = forgetting
         self.min_probability = min_probability
+        self.standardize = standardize
         self.classes = classes
         self.random_state = random_state
 
@@ -396,15 +418,28 @@ class OneBitClassifier(ProbabilityLearner):
             sure=form.sure,
             negligible=form.negligible,
         )
-        W = np.zeros((n_features, n_classes))
+        scales = new_scales(n_features, bool(self.standardize))
+        n_inputs = n_features + scales.active
+        W = np.zeros((n_inputs, n_classes))
         age, rounds = np.ones(()), np.zeros((), dtype=np.int64)
-        x, squares = np.zeros((2, n_features))
+        x, squares = np.zeros((2, n_inputs))
         v, g, f, p, deviations = np.zeros((5, n_classes))
         room = np.zeros((4, n_classes))
-        Sx = np.zeros((n_classes if full else 0, n_features))
+        Sx = np.zeros((n_classes if full else 0, n_inputs))
         scratch = Scratch(x, squares, v, g, f, p, deviations, room, Sx)
         if full:
-            matrices = new_inverses(n_classes, n_features, a)
-            return FULL, State(W, matrices, age, rounds, settings, rng, scratch)
+            matrices = new_inverses(n_classes, n_inputs, a)
+            return FULL, State(W, matrices, age, rounds, scales, settings, rng, scratch)
         S = np.full_like(W, 1.0 / a)
-        return DIAGONAL, State(W, S, age, rounds, settings, rng, scratch)
+        return DIAGONAL, State(W, S, age, rounds, scales, settings, rng, scratch)
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights, of shape (n_classes, n_features), for standardised examples of unit length."""
+        return super().coef_[:, : self._run.all_features.size]
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Weights of the constant, one for each class; zero where none is added."""
+        weights = super().coef_
+        return weights[:, -1] if self._state.scales.active else np.zeros(len(weights))

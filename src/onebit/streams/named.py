@@ -108,7 +108,11 @@ _RCV1_FEATURES = 47_236
 
 
 def load(
-    name: str, *, seed: int = 0, directory: str | PathLike[str] | None = None
+    name: str,
+    *,
+    seed: int = 0,
+    directory: str | PathLike[str] | None = None,
+    prepared: bool = True,
 ) -> tuple[Any, np.ndarray]:
     """Return the stream of a name, its rows shuffled.
 
@@ -122,6 +126,9 @@ def load(
         Folder of the files; else the environment variable ONEBIT_DATA says where it is. What is
         not there scikit-learn may know how to download: it does so once, for 20newsgroups (the
         later version with 18,846 texts), covtype, kddcup99 and mnist.
+    prepared : bool, default=True
+        Whether rows are made as the notes say. If not, X has the columns as they are in the file;
+        texts have none.
 
     Returns
     -------
@@ -175,6 +182,10 @@ def load(
     X, y = _read(name, directory)
     order = np.random.default_rng(seed).permutation(len(y))
     X = [X[i] for i in order] if isinstance(X, list) else X[order]
+    if not prepared:
+        if isinstance(X, list):
+            raise ValueError(f"{name!r} is a stream of texts, which have no columns as they are")
+        return X.astype(np.float64), y[order]
     return _PREPARE[SOURCES[name].kind](X), y[order]
 
 
