@@ -34,9 +34,7 @@ _MOST_VALUES = 2**17
 _LONGEST_NAME = 1000
 
 _USUAL_NUMBERS = frozenset({float, int, bool})
-"""Found faster than by what they are instances of."""
-
-_NUMBERS = (Real, Decimal, np.bool_)
+"""Recognised faster than numbers of other kinds."""
 
 _RECORD = (str, Mapping)
 
@@ -160,7 +158,7 @@ def _columns(record: str | Mapping[Any, Any], width: int) -> dict[int, float]:
     columns: dict[int, float] = {}
     for features in (found.words, found.numbers):
         for h, value in zip(_hashes(features), features.values(), strict=True):
-            column = abs(h) % width
+            column = abs(h) & (width - 1)
             columns[column] = columns.get(column, 0.0) + (value if h >= 0 else -value)
     return columns
 
@@ -212,17 +210,21 @@ class _Features:
                     self.words[f"{name}={word}"] = 1.0
             else:
                 self.words[f"{name}={value}"] = 1.0
-        elif kind in _USUAL_NUMBERS or isinstance(value, _NUMBERS):
+        elif kind in _USUAL_NUMBERS:
             self._add_number(name, value)
-        elif isinstance(value, str):  # of NumPy, or an Enum
-            self.add(name, str.__str__(value), depth)
+        elif value is None or _is_missing_in_pandas(value):
+            pass
         elif isinstance(value, Mapping):
             self.add_fields(name, value, depth + 1)
         elif isinstance(value, list | tuple):
             self.add_items(name, value, depth + 1)
+        elif isinstance(value, Real | Decimal | np.bool_):
+            self._add_number(name, value)
+        elif isinstance(value, str):  # of NumPy, or an Enum
+            self.add(name, str.__str__(value), depth)
         elif isinstance(value, np.ndarray):
             self.add(name, value.tolist(), depth)
-        elif not _is_missing(value):
+        else:
             raise TypeError(
                 f"{short(name)} is {_article(value)}; a record has texts, numbers, True, False, "
                 "None, lists and dicts"
@@ -251,9 +253,9 @@ class _Features:
             raise ValueError(f"a record has at most {_MOST_VALUES} values; there are more")
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing_in_pandas(value: Any) -> bool:
     pandas = sys.modules.get("pandas")
-    return value is None or (pandas is not None and (value is pandas.NA or value is pandas.NaT))
+    return pandas is not None and (value is pandas.NA or value is pandas.NaT)
 
 
 def _article(value: Any) -> str:
