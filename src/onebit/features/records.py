@@ -79,8 +79,8 @@ class Records(Step):
     n_features : int, default=2**16
         The number of columns: a power of two, from 2 to 2^30. Of m names, the share of those that
         have a column to themselves is about exp(-m / n_features): 98.5 % of 1,000 names at the
-        default, 86 % of 10,000, 22 % of 100,000. Learners hold a few arrays of
-        n_features * n_classes * 8 bytes.
+        default, 86 % of 10,000, 22 % of 100,000. `OneBitClassifier` holds 16 bytes for each
+        feature and label.
 
     Examples
     --------
