@@ -117,6 +117,7 @@ def test_methods_of_the_learner():
     assert model.add_labels(["fraud"]) is model
     assert model[-1].added == ["fraud"]
     assert model.partial_fit(RECORDS, TRUTHS) is model
+    assert {"teach", "policy", "decide", "predict"} <= set(dir(model))
     for name in ("coef_", "transform", "nothing", "predict_proba", "_run"):
         assert not hasattr(model, name)
     with pytest.raises(TypeError, match="missing a required argument"):
@@ -181,7 +182,7 @@ def test_bad_records_change_nothing():
         with pytest.raises((TypeError, ValueError), match="record 1"):
             model.partial_fit([{}, bad], DESKS)
     np.testing.assert_array_equal(before, model[-1].coef_)
-    with pytest.raises(TypeError, match="put it in a list"):
+    with pytest.raises(TypeError, match="a list of records is needed; got a dict"):
         model.policy(RECORDS[0])
 
 

@@ -122,6 +122,10 @@ class Pipeline(pipeline.Pipeline):
 
         return after_the_steps
 
+    def __dir__(self) -> list[str]:
+        methods = (name for name in dir(self.steps[-1][1]) if not name.startswith("_"))
+        return sorted({*super().__dir__(), *(name for name in methods if hasattr(self, name))})
+
     def _transformers(self) -> Iterator[Any]:
         for _, step in self.steps[:-1]:
             if step is not None and not isinstance(step, str):  # "passthrough"

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import murmurhash3_32
-from sklearn.utils._param_validation import Options
+from sklearn.utils._param_validation import Interval
 
 from onebit.core.example import INDEX, LARGEST, Example
 from onebit.core.steps import Step
@@ -95,7 +95,7 @@ class Records(Step):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_features": [Options(Integral, set(_WIDTHS))]
+        "n_features": [Interval(Integral, 2, 2**30, closed="both")]
     }
 
     def __init__(self, n_features: int = 2**16) -> None:
@@ -137,6 +137,14 @@ class Records(Step):
         if type(width) is not int or width not in _WIDTHS:
             self._validate_params()
         return int(width)
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if self.n_features not in _WIDTHS:
+            raise ValueError(
+                "The 'n_features' parameter of Records must be a power of two. "
+                f"Got {self.n_features} instead."
+            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -283,13 +291,12 @@ def _as_record(record: Any) -> str | Mapping[Any, Any]:
 
 
 def _rows(records: Any) -> Iterable[Any]:
-    if isinstance(records, str | bytes | Mapping):
-        raise TypeError(f"a list of records is needed; got {_article(records)}: put it in a list")
-    if not _is_table(records):
-        return records
-    if hasattr(records, "iter_rows"):  # of polars
-        return records.iter_rows(named=True)
-    return records.to_dict("records")
+    if _is_table(records):
+        polars = hasattr(records, "iter_rows")
+        return records.iter_rows(named=True) if polars else records.to_dict("records")
+    if isinstance(records, str | bytes | Mapping) or not np.iterable(records):
+        raise TypeError(f"a list of records is needed; got {_article(records)}")
+    return records
 
 
 def _is_table(records: Any) -> bool:
