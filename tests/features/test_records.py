@@ -275,6 +275,10 @@ CYCLE: dict = {"a": 1}
 CYCLE |= {"self": CYCLE, "again": [CYCLE, CYCLE]}
 LIST: list = []
 LIST.append(LIST)
+ARRAY = np.empty(1, dtype=object)
+ARRAY[0] = ARRAY
+SCALAR = np.empty((), dtype=object)
+SCALAR[()] = SCALAR
 
 
 @pytest.mark.parametrize(
@@ -296,6 +300,8 @@ LIST.append(LIST)
         ({"n" * 1001: 2}, ValueError, "at most 1000 characters; got 'nnn.*[.]{3}, which has 1001"),
         (CYCLE, ValueError, "'self.self.* is in more than 32 dicts and lists inside one another"),
         ({"a": LIST}, ValueError, "more than 32"),
+        ({"a": ARRAY}, ValueError, "more than 32"),
+        ({"a": SCALAR}, TypeError, "^'a' is a ndarray"),
         ({"a": nested(100_000, 1, lambda x: [x])}, ValueError, "more than 32"),
         (nested(33, 1, lambda x: {"a": x}), ValueError, "more than 32"),
         ({"a": nested(30, 1, lambda x: [x, x])}, ValueError, "at most 131072 values"),
@@ -306,7 +312,7 @@ LIST.append(LIST)
         (b"bytes", TypeError, "got a bytes"),
         (3, TypeError, "got an int"),
     ],
-    ids=range(25),
+    ids=range(27),
 )
 def test_bad_records(record, error, words):
     with pytest.raises(error, match=words) as told:

@@ -56,7 +56,7 @@ class Pipeline(pipeline.Pipeline):
 
     All methods of the learner exist here too: `decide`, `learn`, `policy`, `scores`,
     `partial_fit` and so on. Where a learner takes examples, a pipeline takes what its first step
-    takes, such as records. Of the steps, only `fit` fits any: the others use them as they are.
+    takes, such as records. Only `fit` fits steps; all other methods use them as they are.
     `make_pipeline` makes one.
     """
 
@@ -104,7 +104,7 @@ class Pipeline(pipeline.Pipeline):
         storage.write(path, learner, list(self._transformers()))
 
     def __getattr__(self, name: str) -> Any:
-        learner = self.__dict__.get("steps", [(None, None)])[-1][1]
+        _, learner = (self.__dict__.get("steps") or [("", None)])[-1]  # none yet while unpickled
         method = None if name.startswith("_") else getattr(learner, name, None)
         if not ismethod(method):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

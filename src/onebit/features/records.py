@@ -124,8 +124,10 @@ class Records(Step):
         for i, record in enumerate(_rows(records)):
             try:
                 columns = _columns(_as_record(record), width)
-            except (TypeError, ValueError) as error:
-                raise type(error)(f"record {i}: {error}") from None
+            except TypeError as error:
+                raise TypeError(f"record {i}: {error}") from None
+            except ValueError as error:
+                raise ValueError(f"record {i}: {error}") from None
             indices += sorted(columns)
             values += [columns[j] for j in indices[indptr[-1] :]]
             indptr.append(len(indices))
@@ -230,8 +232,8 @@ class _Features:
             self._add_number(name, value)
         elif isinstance(value, str):  # of NumPy, or an Enum
             self.add(name, str.__str__(value), depth)
-        elif isinstance(value, np.ndarray):
-            self.add(name, value.tolist(), depth)
+        elif isinstance(value, np.ndarray) and value.ndim:
+            self.add_items(name, value.tolist(), depth + 1)
         else:
             raise TypeError(
                 f"{short(name)} is {_article(value)}; a record has texts, numbers, True, False, "
@@ -283,7 +285,7 @@ def _as_record(record: Any) -> str | Mapping[Any, Any]:
         if len(rows) != 1:
             raise ValueError(f"one record is one row; got a table of {len(rows)}")
         return rows[0]
-    if hasattr(record, "to_dict"):  # a row of pandas
+    if hasattr(record, "to_dict") and hasattr(record, "to_frame"):  # a row of pandas
         return record.to_dict()
     raise TypeError(
         f"a record is a text, a dict or a row of a table with names; got {_article(record)}"
