@@ -6,8 +6,8 @@ BIN := .venv/bin
 # `make test-all` adds the long proofs, marked slow: a million rounds of every form, a hundred
 # thousand draws, many seeds, large data sets. tests/conftest.py says how two processes share them.
 PYTEST := $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
-QUICK := tests/core tests/numerics tests/theory/test_losses.py tests/test_promises.py tests/test_rooms.py \
-    tests/learners/test_banditron.py tests/learners/test_perceptron.py \
+QUICK := tests/core tests/features tests/numerics tests/theory/test_losses.py tests/test_promises.py \
+    tests/test_rooms.py tests/learners/test_banditron.py tests/learners/test_perceptron.py \
     $(patsubst %,--ignore=tests/core/test_%.py,compiling state storage threads)
 
 # Minutes that `make fuzz` takes; FUZZ=--checked makes compiled code check each index.

@@ -96,6 +96,12 @@ def _ratio(over: Measured, under: Measured) -> Figure:
     )
 
 
+def _time(result: Measured) -> Figure:
+    """Return the time of a round in the fastest run, with its range over all runs."""
+    fastest = result.microseconds
+    return Figure(fastest, fastest, result.slowest_microseconds, result.disturbed)
+
+
 Section = tuple[list[Measured], list[Target]]
 
 
@@ -154,9 +160,18 @@ def online(size: Size) -> Section:
         table.add_row(result.tool, f"{result.microseconds:.2f}")
     out.print(table)
     slowest = max(results, key=lambda result: result.microseconds)
-    fastest = slowest.microseconds
-    figure = Figure(fastest, fastest, slowest.slowest_microseconds, slowest.disturbed)
-    return results, [Target(f"decide + learn: {slowest.tool}", "µs", figure, at_most=10.0)]
+    target = Target(f"decide + learn: {slowest.tool}", "µs", _time(slowest), at_most=10.0)
+    return results, [target]
+
+
+def records(size: Size) -> Section:
+    """Single records from Python, made into examples."""
+    log.print("Records")
+    result = ours.records(size.online_rounds, size.online_repeats)
+    table = _table("encode a record", "µs")
+    table.add_row(result.tool, f"{result.microseconds:.1f}")
+    out.print(table)
+    return [result], [Target("encode a record", "µs", _time(result), at_most=40.0)]
 
 
 def full(size: Size) -> Section:
@@ -223,7 +238,7 @@ def full(size: Size) -> Section:
     ]
 
 
-SECTIONS = {"stream": stream, "online": online, "full": full}
+SECTIONS = {"stream": stream, "online": online, "records": records, "full": full}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

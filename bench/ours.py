@@ -17,6 +17,7 @@ from onebit.core.compiling import compiled, kernel
 from onebit.core.example import row, rows_of
 from onebit.core.learner import Learner
 from onebit.core.validation import check_rows
+from onebit.features import Records
 from onebit.numerics.linear import linear_scores
 from onebit.numerics.second_order import difference, inner, new_inverse, subtract, times
 
@@ -102,6 +103,38 @@ def online(form: Form, X: sp.csr_array, y: np.ndarray, n_classes: int, repeats: 
     first, _ = repeated(1, run)
     runs, _ = repeated(repeats, run)
     return Measured(form.name, len(rounds), runs, first_run_seconds=sum(first.seconds))
+
+
+def records(n: int, repeats: int) -> Measured:
+    """Time `Records.encode` of records that have ten fields, twenty words in two of them."""
+    rng = np.random.default_rng(0)
+    words = np.array(["".join(rng.choice(list("abcdefgh"), 6)) for _ in range(5_000)])
+    rounds = [
+        {
+            "subject": " ".join(rng.choice(words, 5)).capitalize(),
+            "body": " ".join(rng.choice(words, 15)),
+            "amount": float(rng.normal()),
+            "age": int(rng.integers(18, 90)),
+            "vip": bool(rng.integers(2)),
+            "phone": None,
+            **dict(
+                zip(
+                    ("plan", "country", "channel", "user"),
+                    rng.choice(words, 4).tolist(),
+                    strict=True,
+                )
+            ),
+        }
+        for _ in range(n)
+    ]
+    encoder = Records()
+
+    def run() -> None:
+        for record in rounds:
+            encoder.encode(record)
+
+    runs, _ = repeated(repeats, run)
+    return Measured("Records, ten fields and twenty words", n, runs)
 
 
 class _Weights(NamedTuple):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from onebit import features as features
     from onebit import learners as learners
     from onebit import streams as streams
     from onebit import theory as theory
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
     from onebit.core import Learner as Learner
     from onebit.core import load as load
     from onebit.core import play as play
+    from onebit.core.pipeline import make_pipeline as make_pipeline
     from onebit.learners import *  # noqa: F403
 
 # Names are imported on first use: scikit-learn and Numba together take a second to import.
-_ROOMS = ["learners", "streams", "theory"]
+_ROOMS = ["features", "learners", "streams", "theory"]
 _PLACES = dict.fromkeys(["Decision", "History", "Learner", "load", "play"], "onebit.core") | {
-    "to_batch": "onebit.batch"
+    "make_pipeline": "onebit.core.pipeline",
+    "to_batch": "onebit.batch",
 }
 
 
@@ -30,8 +33,9 @@ def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         value = import_module(f"onebit.{name}")
     elif name in _PLACES:
-        if name == "load":  # it knows the learners that have been imported
+        if name == "load":  # it knows the learners and steps that have been imported
             import_module("onebit.learners")
+            import_module("onebit.features")
         value = getattr(import_module(_PLACES[name]), name)
     elif not name.startswith("_") and name in import_module("onebit.learners").__all__:
         value = getattr(import_module("onebit.learners"), name)

@@ -18,7 +18,7 @@ def register(cls: type[Learner]) -> None:
     _CLASSES[name_of(cls)] = cls
 
 
-def name_of(cls: type[Learner]) -> str:
+def name_of(cls: type) -> str:
     """Return the name of a class: onebit's own by that alone, others with their module."""
     if cls.__module__.partition(".")[0] == _OWN:
         return cls.__qualname__

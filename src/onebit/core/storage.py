@@ -1,8 +1,8 @@
-"""Learners in files: arrays in the safetensors format and a JSON header. Never pickle.
+"""Learners and pipelines in files: safetensors with a JSON header. Never pickle.
 
-A file is treated as untrusted input: nothing in it is run or imported, memory is taken
-only for what it really contains, and each array is compared with what the state of its learner
-declares (`onebit.core.state`).
+A file is treated as untrusted input: nothing in it is run, nothing is imported but the steps listed
+in `onebit.core.steps`, memory is taken only for what it really contains, and each array is compared
+with what the state of its learner declares (`onebit.core.state`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import re
 import stat
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -36,10 +36,12 @@ from onebit.core.state import (
     sizes_of,
     with_arrays,
 )
-from onebit.core.validation import check_classes
+from onebit.core.steps import made_step, plain_step
+from onebit.core.validation import check_classes, short
 
 if TYPE_CHECKING:
     from onebit.core.learner import Learner, Started
+    from onebit.core.pipeline import Pipeline
 
 FORMAT = 2
 """Version of the layout below; a file of a later version is refused.
@@ -57,18 +59,23 @@ _PLAIN_DTYPES = re.compile(r"\|b1|\|[iu]1|[<>][iu][248]|[<>]f[248]|[<>]U[1-9][0-
 """Of labels. Objects are what JSON has: texts and numbers."""
 
 
-def write(path: str | PathLike[str], learner: Learner) -> None:
-    """Write a started learner to `path`; a file that is there is replaced at once or not at all."""
+def write(path: str | PathLike[str], learner: Learner, steps: Sequence[Any] = ()) -> None:
+    """Write a started learner to `path`, with the steps before it if it is in a pipeline.
+
+    A file that is there is replaced at once or not at all.
+    """
     run = learner._run
+    described = [plain_step(step) for step in steps]
     with run.turns:  # what another thread learns meanwhile is in all of the file, or in nothing
-        content = _content(learner, run)
+        content = _content(learner, run, described)
     replace_file(path, content)
 
 
-def read(path: str | PathLike[str]) -> Learner:
-    """Return the learner in `path`, ready to go on as if nothing had happened.
+def read(path: str | PathLike[str]) -> Learner | Pipeline:
+    """Return the learner or pipeline in `path`, ready to go on as if nothing had happened.
 
-    Only learners whose class has been imported can be read. What is not sound raises ValueError.
+    Only learners and steps whose class has been imported can be read. What is not sound raises
+    ValueError.
     """
     # All at once, for another program may write to the file meanwhile.
     with open(path, "rb", opener=_open_to_read) as file:
@@ -76,7 +83,7 @@ def read(path: str | PathLike[str]) -> Learner:
             raise ValueError(f"{path} is not a learner saved by onebit: it is no regular file")
         content = file.read()
     try:
-        return _learner_in(content)
+        return _model_in(content)
     except (ValueError, SafetensorError, RecursionError) as error:
         raise ValueError(f"{path} is not a learner saved by onebit: {error}") from error
 
@@ -106,7 +113,7 @@ def _open_to_read(path: str, flags: int) -> int:
 # What is in a file
 
 
-def _content(learner: Learner, run: Started) -> bytes:
+def _content(learner: Learner, run: Started, steps: list[Any]) -> bytes:
     sizes = _sizes(learner, run.parameters, run.all_features.size, run.classes.size)
     try:
         check_arrays(declared(run.state), sizes)
@@ -121,6 +128,7 @@ def _content(learner: Learner, run: Started) -> bytes:
             "classes_dtype": run.classes.dtype.str,
             "n_features": run.all_features.size,
             "feature_names": getattr(learner, "feature_names_in_", np.empty(0)).tolist(),
+            **({"steps": steps} if steps else {}),
         },
         allow_nan=False,
     )
@@ -129,7 +137,7 @@ def _content(learner: Learner, run: Started) -> bytes:
     return safetensors.numpy.save(arrays, metadata)
 
 
-def _learner_in(content: bytes) -> Learner:
+def _model_in(content: bytes) -> Learner | Pipeline:
     metadata, arrays = _parse(content)
     header = _json(metadata["onebit"], "the header")
     version = _item(header, "format", int)
@@ -151,6 +159,7 @@ def _learner_in(content: bytes) -> Learner:
     names = _item(header, "feature_names", list)
     if names and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
         raise ValueError(f"feature_names are not the names of {n_features} features")
+    steps = _steps(header)
     learner = _made(header, version)
     sizes = _sizes(learner, learner.get_params(deep=False), n_features, classes.size)
     try:
@@ -169,7 +178,11 @@ def _learner_in(content: bytes) -> Learner:
     learner._state = state
     if names:
         learner.feature_names_in_ = np.array(names, dtype=object)
-    return learner
+    if not steps:
+        return learner
+    from onebit.core.pipeline import make_pipeline
+
+    return make_pipeline(*steps, learner)
 
 
 class _MismatchError(ValueError):
@@ -206,13 +219,8 @@ def _item(header: Mapping[str, Any], name: str, kind: type) -> Any:
     if name not in header:
         raise ValueError(f"the header has no {name}")
     if type(header[name]) is not kind:
-        raise ValueError(f"{name} is {_short(header[name])}, and should be a JSON {kind.__name__}")
+        raise ValueError(f"{name} is {short(header[name])}, and should be a JSON {kind.__name__}")
     return header[name]
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _digest(header: str, arrays: Mapping[str, np.ndarray]) -> str:
@@ -228,7 +236,7 @@ def _digest(header: str, arrays: Mapping[str, np.ndarray]) -> str:
 def _classes(header: Mapping[str, Any], header_size: int) -> np.ndarray:
     labels, dtype = _item(header, "classes", list), _item(header, "classes_dtype", str)
     if not _PLAIN_DTYPES.fullmatch(dtype):
-        raise ValueError(f"classes_dtype is {_short(dtype)}, which labels never have")
+        raise ValueError(f"classes_dtype is {short(dtype)}, which labels never have")
     if not all(isinstance(label, str | int | float) for label in labels):
         raise ValueError("classes are not texts or numbers")
     if np.dtype(dtype).itemsize * len(labels) > 64 * header_size + 2**20:
@@ -240,7 +248,7 @@ def _classes(header: Mapping[str, Any], header_size: int) -> np.ndarray:
     except (TypeError, OverflowError) as error:
         raise ValueError(f"classes are not of type {dtype}: {error}") from None
     if not sound or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
-        raise ValueError(f"classes are not distinct labels of type {dtype}: {_short(labels)}")
+        raise ValueError(f"classes are not distinct labels of type {dtype}: {short(labels)}")
     return classes
 
 
@@ -284,7 +292,7 @@ def _made(header: Mapping[str, Any], version: int, key: str = "learner") -> Lear
     parameters = _item(header, "parameters", dict)
     unknown = parameters.keys() - set(cls._get_param_names())
     if unknown:
-        raise ValueError(f"{cls.__name__} has no parameter {_short(min(unknown))}")
+        raise ValueError(f"{cls.__name__} has no parameter {short(min(unknown))}")
     return cls(
         **{
             name: _made(value, version, _LEARNER)
@@ -293,6 +301,17 @@ def _made(header: Mapping[str, Any], version: int, key: str = "learner") -> Lear
             for name, value in parameters.items()
         }
     )
+
+
+def _steps(header: Mapping[str, Any]) -> list[Any]:
+    """Return the steps before the learner, none if it is in no pipeline."""
+    steps = []
+    for i, item in enumerate(_item(header, "steps", list) if "steps" in header else []):
+        try:
+            steps.append(made_step(item))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"steps[{i}]: {error}") from None
+    return steps
 
 
 # States

@@ -215,6 +215,14 @@ def unknown(label: Any, classes: np.ndarray) -> str:
     return f"{label!r}: the classes are {shown}{', ...' if classes.size > 5 else ''}"
 
 
+def short(value: Any) -> str:
+    """Return a value as an error shows it, in at most 80 characters."""
+    if isinstance(value, int) and abs(value) > 10**80:
+        return f"an integer of {value.bit_length()} bits"  # Python does not print the longest
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 _FLOAT, _INT32 = np.dtype(np.float64), np.dtype(np.int32)
 _CSR = (sp.csr_array, sp.csr_matrix)
 

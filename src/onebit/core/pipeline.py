@@ -1,0 +1,172 @@
+"""Pipelines: steps that turn records into examples, and a learner that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from inspect import ismethod, signature
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn import pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from onebit.core import storage
+from onebit.core.decision import Decision
+from onebit.core.example import Example
+from onebit.core.learner import Learner
+from onebit.core.validation import check_example
+
+
+def make_pipeline(*steps: Any) -> Pipeline:
+    """Return a pipeline of steps and a learner, which decides about records.
+
+    Parameters
+    ----------
+    *steps : transformers, and last a Learner
+        Steps of `onebit.features`, and any transformers of scikit-learn.
+
+    Returns
+    -------
+    Pipeline
+
+    Examples
+    --------
+    >>> from onebit import OneBitClassifier, make_pipeline
+    >>> from onebit.features import Records
+    >>> learner = OneBitClassifier(classes=["billing", "support"], random_state=0)
+    >>> router = make_pipeline(Records(n_features=1024), learner)
+    >>> for _ in range(20):
+    ...     for subject, desk in [("Card charged twice", "billing"), ("App is down", "support")]:
+    ...         decision = router.decide({"subject": subject})
+    ...         router.learn(decision, correct=decision.label == desk)
+    >>> router.predict([{"subject": "My card"}, {"subject": "Your app"}]).tolist()
+    ['billing', 'support']
+    """
+    if not steps or not isinstance(steps[-1], Learner):
+        last = f"got {type(steps[-1]).__name__}" if steps else "got none"
+        raise TypeError(f"the last step of a pipeline is a learner of onebit; {last}")
+    return Pipeline(pipeline.make_pipeline(*steps).steps)
+
+
+class Pipeline(pipeline.Pipeline):
+    """A scikit-learn pipeline with the online interface of the learner at its end.
+
+    All methods of the learner exist here too: `decide`, `learn`, `policy`, `scores`,
+    `partial_fit` and so on. Where a learner takes examples, a pipeline takes what its first step
+    takes, such as records. Only `fit` fits steps; all other methods use them as they are.
+    `make_pipeline` makes one.
+    """
+
+    def decide(self, record: Any, among: Any = None, **options: Any) -> Decision:
+        """Choose a label for one record.
+
+        Parameters
+        ----------
+        record
+            What the first step takes one of.
+        among : array-like of labels, optional
+            The labels on offer.
+        **options
+            As `decide` of the learner takes them.
+
+        Returns
+        -------
+        Decision
+            It holds the example that the record became, so that to learn from it needs no step.
+        """
+        return self.steps[-1][1].decide(self._example(record), among, **options)
+
+    def learn(self, decision: Decision, **feedback: Any) -> None:
+        """Learn from the feedback for a decision, now or later, in any order.
+
+        Parameters
+        ----------
+        decision : Decision
+            From `decide`, or made by hand from a log with the record as its `x`, which the example
+            then replaces.
+        **feedback
+            `correct` or `truth`, as `learn` of the learner takes them.
+        """
+        self.steps[-1][1].learn(self._with_example(decision), **feedback)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the steps and the learner, its random generator included, to a safetensors file.
+
+        `onebit.load` reads it back. Steps are written by their parameters: those of
+        `onebit.features`, and of scikit-learn `FeatureHasher`, `HashingVectorizer`, `Binarizer` and
+        `Normalizer`. Others, which may hold what they were fitted to, are refused.
+        """
+        learner = self.steps[-1][1]
+        check_is_fitted(learner)
+        storage.write(path, learner, list(self._transformers()))
+
+    def __getattr__(self, name: str) -> Any:
+        _, learner = (self.__dict__.get("steps") or [("", None)])[-1]  # none yet while unpickled
+        method = None if name.startswith("_") else getattr(learner, name, None)
+        if not ismethod(method):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        parameters = signature(method)
+        first = next(iter(parameters.parameters), "")
+        before = _BEFORE.get(first)
+
+        @wraps(method)
+        def after_the_steps(*args: Any, **kwargs: Any) -> Any:
+            bound = parameters.bind(*args, **kwargs)
+            if before is not None:
+                bound.arguments[first] = before(self, bound.arguments[first])
+            result = method(*bound.args, **bound.kwargs)
+            return self if result is learner else result
+
+        return after_the_steps
+
+    def __dir__(self) -> list[str]:
+        methods = (name for name in dir(self.steps[-1][1]) if not name.startswith("_"))
+        return sorted({*super().__dir__(), *(name for name in methods if hasattr(self, name))})
+
+    def _transformers(self) -> Iterator[Any]:
+        for _, step in self.steps[:-1]:
+            if step is not None and not isinstance(step, str):  # "passthrough"
+                yield step
+
+    def _matrix(self, records: Any) -> Any:
+        for step in self._transformers():
+            records = step.transform(records)
+        return records
+
+    def _example(self, record: Any) -> Example:
+        for step in self._transformers():
+            record = step.encode(record) if hasattr(step, "encode") else _one(step, record)
+        return record if isinstance(record, Example) else check_example(record, None)
+
+    def _with_example(self, decision: Decision) -> Decision:
+        if not isinstance(decision.x, Example):
+            decision.x = self._example(decision.x)
+        return decision
+
+    def _with_examples(self, decisions: Iterable[Decision]) -> list[Decision]:
+        return [self._with_example(decision) for decision in decisions]
+
+
+_BEFORE: dict[str, Callable[[Pipeline, Any], Any]] = {
+    "X": Pipeline._matrix,
+    "decisions": Pipeline._with_examples,
+}
+"""What happens to the first argument of a learner's method before the method, by its name."""
+
+
+def _one(step: Any, x: Any) -> Any:
+    """Return one x after a step that takes many."""
+    if isinstance(x, Example):
+        arrays = x.values, x.indices.astype(np.int32), [0, x.values.size]
+        X: Any = sp.csr_array(arrays, shape=(1, x.n_features))
+    elif hasattr(x, "to_frame"):  # a row of pandas keeps its names
+        X = x.to_frame().T
+    else:
+        X = x if getattr(x, "ndim", 0) == 2 else [x]
+    X = step.transform(X)
+    if X.shape[0] != 1:
+        raise ValueError(f"one record is needed; got {X.shape[0]}")
+    return X if sp.issparse(X) else np.asarray(X)[0]
