@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -5,7 +7,8 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
-from onebit import streams
+from mutations import packed, unpacked
+from onebit import load, streams
 from onebit.core import play
 from onebit.learners.one_bit_classifier import LARGEST_FULL, OneBitClassifier
 from paths import assert_same_path, continuous, every_stream
@@ -205,3 +208,20 @@ def test_raw_numbers_are_as_good_as_scaled_ones(data):
         learner.set_params(standardize=False)
         prepared += cross_val_score(learner, scaled[order], y[order]).mean()
     assert raw / 20 >= prepared / 20 - 0.01
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_files_from_before_there_were_scales(covariance, tmp_path):
+    X, y = continuous(3)
+    given = {"covariance": covariance, "random_state": 0, "standardize": False}
+    learner = OneBitClassifier(**given).fit(X, y)
+    learner.save(tmp_path / "learner")
+    text, arrays = unpacked((tmp_path / "learner").read_bytes())
+    header = json.loads(text)
+    del header["parameters"]["standardize"]
+    arrays = {name: array for name, array in arrays.items() if not name.startswith("scales")}
+    (tmp_path / "before").write_bytes(packed(json.dumps(header), arrays))
+    again = load(tmp_path / "before")
+    assert not again.standardize
+    assert play(again, X, y).mistakes.tolist() == play(learner, X, y).mistakes.tolist()
+    assert again.coef_.tolist() == learner.coef_.tolist()

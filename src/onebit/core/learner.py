@@ -186,6 +186,13 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """
         return self
 
+    @classmethod
+    def _upgraded(
+        cls, parameters: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what is in a file as this version would have written it."""
+        return parameters, arrays
+
     # The online interface
 
     def decide(self, x: Any, among: Any = None) -> Decision:

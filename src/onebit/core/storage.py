@@ -160,6 +160,9 @@ def _model_in(content: bytes) -> Learner | Pipeline:
     if names and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
         raise ValueError(f"feature_names are not the names of {n_features} features")
     steps = _steps(header)
+    cls = class_named(_item(header, "learner", str), without_module=version == 1)
+    upgraded = cls._upgraded(_item(header, "parameters", dict), arrays)
+    header["parameters"], arrays = upgraded
     learner = _made(header, version)
     sizes = _sizes(learner, learner.get_params(deep=False), n_features, classes.size)
     try:

@@ -15,6 +15,7 @@ from onebit.core.example import Example
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.state import Amount, Count, Field, Generator, Within
+from onebit.core.storage import arrays_of
 from onebit.numerics.linear import fill_unit, products, unit_scores
 from onebit.numerics.scales import Scales, fill_scaled, new_scales, observe
 from onebit.numerics.second_order import (
@@ -398,6 +399,15 @@ class OneBitClassifier(ProbabilityLearner):
             return self
         full = n_features**2 * n_classes <= LARGEST_FULL
         return clone(self).set_params(covariance="full" if full else "diagonal")
+
+    @classmethod
+    def _upgraded(
+        cls, parameters: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        if "standardize" in parameters:
+            return parameters, arrays
+        none = {f"scales.{name}": value for name, value in arrays_of(new_scales(1, active=False))}
+        return parameters | {"standardize": False}, none | arrays
 
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         if self.min_probability * n_classes > 1.0:

@@ -54,13 +54,13 @@ _ROUNDING = 1e-9
 class Scratch(NamedTuple):
     """The measurements, and the last x.
 
-    measurements: their indices, increasing; count: how many, or -1 if they are to be found; place:
+    measurements: their indices, increasing; n_measurements: how many, or -1 if not known; place:
     of each feature among them, or -1; indices, values: of the last x, scaled; size: how many these
     are.
     """
 
     measurements: np.ndarray
-    count: np.ndarray
+    n_measurements: np.ndarray
     place: np.ndarray
     indices: np.ndarray
     values: np.ndarray
@@ -124,7 +124,7 @@ def new_scales(n_features: int, active: bool = True) -> Scales:
         active=active,
         scratch=Scratch(
             measurements=np.zeros(n, dtype=INDEX),
-            count=np.full((), -1),
+            n_measurements=np.full((), -1),
             place=np.full(n, -1),
             indices=np.zeros(n_features + 1, dtype=INDEX),
             values=np.zeros(n_features + 1),
@@ -146,10 +146,10 @@ def fill_scaled(scales, x):
             scratch.values[i] = x.values[i]
         scratch.size[()] = x.indices.size
         return x.indices.size
-    if scratch.count[()] < 0:
+    if scratch.n_measurements[()] < 0:
         find_measurements(scales)
     indices, values, place = scratch.indices, scratch.values, scratch.place
-    n = scratch.count[()]
+    n = scratch.n_measurements[()]
     for i in range(n):
         indices[i] = scratch.measurements[i]
         values[i] = scaled(scales, indices[i], 0.0)
@@ -194,7 +194,7 @@ def find_measurements(scales):
             scratch.measurements[n] = j
             scratch.place[j] = n
             n += 1
-    scratch.count[()] = n
+    scratch.n_measurements[()] = n
 
 
 @lean_kernel
@@ -234,7 +234,7 @@ def settle(scales, W):
             scales.is_measurement[j] = is_measurement(scales, j)
     find_measurements(scales)
     unit = unit_of(scales)
-    constant = unit if scales.scratch.count[()] > 0 else CONSTANT_OF_WORDS * unit
+    constant = unit if scales.scratch.n_measurements[()] > 0 else CONSTANT_OF_WORDS * unit
     last = W.shape[0] - 1
     for k in range(W.shape[1]):
         W[last, k] *= scales.constant[()] / constant
