@@ -3,14 +3,17 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from scipy.optimize import brentq
+from scipy.special import softmax
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 from mutations import packed, unpacked
-from onebit import load, streams
+from onebit import SOBA, Decision, Perceptron, load, streams
 from onebit.core import play
 from onebit.learners.one_bit_classifier import LARGEST_FULL, OneBitClassifier
+from onebit.numerics.second_order import of_class, rewrite
 from paths import assert_same_path, continuous, every_stream
 from references import one_bit_classifier as reference
 
@@ -225,3 +228,68 @@ def test_files_from_before_there_were_scales(covariance, tmp_path):
     assert not again.standardize
     assert play(again, X, y).mistakes.tolist() == play(learner, X, y).mistakes.tolist()
     assert again.coef_.tolist() == learner.coef_.tolist()
+
+
+def step_of_a_label(learner, x, label):
+    """Return the weights after someone says the label of x, from the notes, with full matrices."""
+    state = learner._state
+    z = x / np.linalg.norm(x)
+    S = state.age * state.S.base
+    s, v = state.W.T @ z, np.einsum("i,kij,j->k", z, S, z)
+    c = 1.0 / np.sqrt(1.0 + 0.25 * v)
+    p = softmax(c * s)
+    others = 1.0 - p[label]
+
+    def excess(r):
+        return r - others / (others + p[label] * np.exp(r * c[label] ** 2 * v[label]))
+
+    g = c * (p - np.eye(p.size)[label]) * brentq(excess, 0.0, 1.0) / others
+    return state.W.T - g[:, None] * (S @ z)
+
+
+def test_a_label_that_is_told_is_an_implicit_step():
+    rng = np.random.default_rng(0)
+    learner = OneBitClassifier(covariance="full", standardize=False, classes=range(4))
+    learner.decide(np.ones(3))
+    for label in (2, 0, 3):
+        x = rng.normal(size=3)
+        expected = step_of_a_label(learner, x, label)
+        if label == 0:
+            learner.learn(learner.decide(x, among=[1, 2]), truth=0)
+        else:
+            learner.teach(x[None], [label])
+        np.testing.assert_allclose(learner.coef_, expected, rtol=1e-6)
+        for k in range(4):  # what is pending belongs to the matrix
+            rewrite.py_func(of_class(learner._state.S, k))
+
+
+def test_some_labels_among_the_bits_save_mistakes():
+    X, y = load_digits(return_X_y=True)
+    mistakes = []
+    for told in (0.0, 0.1):
+        learner = OneBitClassifier(classes=range(10), random_state=0)
+        rng, wrong = np.random.default_rng(1), 0
+        for i, truth in enumerate(y.tolist()):
+            decision = learner.decide(X[i])
+            wrong += decision.label != truth
+            if rng.random() < told:
+                learner.learn(decision, truth=truth)
+            else:
+                learner.learn(decision, correct=decision.label == truth)
+        mistakes.append(wrong)
+    assert mistakes[1] < mistakes[0]
+
+
+@pytest.mark.parametrize("feedback", ["bandit", "full"])
+def test_teaching_is_learning_from_decisions_that_were_right(feedback):
+    X, y = continuous(3)
+    Learner = {"bandit": SOBA, "full": Perceptron}[feedback]
+    taught = Learner(classes=range(3), random_state=0).teach(X, y)
+    told = Learner(classes=range(3), random_state=0)
+    for x, truth in zip(X, y.tolist(), strict=True):
+        said = {"truth": truth} if feedback == "full" else {"correct": True}
+        told.learn(Decision(x, truth, 1.0), **said)
+    assert taught.coef_.tolist() == told.coef_.tolist()
+    assert taught.teach(sp.csr_array(X), y) is taught
+    with pytest.raises(ValueError, match="unknown label 7"):
+        taught.teach(X[:1], [7])

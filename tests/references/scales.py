@@ -50,7 +50,7 @@ class Scales:
             beyond = abs(offset) > FAR or self.factors[j] > FAR * factor
             if exceeds[j] and not self.has_scale[j] and beyond:
                 W[:, j] = 0.0
-            else:
+            elif abs(offset) <= 1.0 and self.factors[j] <= 2.0 * factor:
                 W[:, -1] += W[:, j] * offset / constant
                 W[:, j] *= self.factors[j] / factor if factor > 0.0 else 1.0
             self.locations[j], self.factors[j] = location, factor

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from onebit.core import registry, storage
 from onebit.core.decision import Decision
 from onebit.core.engine import Kernels
-from onebit.core.example import INDEX, Example, Rows, count_rows, slice_rows
+from onebit.core.example import INDEX, Example, Rows, count_rows, row, slice_rows
 from onebit.core.generator import new_generator
 from onebit.core.offer import check_among
 from onebit.core.turns import Turns
@@ -149,6 +149,16 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     feedback: str = "bandit"
     """What the learner must be told: "bandit" (right or wrong) or "full" (the label)."""
 
+    uses_truth: ClassVar[bool] = False
+    """Whether a bandit learner that is told the label learns all that it says.
+
+    If so, it is as if it had chosen that label, with certainty and among all; if not, it learns
+    only whether its own label was right.
+    """
+
+    _told_bit: ClassVar[int] = 1
+    """What kernels are told of a label that someone says is right."""
+
     reference: ClassVar[str]
     """Where the algorithm was published."""
 
@@ -251,7 +261,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         correct : bool, 0 or 1, optional
             Whether the label was right: all that a bandit learner needs.
         truth : label, optional
-            The right label, in place of `correct`; a full-information learner needs it.
+            The right label, in place of `correct`; a full-information learner needs it. What a
+            bandit learner takes from it is `uses_truth`.
         """
         if (correct is None) == (truth is None):
             raise ValueError("learn takes either correct=... or truth=...")
@@ -278,7 +289,9 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             )
         if feedback is None:
             feedback = self._told(truth, run)
-            if run.feedback == "bandit":
+            if run.feedback == "bandit" and self.uses_truth:
+                label, probability, offer, feedback = feedback, 1.0, None, self._told_bit
+            elif run.feedback == "bandit":
                 feedback = int(feedback == label)
         if run.learn is None and offer is None:
             run.compile()
@@ -293,6 +306,33 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             decision._learned_by += (me,)
         finally:
             turns.lock.release()
+
+    def teach(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn from labelled examples, without a decision, at any time.
+
+        A bandit learner learns as if it had chosen the labels, with certainty.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like, optional
+            As in `partial_fit`.
+
+        Returns
+        -------
+        self
+        """
+        run, rows, truth = self._prepare(X, y, classes)
+        if run.learn is None:
+            run.compile()
+        for lo, hi in _blocks(truth.size):
+            with run.turns:
+                for i in range(lo, hi):
+                    label = int(truth[i])
+                    feedback = label if run.feedback == "full" else self._told_bit
+                    self._update(run, row.py_func(rows, i), label, 1.0, None, feedback)
+        return self
 
     def scores(self, X: Any) -> np.ndarray:
         """Return the score of each label for each row of `X`, as the policy sees them.

@@ -36,6 +36,9 @@ LARGEST_FULL = 200_000
 LEAST_LESSON = 0.3
 """rho: the least gradient of a wrong label, as a share of its gradient with two classes."""
 
+TOLD = 2
+"""The feedback that the label is right, from someone who says it, not from a decision."""
+
 YOUNG = 1000.0
 """Rounds after which forgetting begins to matter."""
 
@@ -201,7 +204,27 @@ def lesson(state, scores, label, correct):
             f[k] = q * p[k] * p[k] / others
         g[k] *= shrunk
         f[k] *= settings.information_weight * shrunk * shrunk
+    if correct == TOLD:
+        share = implicit_share(q, others, v[label] / (1.0 + settings.doubt * v[label]))
+        for k in range(p.size):
+            g[k] *= share
     return True
+
+
+@lean_kernel
+def implicit_share(q, others, v):
+    """Return r / (1 - q), where r is 1 - q after a step of r, not 1 - q, moved the score by r v.
+
+    The root of r = others / (others + q e^{r v}) in [0, 1], by bisection.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(30):
+        r = 0.5 * (low + high)
+        if r * (1.0 + q / others * math.exp(min(r * v, 700.0))) < 1.0:
+            low = r
+        else:
+            high = r
+    return min(1.0, low / others)
 
 
 @lean_kernel
@@ -337,7 +360,11 @@ class OneBitClassifier(ProbabilityLearner):
       on easy streams. S_k is left as it is if v_k would change by less than a thousandth, full: a
       millionth.
 
-    Late feedback meets the weights of the moment it arrives.
+    Late feedback meets the weights of the moment it arrives. Told the label itself, by
+    ``learn(decision, truth=...)`` or `teach`, it takes the step of a right label, which has the
+    same likelihood, but an implicit one: g is that after the step, not before it. A right label
+    that was chosen had some probability already; one that is told may have had none, and the first
+    few, taken at full length, would drown what comes after them. Bits and labels may be mixed.
 
     References
     ----------
@@ -355,6 +382,7 @@ class OneBitClassifier(ProbabilityLearner):
     5718
     """
 
+    uses_truth, _told_bit = True, TOLD
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.ONE_BIT_CLASSIFIER

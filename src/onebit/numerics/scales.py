@@ -253,7 +253,8 @@ def settle(scales, W):
 def move_weights(scales, W, j, location, factor):
     """Change the weights of feature `j`, and of the constant, such that scores stay as they are.
 
-    Those from before the first scales, for values beyond what counts, say nothing.
+    Those from before the first scales, for values beyond what counts, say nothing. Later, such
+    values may have changed the scales by much; then the weights stay.
     """
     before, last = scales.factors[j], W.shape[0] - 1
     offset = before * (location - scales.locations[j])
@@ -261,10 +262,11 @@ def move_weights(scales, W, j, location, factor):
         for k in range(W.shape[1]):
             W[j, k] = 0.0
         return
+    if abs(offset) > 1.0 or before > 2.0 * factor:
+        return
     for k in range(W.shape[1]):
         W[last, k] += W[j, k] * offset / scales.constant[()]
-        if factor > 0.0:
-            W[j, k] *= before / factor
+        W[j, k] *= before / factor if factor > 0.0 else 1.0
 
 
 @lean_kernel
