@@ -179,8 +179,12 @@ def runs_of_vowpal_wabbit(ways: list[str], stream: Stream, seed: int) -> Iterato
             yield Run(stream.name, _tool(way), seed, rows, stream.n_classes, error, seconds)
 
 
+_GIVEN: dict[str, Any] = {}
+"""Parameters of the learner that are not its defaults."""
+
+
 def _fresh(learner: type[Learner], stream: Stream, seed: int) -> Learner:
-    return learner(classes=np.arange(stream.n_classes), random_state=seed)
+    return learner(classes=np.arange(stream.n_classes), random_state=seed, **_GIVEN)
 
 
 def _tool(way: str) -> str:
@@ -341,6 +345,11 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="only the first rounds of each stream")
     parser.add_argument("--learner", default="OneBitClassifier", help="any learner of onebit")
     parser.add_argument(
+        "--as-prepared",
+        action="store_true",
+        help="leave the rows, which are prepared, as they are: standardize=False",
+    )
+    parser.add_argument(
         "--only", choices=("vw", "onebit", "speed", "table"), help="these runs; table: none"
     )
     parser.add_argument(
@@ -366,6 +375,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Compare, show and write."""
     options = _parsed(arguments)
     learner = getattr(onebit, options.learner)
+    if options.as_prepared:
+        _GIVEN["standardize"] = False
     results = Results(options.json)
     if options.only in (None, "vw", "onebit"):
         compare(options, learner, results)
