@@ -300,8 +300,7 @@ class OneBitClassifier(ProbabilityLearner):
 
     On none of the seventeen prepared streams of `make compare` does it, with standardize=False,
     make more mistakes than the best of Vowpal Wabbit's explorers there. It has no guarantee: an
-    adversary can fool it. If you need one,
-    take `SOBA` or `Gaptron`.
+    adversary can fool it. If you need one, take `SOBA` or `Gaptron`.
 
     Parameters
     ----------
