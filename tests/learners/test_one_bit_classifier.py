@@ -159,7 +159,7 @@ def test_scale_of_the_examples_does_not_matter(scale, standardize):
     given = {"standardize": standardize, "random_state": 0}
     expected = play(OneBitClassifier(**given), X, y).mistakes
     mistakes = play(OneBitClassifier(**given), scale * X, y).mistakes
-    if standardize:  # numbers from 0 to 1 may be weights of words, and others are measurements
+    if standardize:  # numbers up to 1 may be weights of words, and others are measurements
         assert abs(mistakes.mean() - expected.mean()) < 0.02
     else:
         assert (mistakes == expected).mean() > 0.99

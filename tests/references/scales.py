@@ -21,7 +21,7 @@ class Scales:
     def observe(self, x, W):
         """Count x; change the weights W, of shape (K, d + 1), where scales are settled again."""
         self.rows = np.vstack([self.rows, x])
-        exceeds = ((self.rows < 0.0) | (self.rows > 1.0)).any(axis=0)
+        exceeds = (np.abs(self.rows) > 1.0).any(axis=0)
         self.words += list(x[(x != 0.0) & ~exceeds & ~self.measurements])
         if len(self.rows) > 1.1 * self.settled:
             self.settle(exceeds, W)

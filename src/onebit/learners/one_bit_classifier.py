@@ -331,7 +331,7 @@ class OneBitClassifier(ProbabilityLearner):
     Notes
     -----
     Features may have any scale and offset. A feature that is a measurement, one that mostly is not
-    zero and has values below 0 or above 1, is standardised by its mean and deviation so far. Words,
+    zero and has values beyond 1 or -1, is standardised by its mean and deviation so far. Words,
     their weights and indicators stay as they are, divided by their root mean square if that is more
     than one. What a feature is, its values say: dense and sparse copies of a stream are the same.
     `onebit.numerics.scales` has the details. A constant is added, and then each example is divided

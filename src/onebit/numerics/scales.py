@@ -3,10 +3,10 @@
 What becomes of a feature depends on the values seen of it, zeros included, and not on how they are
 stored:
 
-- A measurement is a feature with values below 0 or above 1 that is not zero in more than half of
-  the rounds, or any feature that hardly ever is zero. It becomes the number of standard deviations
+- A measurement is a feature with values beyond 1 or -1 that is not zero in more than half of the
+  rounds, or any feature that hardly ever is zero. It becomes the number of standard deviations
   that it is from its mean.
-- All others have no offset. Those with values below 0 or above 1 are divided by their root mean
+- All others have no offset. Those with values beyond 1 or -1 are divided by their root mean
   square if that is more than one. Words, their weights and indicators stay as they are.
 
 So that the others do not drown words, they are multiplied by the root mean square of these, the
@@ -33,10 +33,10 @@ MOSTLY, SELDOM = 0.5, 0.25
 """Shares of values that are not zero: a feature becomes a measurement, and is one no longer."""
 
 NEARLY_ALWAYS, LESS_OFTEN = 0.95, 0.85
-"""The same for a feature whose values are all from 0 to 1."""
+"""The same for a feature whose values are all from -1 to 1."""
 
 FEW, MORE = 5, 10
-"""Values, not zero, before which a feature is no measurement; MORE if all are from 0 to 1."""
+"""Values, not zero, before which a feature is no measurement; MORE if all are from -1 to 1."""
 
 FAR = 4.0
 """A feature is no further from zero."""
@@ -75,7 +75,7 @@ class Scales(NamedTuple):
     """What was seen of each feature in so many `rounds`, and what is made of it.
 
     Of its values that are not zero: counts; means; squares, of their differences from the mean,
-    summed. exceeds: whether one was below 0 or above 1, and 2 if there were scales since;
+    summed. exceeds: whether one was beyond 1 or -1, and 2 if there were scales since;
     is_measurement. A feature x_j becomes factors[j] (x_j - locations[j]). constant: what is added
     to each example. Of all features that stay as they are: typical, the sum of the squares of their
     values; n_typical, how many these were. settled: the rounds when scales were last settled.
@@ -221,7 +221,7 @@ def count_value(scales, j, x_j):
     difference = x_j - scales.means[j]
     scales.means[j] += difference / scales.counts[j]
     scales.squares[j] += difference * (x_j - scales.means[j])
-    if not 0.0 <= x_j <= 1.0:
+    if abs(x_j) > 1.0:
         scales.exceeds[j] = max(scales.exceeds[j], 1)
 
 
