@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from mutations import packed, unpacked
 from onebit import SOBA, Decision, Perceptron, load, streams
 from onebit.core import play
+from onebit.core.storage import arrays_of
 from onebit.learners.one_bit_classifier import LARGEST_FULL, OneBitClassifier
 from onebit.numerics.second_order import of_class, rewrite
 from paths import assert_same_path, continuous, every_stream
@@ -293,3 +294,15 @@ def test_teaching_is_learning_from_decisions_that_were_right(feedback):
     assert taught.teach(sp.csr_array(X), y) is taught
     with pytest.raises(ValueError, match="unknown label 7"):
         taught.teach(X[:1], [7])
+
+
+def test_only_learning_changes_the_scales():
+    learner = OneBitClassifier(classes=range(3), random_state=0)
+    for x in 3.0 * np.random.default_rng(0).normal(size=(20, 2)):
+        decision = learner.decide(x)
+        before = {name: array.copy() for name, array in arrays_of(learner._state.scales)}
+        learner.decide(2.0 * x)
+        learner.policy([5.0 * x])
+        for name, array in arrays_of(learner._state.scales):
+            assert array.tolist() == before[name].tolist(), name
+        learner.learn(decision, correct=True)

@@ -161,10 +161,8 @@ def fill_scaled(scales, x):
             indices[n] = j
             values[n] = scaled(scales, j, x_j)
             n += 1
-    if scales.settled[()] == 0:
-        scales.constant[()] = first_constant(values, n)
     indices[n] = x.n_features
-    values[n] = scales.constant[()]
+    values[n] = scales.constant[()] if scales.settled[()] > 0 else first_constant(values, n)
     scratch.size[()] = n + 1
     return n + 1
 
@@ -202,6 +200,8 @@ def observe(scales, x, W):
     """Count the values of x, which was the last one scaled; W are weights of what it became."""
     if not scales.active:
         return
+    if scales.settled[()] == 0:
+        scales.constant[()] = scales.scratch.values[scales.scratch.size[()] - 1]
     scales.rounds[()] += 1
     for i in range(x.indices.size):
         j, x_j = x.indices[i], x.values[i]
