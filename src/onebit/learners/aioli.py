@@ -58,7 +58,8 @@ def score(state, x, scores):
 def learn(state, x, scores, label, probability, offer, truth):
     """Add the surrogate of the round: A += c s' xx' and b += (s - 1[y = 1] - 2 c s' u) x.
 
-    s = sigma(u) is the probability of the second class and s' = s (1 - s).
+    s = sigma(u) is the probability of the second class and s' = s (1 - s). Unlike in the paper,
+    nothing moves where rounding has left no digits of x' A^{-1} x.
     """
     v, q, hx = state.scratch.v, state.scratch.q[()], state.scratch.hx[()]
     if not q > 0.0 or is_settled(state.A_inv, x, v, q):  # x is zero, or known

@@ -13,15 +13,7 @@ from onebit.core.state import Generator, Variances, Weights, Within
 from onebit.numerics.argmax import argmax_except
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.second_order import (
-    Inverse,
-    descend,
-    difference,
-    inner,
-    is_settled,
-    new_inverse,
-    times,
-)
+from onebit.numerics.second_order import Inverse, along, descend, difference, new_inverse
 from onebit.theory import bounds
 
 
@@ -46,9 +38,8 @@ def learn_full(state, x, scores, label, probability, offer, truth):
     if m >= 1.0:
         return False
     z = difference(x, y, j, 1.0, scores.size)
-    Sigma_z = times(state.Sigma, z)
-    v = inner(z, Sigma_z)
-    if is_settled(state.Sigma, z, Sigma_z, v):
+    Sigma_z, v, settled = along(state.Sigma, z)
+    if settled:
         return False
     beta = 1.0 / (v + state.r)
     alpha = (1.0 - m) * beta

@@ -13,15 +13,7 @@ from onebit.core.state import Generator, Precisions, Weights, Within
 from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.second_order import (
-    Inverse,
-    descend,
-    difference,
-    inner,
-    is_settled,
-    new_inverse,
-    times,
-)
+from onebit.numerics.second_order import Inverse, along, descend, difference, new_inverse
 from onebit.theory import bounds
 
 
@@ -63,14 +55,16 @@ def current_scores(state, x, scores):
 
 @kernel
 def learn_full(state, x, scores, label, probability, offer, truth):
-    """On a mistake z = (e_yhat - e_y) (x) x, A += z z', theta -= z."""
+    """On a mistake z = (e_yhat - e_y) (x) x, A += z z', theta -= z.
+
+    Unlike in the paper, nothing moves where rounding has left no digits of z' A^{-1} z.
+    """
     y, y_hat = truth, argmax(scores)
     if y_hat == y:
         return False
     z = difference(x, y_hat, y, 1.0, scores.size)
-    v = times(state.A_inv, z)
-    q = inner(z, v)
-    if is_settled(state.A_inv, z, v, q):
+    v, q, settled = along(state.A_inv, z)
+    if settled:
         return False
     wz = scores[y_hat] - scores[y]
     descend(state.W, state.A_inv, v, 1.0 / (1.0 + q), (wz + 1.0) / (1.0 + q))

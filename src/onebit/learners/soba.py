@@ -14,15 +14,7 @@ from onebit.core.state import Amount, Count, Generator, Share, Variances, Weight
 from onebit.numerics.argmax import argmax_except
 from onebit.numerics.exploration import gamma_greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.second_order import (
-    Inverse,
-    descend,
-    difference,
-    inner,
-    is_settled,
-    new_inverse,
-    times,
-)
+from onebit.numerics.second_order import Inverse, along, descend, difference, new_inverse
 from onebit.theory import bounds
 
 
@@ -83,7 +75,7 @@ def end_round(state, n_classes):
 
 @kernel
 def learn_full(state, x, scores, label, probability, offer, correct):
-    """Algorithm 1, lines 8-20."""
+    """Algorithm 1, lines 8-20; no update where rounding has left no digits of z' A^{-1} z."""
     n_classes = scores.size
     updated = False
     y_bar = argmax_except(scores, label, offer) if correct else -1  # line 10
@@ -91,11 +83,10 @@ def learn_full(state, x, scores, label, probability, offer, correct):
         y = label
         alpha = 1.0 / math.sqrt(probability)
         z = difference(x, y_bar, y, alpha, n_classes)  # lines 11-12, g = alpha z
-        v = times(state.A_inv, z)
-        q = inner(z, v)
+        v, q, settled = along(state.A_inv, z)
         wz = alpha * (scores[y_bar] - scores[y])
         m = (wz * wz + 2.0 * alpha * wz) / (1.0 + q)  # line 13
-        updated = not is_settled(state.A_inv, z, v, q) and updates(state.progress, m)
+        updated = not settled and updates(state.progress, m)
         if updated:
             count_update(state.progress, m, q / (1.0 + q))
             # lines 18-20

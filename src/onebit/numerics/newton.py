@@ -29,7 +29,7 @@ import numpy as np
 from onebit.core.compiling import kernel
 from onebit.numerics.linear import assign
 from onebit.numerics.projection import project_in_norm
-from onebit.numerics.second_order import descend, inner, is_settled, times
+from onebit.numerics.second_order import along, descend, inner
 
 
 class StepParameters(NamedTuple):
@@ -60,9 +60,8 @@ def newton_step(state, z, wz, slope, radius):
     ``state.W`` is its projection in the norm of A. With W_free = W before it, it is a step of ONS,
     else one of FTAL. It returns False if z is zero, or too small to count.
     """
-    v = times(state.A_inv, z)
-    q = inner(z, v)
-    if q <= 0.0 or is_settled(state.A_inv, z, v, q):
+    v, q, settled = along(state.A_inv, z)
+    if q <= 0.0 or settled:
         return False
     step = (inner(z, state.W_free.reshape(-1)) + slope - wz) / (1.0 + q)
     descend(state.W_free, state.A_inv, v, 1.0 / (1.0 + q), step)

@@ -191,6 +191,14 @@ def fill_times(A_inv, z, product):
 
 
 @kernel
+def along(A_inv, z):
+    """Return v = A^{-1} z, q = z' v and whether they `is_settled`."""
+    v = times(A_inv, z)
+    q = inner(z, v)
+    return v, q, is_settled(A_inv, z, v, q)
+
+
+@kernel
 def times_each(A_inv, x, P):
     """Fill ``P[k] = A^{-1} (e_k (x) x)`` for each class k, in the order of `difference`.
 
