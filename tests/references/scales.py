@@ -8,7 +8,7 @@ FAR, FEW, MORE = 4.0, 5, 10
 class Scales:
     def __init__(self, d):
         self.rows, self.words, self.settled = np.zeros((0, d)), [], 0
-        self.measurements, self.has_scale = np.zeros((2, d), dtype=bool)
+        self.measurements = np.zeros(d, dtype=bool)
         self.locations, self.factors, self.constant = np.zeros(d), np.ones(d), 0.3
 
     def scaled(self, x):
@@ -37,21 +37,22 @@ class Scales:
         constant = unit if self.measurements.any() else 0.3 * unit
         W[:, -1] *= self.constant / constant
         self.constant = constant
-        for j in np.flatnonzero(exceeds | self.measurements):
-            column, (location, factor) = self.rows[:, j], (0.0, 0.0)
+        for j, column in enumerate(self.rows.T):
+            location, factor = 0.0, 0.0
             seen = column[column != 0.0]
-            if not self.measurements[j]:
+            if not (exceeds[j] or self.measurements[j]):
+                factor = 1.0
+            elif not self.measurements[j]:
                 factor = unit / np.sqrt(max(1.0, np.mean(seen**2)))
             else:
                 location = column.mean()
                 if column.std() > 1e-9 * abs(seen.mean()):
                     factor = unit / column.std()
             offset = self.factors[j] * (location - self.locations[j])
-            beyond = abs(offset) > FAR or self.factors[j] > FAR * factor
-            if exceeds[j] and not self.has_scale[j] and beyond:
+            beyond = abs(offset) > FAR or self.factors[j] > FAR * factor > 0.0
+            if beyond and (self.locations[j], self.factors[j]) == (0.0, 1.0):
                 W[:, j] = 0.0
             elif abs(offset) <= 1.0 and self.factors[j] <= 2.0 * factor:
                 W[:, -1] += W[:, j] * offset / constant
                 W[:, j] *= self.factors[j] / factor if factor > 0.0 else 1.0
             self.locations[j], self.factors[j] = location, factor
-            self.has_scale[j] = exceeds[j]

@@ -154,6 +154,9 @@ def chosen_by_type(function: Callable[..., Any]) -> Callable[[Any], Any]:
     It takes the types of the arguments, and returns a function whose code takes the place of the
     call: it may return an array that it was given, in lean kernels too. In Python the call is one
     of `function` itself, which must do the same.
+
+    In a kernel, give what it returns a name in a statement of its own: in ``a, b = c, function(d)``
+    Numba 0.68 was seen to lose the code after it.
     """
 
     def decorate(choose: Any) -> Any:

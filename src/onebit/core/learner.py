@@ -196,12 +196,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """
         return self
 
-    @classmethod
-    def _upgraded(
-        cls, parameters: dict[str, Any], arrays: dict[str, np.ndarray]
-    ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what is in a file as this version would have written it."""
-        return parameters, arrays
+    _before: ClassVar[dict[str, Any]] = {}
+    """Parameters that came later, with what they stand for in files from before."""
 
     # The online interface
 

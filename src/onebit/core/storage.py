@@ -160,9 +160,6 @@ def _model_in(content: bytes) -> Learner | Pipeline:
     if names and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
         raise ValueError(f"feature_names are not the names of {n_features} features")
     steps = _steps(header)
-    cls = class_named(_item(header, "learner", str), without_module=version == 1)
-    upgraded = cls._upgraded(_item(header, "parameters", dict), arrays)
-    header["parameters"], arrays = upgraded
     learner = _made(header, version)
     sizes = _sizes(learner, learner.get_params(deep=False), n_features, classes.size)
     try:
@@ -292,7 +289,7 @@ def _plain_parameters(learner: Learner, given: dict[str, Any]) -> dict[str, Any]
 def _made(header: Mapping[str, Any], version: int, key: str = "learner") -> Learner:
     """Return a new learner, and what is a learner among its parameters."""
     cls = class_named(_item(header, key, str), without_module=version == 1)
-    parameters = _item(header, "parameters", dict)
+    parameters = cls._before | _item(header, "parameters", dict)
     unknown = parameters.keys() - set(cls._get_param_names())
     if unknown:
         raise ValueError(f"{cls.__name__} has no parameter {short(min(unknown))}")

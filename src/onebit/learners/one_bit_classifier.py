@@ -15,9 +15,8 @@ from onebit.core.example import Example
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.state import Amount, Count, Field, Generator, Within
-from onebit.core.storage import arrays_of
 from onebit.numerics.linear import fill_unit, products, unit_scores
-from onebit.numerics.scales import Scales, fill_scaled, new_scales, observe
+from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe
 from onebit.numerics.second_order import (
     Inverse,
     class_inverse,
@@ -102,7 +101,7 @@ class State(NamedTuple):
     """W: means of the weights; S: their variances, or covariance matrices; rounds: t - 1.
 
     There is a matrix for each class. Variances and covariances are `age` times S. Inputs are the
-    features as `scales` make them, with a constant unless these are not active.
+    features as `scales` make them, with a constant; without scales, the features.
     """
 
     W: Annotated[np.ndarray, Field("inputs", "classes")]
@@ -112,7 +111,7 @@ class State(NamedTuple):
     )
     age: Amount
     rounds: Count
-    scales: Scales
+    scales: Scales | None
     settings: Settings
     rng: Generator
     scratch: Scratch
@@ -134,9 +133,8 @@ class State(NamedTuple):
 @lean_kernel
 def score_diagonal(state, x, scores):
     """Fill the mean of each class's score, and its variance v."""
-    v, age, made = state.scratch.v, state.age[()], state.scales.scratch
-    n = fill_scaled(state.scales, x)
-    inputs = Example(made.indices[:n], made.values[:n], state.W.shape[0])
+    v, age = state.scratch.v, state.age[()]
+    inputs = inputs_of(state.scales, x)
     unit_scores(state.W, state.S, inputs, state.scratch, scores, v)
     for k in range(v.size):
         v[k] *= age
@@ -145,11 +143,10 @@ def score_diagonal(state, x, scores):
 @kernel
 def score_full(state, x, scores):
     """Fill the mean of each class's score, and its variance v."""
-    scratch, made = state.scratch, state.scales.scratch
-    n = fill_scaled(state.scales, x)
-    inputs = Example(made.indices[:n], made.values[:n], state.W.shape[0])
+    scratch = state.scratch
+    inputs = inputs_of(state.scales, x)
     fill_unit(inputs, scratch.x, scratch.squares)
-    unit = Example(inputs.indices, scratch.x[:n], inputs.n_features)
+    unit = Example(inputs.indices, scratch.x[: inputs.indices.size], inputs.n_features)
     products(state.W, unit, scores)
     for k in range(scores.size):
         fill_times(class_inverse(state.S, k), unit, scratch.Sx[k])
@@ -258,7 +255,8 @@ def learn_diagonal(state, x, scores, label, probability, offer, correct):
     scratch, age = state.scratch, state.age[()]
     updated = lesson(state, scores, label, correct)
     if updated:
-        indices = state.scales.scratch.indices[: state.scales.scratch.size[()]]
+        inputs = last_inputs(state.scales, x)
+        indices = inputs.indices
         move_means(state.W, state.S, age, indices, scratch.x, scratch.g)
         for k in range(scores.size):
             if scratch.f[k] * scratch.v[k] > state.settings.negligible:
@@ -286,6 +284,9 @@ def learn_full(state, x, scores, label, probability, offer, correct):
 
 DIAGONAL = Kernels("diagonal", score_diagonal, policy, learn_diagonal)
 FULL = Kernels("full", score_full, policy, learn_full)
+# Without scales, the types of a state differ.
+DIAGONAL_AS_PREPARED = Kernels("diagonal_as_prepared", score_diagonal, policy, learn_diagonal)
+FULL_AS_PREPARED = Kernels("full_as_prepared", score_full, policy, learn_full)
 
 
 class OneBitClassifier(ProbabilityLearner):
@@ -383,6 +384,7 @@ class OneBitClassifier(ProbabilityLearner):
     """
 
     uses_truth, _told_bit = True, TOLD
+    _before: ClassVar[dict[str, Any]] = {"standardize": False}
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.ONE_BIT_CLASSIFIER
@@ -428,15 +430,6 @@ class OneBitClassifier(ProbabilityLearner):
         full = n_features**2 * n_classes <= LARGEST_FULL
         return clone(self).set_params(covariance="full" if full else "diagonal")
 
-    @classmethod
-    def _upgraded(
-        cls, parameters: dict[str, Any], arrays: dict[str, np.ndarray]
-    ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        if "standardize" in parameters:
-            return parameters, arrays
-        none = {f"scales.{name}": value for name, value in arrays_of(new_scales(1, active=False))}
-        return parameters | {"standardize": False}, none | arrays
-
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         if self.min_probability * n_classes > 1.0:
             raise ValueError(
@@ -456,8 +449,8 @@ class OneBitClassifier(ProbabilityLearner):
             sure=form.sure,
             negligible=form.negligible,
         )
-        scales = new_scales(n_features, bool(self.standardize))
-        n_inputs = n_features + scales.active
+        scales = new_scales(n_features) if self.standardize else None
+        n_inputs = n_features + bool(self.standardize)
         W = np.zeros((n_inputs, n_classes))
         age, rounds = np.ones(()), np.zeros((), dtype=np.int64)
         x, squares = np.zeros((2, n_inputs))
@@ -467,9 +460,11 @@ class OneBitClassifier(ProbabilityLearner):
         scratch = Scratch(x, squares, v, g, f, p, deviations, room, Sx)
         if full:
             matrices = new_inverses(n_classes, n_inputs, a)
-            return FULL, State(W, matrices, age, rounds, scales, settings, rng, scratch)
+            kernels = FULL if self.standardize else FULL_AS_PREPARED
+            return kernels, State(W, matrices, age, rounds, scales, settings, rng, scratch)
         S = np.full_like(W, 1.0 / a)
-        return DIAGONAL, State(W, S, age, rounds, scales, settings, rng, scratch)
+        kernels = DIAGONAL if self.standardize else DIAGONAL_AS_PREPARED
+        return kernels, State(W, S, age, rounds, scales, settings, rng, scratch)
 
     @property
     def coef_(self) -> np.ndarray:
@@ -480,4 +475,4 @@ class OneBitClassifier(ProbabilityLearner):
     def intercept_(self) -> np.ndarray:
         """Weights of the constant, one for each class; zero where none is added."""
         weights = super().coef_
-        return weights[:, -1] if self._state.scales.active else np.zeros(len(weights))
+        return np.zeros(len(weights)) if self._state.scales is None else weights[:, -1]

@@ -24,9 +24,10 @@ import math
 from typing import Annotated, NamedTuple
 
 import numpy as np
+from numba.core import types
 
-from onebit.core.compiling import lean_kernel
-from onebit.core.example import INDEX
+from onebit.core.compiling import chosen_by_type, lean_kernel
+from onebit.core.example import INDEX, Example
 from onebit.core.state import MOST_ROUNDS, Amount, Count, Field
 
 MOSTLY, SELDOM = 0.5, 0.25
@@ -67,35 +68,33 @@ class Scratch(NamedTuple):
     size: np.ndarray
 
 
-def _flags(most: int) -> Field:
-    return Field("scaled", dtype=np.int64, least=0, most=most)
+Flags = Annotated[np.ndarray, Field("features", dtype=np.int64, least=0, most=1)]
 
 
 class Scales(NamedTuple):
     """What was seen of each feature in so many `rounds`, and what is made of it.
 
     Of its values that are not zero: counts; means; squares, of their differences from the mean,
-    summed. exceeds: whether one was beyond 1 or -1, and 2 if there were scales since;
-    is_measurement. A feature x_j becomes factors[j] (x_j - locations[j]). constant: what is added
-    to each example. Of all features that stay as they are: typical, the sum of the squares of their
-    values; n_typical, how many these were. settled: the rounds when scales were last settled.
+    summed. exceeds: whether one was beyond 1 or -1; is_measurement. A feature x_j becomes
+    factors[j] (x_j - locations[j]). constant: what is added to each example. Of all features that
+    stay as they are: typical, the sum of the squares of their values; n_typical, how many these
+    were. settled: the rounds when scales were last settled.
 
-    Not `active`, there are no features here, and examples stay as they are.
+    In place of scales there may be None: then examples stay as they are.
     """
 
-    counts: Annotated[np.ndarray, Field("scaled", dtype=np.int64, least=0, most=MOST_ROUNDS)]
-    means: Annotated[np.ndarray, Field("scaled", least=-1e30, most=1e30)]
-    squares: Annotated[np.ndarray, Field("scaled", least=0.0)]
-    exceeds: Annotated[np.ndarray, _flags(2)]
-    is_measurement: Annotated[np.ndarray, _flags(1)]
-    locations: Annotated[np.ndarray, Field("scaled", least=-1e30, most=1e30)]
-    factors: Annotated[np.ndarray, Field("scaled", least=0.0)]
+    counts: Annotated[np.ndarray, Field("features", dtype=np.int64, least=0, most=MOST_ROUNDS)]
+    means: Annotated[np.ndarray, Field("features", least=-1e30, most=1e30)]
+    squares: Annotated[np.ndarray, Field("features", least=0.0)]
+    exceeds: Flags
+    is_measurement: Flags
+    locations: Annotated[np.ndarray, Field("features", least=-1e30, most=1e30)]
+    factors: Annotated[np.ndarray, Field("features", least=0.0)]
     constant: Annotated[np.ndarray, Field(least=1e-100, most=FAR)]
     typical: Amount
     n_typical: Count
     rounds: Count
     settled: Count
-    active: bool
     scratch: Scratch
 
     def check(self) -> None:
@@ -104,9 +103,8 @@ class Scales(NamedTuple):
             raise ValueError(f"counts has {self.counts.max()}, of {self.rounds} rounds")
 
 
-def new_scales(n_features: int, active: bool = True) -> Scales:
-    """Return scales before the first round; the constant will be feature number `n_features`."""
-    n = n_features if active else 0
+def new_scales(n: int) -> Scales:
+    """Return scales of n features before the first round; the constant will be feature n."""
     integers = np.zeros((3, n), dtype=np.int64)
     return Scales(
         counts=integers[0].copy(),
@@ -121,16 +119,55 @@ def new_scales(n_features: int, active: bool = True) -> Scales:
         n_typical=np.zeros((), dtype=np.int64),
         rounds=np.zeros((), dtype=np.int64),
         settled=np.zeros((), dtype=np.int64),
-        active=active,
         scratch=Scratch(
             measurements=np.zeros(n, dtype=INDEX),
             n_measurements=np.full((), -1),
             place=np.full(n, -1),
-            indices=np.zeros(n_features + 1, dtype=INDEX),
-            values=np.zeros(n_features + 1),
+            indices=np.zeros(n + 1, dtype=INDEX),
+            values=np.zeros(n + 1),
             size=np.zeros((), dtype=np.int64),
         ),
     )
+
+
+def inputs_of(scales, x):
+    """Return x with its features made alike and a constant, in memory that the next x takes too."""
+    if scales is None:
+        return x
+    fill_scaled(scales, x)
+    return last_inputs(scales, x)
+
+
+@chosen_by_type(inputs_of)
+def _inputs_of(scales, x):
+    if isinstance(scales, types.NoneType):
+        return lambda scales, x: x
+
+    def fill_and_return(scales, x):
+        n = fill_scaled(scales, x)
+        return Example(scales.scratch.indices[:n], scales.scratch.values[:n], x.n_features + 1)
+
+    return fill_and_return
+
+
+def last_inputs(scales, x):
+    """Return what `inputs_of` returned for this x, if it was the last one."""
+    if scales is None:
+        return x
+    n = scales.scratch.size[()]
+    return Example(scales.scratch.indices[:n], scales.scratch.values[:n], x.n_features + 1)
+
+
+@chosen_by_type(last_inputs)
+def _last_inputs(scales, x):
+    if isinstance(scales, types.NoneType):
+        return lambda scales, x: x
+
+    def view(scales, x):
+        n = scales.scratch.size[()]
+        return Example(scales.scratch.indices[:n], scales.scratch.values[:n], x.n_features + 1)
+
+    return view
 
 
 @lean_kernel
@@ -140,12 +177,6 @@ def fill_scaled(scales, x):
     Measurements come first, also those that are zero in x; all other zeros are left out.
     """
     scratch = scales.scratch
-    if not scales.active:
-        for i in range(x.indices.size):
-            scratch.indices[i] = x.indices[i]
-            scratch.values[i] = x.values[i]
-        scratch.size[()] = x.indices.size
-        return x.indices.size
     if scratch.n_measurements[()] < 0:
         find_measurements(scales)
     indices, values, place = scratch.indices, scratch.values, scratch.place
@@ -195,11 +226,22 @@ def find_measurements(scales):
     scratch.n_measurements[()] = n
 
 
-@lean_kernel
 def observe(scales, x, W):
     """Count the values of x, which was the last one scaled; W are weights of what it became."""
-    if not scales.active:
-        return
+    if scales is not None:
+        count_values(scales, x, W)
+
+
+@chosen_by_type(observe)
+def _observe(scales, x, W):
+    if isinstance(scales, types.NoneType):
+        return lambda scales, x, W: None
+    return lambda scales, x, W: count_values(scales, x, W)
+
+
+@lean_kernel
+def count_values(scales, x, W):
+    """Do what `observe` says."""
     if scales.settled[()] == 0:
         scales.constant[()] = scales.scratch.values[scales.scratch.size[()] - 1]
     scales.rounds[()] += 1
@@ -222,7 +264,7 @@ def count_value(scales, j, x_j):
     scales.means[j] += difference / scales.counts[j]
     scales.squares[j] += difference * (x_j - scales.means[j])
     if abs(x_j) > 1.0:
-        scales.exceeds[j] = max(scales.exceeds[j], 1)
+        scales.exceeds[j] = 1
 
 
 @lean_kernel
@@ -240,25 +282,24 @@ def settle(scales, W):
         W[last, k] *= scales.constant[()] / constant
     scales.constant[()] = constant
     for j in range(scales.counts.size):
-        if scales.is_measurement[j] or scales.exceeds[j]:
-            location, factor = scale_of(scales, j, unit)
+        location, factor = scale_of(scales, j, unit)
+        if location != scales.locations[j] or factor != scales.factors[j]:
             move_weights(scales, W, j, location, factor)
             scales.locations[j] = location
             scales.factors[j] = factor
-            if scales.exceeds[j] == 1:
-                scales.exceeds[j] = 2
 
 
 @lean_kernel
 def move_weights(scales, W, j, location, factor):
     """Change the weights of feature `j`, and of the constant, such that scores stay as they are.
 
-    Those from before the first scales, for values beyond what counts, say nothing. Later, such
+    Those for values as they were, where these were beyond what counts, say nothing. Later, such
     values may have changed the scales by much; then the weights stay.
     """
     before, last = scales.factors[j], W.shape[0] - 1
     offset = before * (location - scales.locations[j])
-    if scales.exceeds[j] == 1 and (abs(offset) > FAR or before > FAR * factor):
+    as_it_was = before == 1.0 and scales.locations[j] == 0.0
+    if as_it_was and (abs(offset) > FAR or before > FAR * factor > 0.0):
         for k in range(W.shape[1]):
             W[j, k] = 0.0
         return
@@ -291,6 +332,8 @@ def unit_of(scales):
 @lean_kernel
 def scale_of(scales, j, unit):
     """Return the location and the factor of feature `j`."""
+    if not (scales.is_measurement[j] or scales.exceeds[j]):
+        return 0.0, 1.0
     mean, square = scales.means[j], scales.squares[j] / scales.counts[j]
     if not scales.is_measurement[j]:
         return 0.0, unit / math.sqrt(max(square + mean * mean, 1.0))
