@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, kernel, lean_kernel
+from onebit.core.compiling import no_alias
 from onebit.core.example import Example
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
@@ -236,6 +237,7 @@ def end_round(state, x):
 @lean_kernel
 def move_means(W, S, age, indices, x, g):
     """Do w_k -= g_k S_k x, with only the diagonal of S_k."""
+    no_alias()
     for i in range(indices.size):
         j, step = indices[i], age * x[i]
         for k in range(g.size):
