@@ -123,6 +123,10 @@ class _Part(JITCodeLibrary):
 class _Whole(JITCodeLibrary):
     """Code that Python calls, with all its parts."""
 
+    def add_llvm_module(self, ll_module: Any) -> None:
+        """Take in a module as it is: it is optimised with its parts."""
+        self._final_module.link_in(ll_module)
+
     def finalize(self) -> None:
         """Link the parts, each once, and make machine code of them all."""
         libraries, self._linking_libraries = self._linking_libraries, []
