@@ -50,6 +50,14 @@ COMPILES = not config.DISABLE_JIT
 _UNUSED_DAYS = 30
 """Compiled code that no process loaded for so many days is deleted."""
 
+
+class Counted:
+    """How many functions that Python calls this process compiled, and loaded from disk."""
+
+    compiled = 0
+    loaded = 0
+
+
 # Numba's types do not tell of _nrt, its switch for counting references.
 _njit: Any = numba.njit
 
@@ -175,6 +183,7 @@ class _WholeCompiler(Compiler):
         self.state.flags = _Flags(self.state.flags)
         with _no_garbage_collection():
             result = super().compile_extra(function)
+        Counted.compiled += 1
         for env in result._find_referenced_environments():
             result.codegen.set_env(env.env_name, env)
         return result
@@ -365,6 +374,7 @@ class _DiskCache(NullCache):
                 continue
             with suppress(OSError):
                 os.utime(folder)
+            Counted.loaded += 1
             return found
         return None
 
@@ -422,6 +432,16 @@ def _drop_unused(root: Path) -> None:
         with suppress(OSError):
             if folder.is_dir() and folder.stat().st_mtime < oldest:
                 shutil.rmtree(folder)
+
+
+def cache_folder() -> Path | None:
+    """Return the folder that compiled code is written to; None, if none can be written."""
+    for root in _cache_roots():
+        with suppress(OSError):
+            root.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=root).close()
+            return root
+    return None
 
 
 def _cache_roots() -> Iterator[Path]:
