@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from onebit.core import play as play
     from onebit.core.pipeline import make_pipeline as make_pipeline
     from onebit.learners import *  # noqa: F403
+    from onebit.warming import warm_up as warm_up
 
 # Names are imported on first use: scikit-learn and Numba together take a second to import.
 _ROOMS = ["features", "learners", "streams", "theory"]
@@ -27,6 +28,7 @@ _PLACES = dict.fromkeys(
 ) | {
     "make_pipeline": "onebit.core.pipeline",
     "to_batch": "onebit.batch",
+    "warm_up": "onebit.warming",
 }
 
 

@@ -190,7 +190,7 @@ def test_what_is_told_of_a_retired_label_teaches_nothing():
 
 
 def test_labels_come_while_threads_learn():
-    """None of the lessons is lost: each is one of the rounds that the learner counts."""
+    """No lesson is lost, but those about labels that were retired meanwhile."""
     X, y = stream(2_000)
     learner = OneBitClassifier(classes=LABELS, covariance="diagonal", random_state=0)
     learner.decide(X[0])
@@ -202,7 +202,7 @@ def test_labels_come_while_threads_learn():
                 decision = learner.decide(x)
                 learner.learn(decision, correct=bool(decision.label == truth))
                 learner.policy(X[:2])
-                done.append(1)
+                done.append(decision.label)
         except Exception as error:
             failures.append(error)
 
@@ -215,7 +215,8 @@ def test_labels_come_while_threads_learn():
     for thread in threads:
         thread.join()
     assert not failures
-    assert learner._state.rounds == len(done) == 2_000
+    kept = sum(label in LABELS for label in done)
+    assert kept <= learner._state.rounds <= len(done) == 2_000
     assert learner.classes_.size == 24
 
 

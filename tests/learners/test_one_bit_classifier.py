@@ -14,6 +14,7 @@ from onebit import SOBA, Decision, Perceptron, load, streams
 from onebit.core import play
 from onebit.core.storage import arrays_of
 from onebit.learners.one_bit_classifier import LARGEST_FULL, OneBitClassifier
+from onebit.numerics.scales import IS_MEASUREMENT
 from onebit.numerics.second_order import of_class, rewrite
 from paths import assert_same_path, continuous, every_stream
 from references import one_bit_classifier as reference
@@ -55,7 +56,7 @@ def test_features_of_all_kinds_walk_the_path_of_the_reference(covariance, K, sto
     form = {"covariance": covariance, "explore": 1.0}
     learner, slow = assert_same_path_in_form(form, K, of_all_kinds, storage)
     np.testing.assert_allclose(learner.intercept_, slow.inputs[:, -1], rtol=1e-9, atol=1e-9)
-    kinds = learner._state.scales.is_measurement.tolist()
+    kinds = learner._state.scales.kinds[:, IS_MEASUREMENT].tolist()
     assert kinds == slow.scales.measurements.tolist()
     assert (kinds[:3], kinds[7:]) == ([1, 0, 0], [1, 0, 1])
 

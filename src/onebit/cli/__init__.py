@@ -1,4 +1,4 @@
-"""The command line, one file a command: `onebit learners`, `run`, `demo`, `regret`."""
+"""The command line, one file a command: `onebit learners`, `run`, `demo`, `regret`, `warm-up`."""
 
 import sys
 
@@ -8,5 +8,6 @@ try:
 except ModuleNotFoundError as missing:
     sys.exit(f"the command line needs {missing.name}: pip install 'onebit[cli]'")
 
-from onebit.cli import demo, learners, regret, run  # noqa: F401  (each registers its command)
+# Each registers its command.
+from onebit.cli import demo, learners, regret, run, warm_up  # noqa: F401
 from onebit.cli.app import main as main

@@ -21,12 +21,17 @@ def learner_classes() -> dict[str, type[Learner]]:
     return {name: getattr(onebit.learners, name) for name in names}
 
 
-def make_learner(name: str, settings: list[str], seed: int) -> Learner:
-    """Return the learner of a name, with parameters as in "gamma=0.01"."""
+def class_of(name: str) -> type[Learner]:
+    """Return the learner of a name, in any case."""
     found = {known.lower(): cls for known, cls in learner_classes().items()}
     if name.lower() not in found:
         raise ValueError(f"no learner {name!r}: there are {', '.join(learner_classes())}")
-    cls = found[name.lower()]
+    return found[name.lower()]
+
+
+def make_learner(name: str, settings: list[str], seed: int) -> Learner:
+    """Return the learner of a name, with parameters as in "gamma=0.01"."""
+    cls = class_of(name)
     known = parameters_of(cls())
     given = {}
     for setting in settings:

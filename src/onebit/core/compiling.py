@@ -14,6 +14,7 @@ tests/core/test_compiling.py says what breaks if a new version of Numba changes 
 from __future__ import annotations
 
 import dis
+import gc
 import hashlib
 import itertools
 import os
@@ -23,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -31,10 +32,12 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite.binding import Linkage
 from numba.core import sigutils, types
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import NullCache
-from numba.core.compiler import CompileResult
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, CompileResult, Flags
 from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 from numba.extending import intrinsic, overload
@@ -46,6 +49,14 @@ COMPILES = not config.DISABLE_JIT
 
 _UNUSED_DAYS = 30
 """Compiled code that no process loaded for so many days is deleted."""
+
+
+class Counted:
+    """How many functions that Python calls this process compiled, and loaded from disk."""
+
+    compiled = 0
+    loaded = 0
+
 
 # Numba's types do not tell of _nrt, its switch for counting references.
 _njit: Any = numba.njit
@@ -67,6 +78,129 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_number_functions)
 
 
+class _Part(JITCodeLibrary):
+    """Code that others link, and nobody calls: neither optimised nor made machine code of.
+
+    Numba does both for each kernel, and once more for each of those that it becomes a part of,
+    which takes a third of the time of compiling.
+    """
+
+    def add_llvm_module(self, ll_module: Any) -> None:
+        """Take in a module as it is, with functions that several libraries may have."""
+        self._final_module.link_in(ll_module)
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.external:
+                function.linkage = "linkonce_odr"
+
+    def finalize(self) -> None:
+        """Leave what this code calls to the library that it becomes a part of."""
+        for library in self._linking_libraries:
+            self._reload_init.update(library._reload_init)
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def parts(self) -> Iterator[JITCodeLibrary]:
+        """Yield all libraries that this code needs, itself first; some more than once."""
+        yield self
+        for library in self._linking_libraries:
+            yield from library.parts() if isinstance(library, _Part) else (library,)
+
+    def _get_module_for_linking(self) -> Any:
+        """Return a module with all that this code needs, for a library of Numba's own."""
+        if self._shared_module is None:
+            self._shared_module = self._final_module.clone()
+            for library in dict.fromkeys(self.parts()):
+                if library is not self:
+                    self._shared_module.link_in(_module_of(library), preserve=True)
+        return self._shared_module
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return zero: there is no such function."""
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        """Stand in for what would set the environment of machine code; see `_WholeCompiler`."""
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Do nothing."""
+
+
+class _Whole(JITCodeLibrary):
+    """Code that Python calls, with all its parts."""
+
+    def add_llvm_module(self, ll_module: Any) -> None:
+        """Take in a module as it is: it is optimised with its parts."""
+        self._final_module.link_in(ll_module)
+
+    def finalize(self) -> None:
+        """Link the parts, each once, and make machine code of them all."""
+        libraries, self._linking_libraries = self._linking_libraries, []
+        parts = (lib.parts() if isinstance(lib, _Part) else (lib,) for lib in libraries)
+        for library in dict.fromkeys(itertools.chain(*parts)):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(_module_of(library), preserve=True)
+        super().finalize()
+
+
+def _module_of(library: JITCodeLibrary) -> Any:
+    """Return the module to link; of a part, without its parts."""
+    own = isinstance(library, _Part)
+    return library._final_module if own else library._get_module_for_linking()
+
+
+class _Flags(Flags):
+    """Flags that are quick to compare, by what was set: Numba compares them for each operation."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(_Flags)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Flags) and self._values == other._values
+
+
+class _PartCompiler(Compiler):
+    """Compiler of a kernel for compiled code."""
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile `function` into a library that is a part of others."""
+        self.state.library = _Part(self.state.targetctx.codegen(), function.__qualname__)
+        self.state.flags = _Flags(self.state.flags)
+        return super().compile_extra(function)
+
+
+class _WholeCompiler(Compiler):
+    """Compiler of a function that Python calls, with all its parts."""
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile `function`, and give its parts what Python objects they refer to."""
+        self.state.library = _Whole(self.state.targetctx.codegen(), function.__qualname__)
+        self.state.library.enable_object_caching()
+        self.state.flags = _Flags(self.state.flags)
+        with _no_garbage_collection():
+            result = super().compile_extra(function)
+        Counted.compiled += 1
+        for env in result._find_referenced_environments():
+            result.codegen.set_env(env.env_name, env)
+        return result
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Let Python not look for garbage among the many objects of a compiler: a tenth of its time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def _decorator(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return partial(_kernel, **options) if COMPILES else _as_python
 
@@ -78,8 +212,14 @@ def _kernel(function: Any, **options: Any) -> Any:
     compiling, and most kernels are called by others only.
     """
     options |= {"error_model": "numpy"}
-    dispatcher = _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
-    for_python = _njit(function, **options)
+    dispatcher = _njit(
+        function,
+        pipeline_class=_PartCompiler,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        **options,
+    )
+    for_python = _njit(function, pipeline_class=_WholeCompiler, **options)
     # What calls from Python find is what was compiled for them, and nothing else.
     for_python._insert, dispatcher._insert = dispatcher._insert, lambda *_: None
     dispatcher._compile_for_args = for_python._compile_for_args
@@ -198,7 +338,8 @@ def _compiled(name: str, template: Any, kernels: dict[str, Any], **options: Any)
     bound.__module__, bound.__doc__ = template.__module__, template.__doc__
     if not COMPILES:
         return _as_python(bound)
-    dispatcher = _njit(bound, error_model="numpy", no_cfunc_wrapper=True, **options)
+    options |= {"error_model": "numpy", "no_cfunc_wrapper": True}
+    dispatcher = _njit(bound, pipeline_class=_WholeCompiler, **options)
     with suppress(_DigestError):
         folder = f"{name}-{_fingerprint(bound, dispatcher.targetoptions)}"
         dispatcher._cache = _DiskCache([root / folder for root in _cache_roots()])
@@ -233,6 +374,7 @@ class _DiskCache(NullCache):
                 continue
             with suppress(OSError):
                 os.utime(folder)
+            Counted.loaded += 1
             return found
         return None
 
@@ -290,6 +432,16 @@ def _drop_unused(root: Path) -> None:
         with suppress(OSError):
             if folder.is_dir() and folder.stat().st_mtime < oldest:
                 shutil.rmtree(folder)
+
+
+def cache_folder() -> Path | None:
+    """Return the folder that compiled code is written to; None, if none can be written."""
+    for root in _cache_roots():
+        with suppress(OSError):
+            root.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=root).close()
+            return root
+    return None
 
 
 def _cache_roots() -> Iterator[Path]:

@@ -791,10 +791,11 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         with run.turns:  # there may be more classes before the last row
             kernels, state, offer = run.kernels, run.state, self._offer(run, among)
             scores, p = np.empty((2, count_rows(rows), run.classes.size))
+            retired = sorted(run.retired)
         for lo, hi in _blocks(len(scores)):
             with run.turns:
                 kernels.evaluate(state, slice_rows(rows, lo, hi), scores[lo:hi], offer, p[lo:hi])
-                run.leave_out(scores[lo:hi])
+        scores[:, retired] = -np.inf
         return run, scores, p
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, kernel, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
 from onebit.core.compiling import no_alias
 from onebit.core.example import Example
 from onebit.core.offer import n_on_offer, on_offer
@@ -20,9 +20,9 @@ from onebit.numerics.linear import fill_unit, products, unit_scores
 from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe
 from onebit.numerics.second_order import (
     Inverse,
-    class_inverse,
     fill_times,
     inner,
+    lean_class_inverse,
     new_inverses,
     subtract,
 )
@@ -149,7 +149,7 @@ def score_diagonal(state, x, scores):
     leave_out(state.scratch.retired, scores)
 
 
-@kernel
+@lean_kernel
 def score_full(state, x, scores):
     """Fill the mean of each class's score, and its variance v."""
     scratch = state.scratch
@@ -158,7 +158,7 @@ def score_full(state, x, scores):
     unit = Example(inputs.indices, scratch.x[: inputs.indices.size], inputs.n_features)
     products(state.W, unit, scores)
     for k in range(scores.size):
-        fill_times(class_inverse(state.S, k), unit, scratch.Sx[k])
+        fill_times(lean_class_inverse(state.S, k), unit, scratch.Sx[k])
         # It is non-negative up to rounding.
         scratch.v[k] = max(0.0, state.age[()] * inner(unit, scratch.Sx[k]))
     leave_out(scratch.retired, scores)
@@ -284,7 +284,7 @@ def learn_diagonal(state, x, scores, label, probability, offer, correct):
     return updated
 
 
-@kernel
+@lean_kernel
 def learn_full(state, x, scores, label, probability, offer, correct):
     """One step of an online Bayes rule, kept normal, with the classes independent."""
     scratch, age = state.scratch, state.age[()]
@@ -296,7 +296,7 @@ def learn_full(state, x, scores, label, probability, offer, correct):
             for j in range(Sx.size):
                 state.W[j, k] -= step * Sx[j]
             if f * scratch.v[k] > state.settings.negligible:
-                subtract(class_inverse(state.S, k), Sx, age * f / (1.0 + f * scratch.v[k]))
+                subtract(lean_class_inverse(state.S, k), Sx, age * f / (1.0 + f * scratch.v[k]))
     end_round(state, x)
     return updated
 

@@ -24,11 +24,10 @@ import math
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numba.core import types
 
-from onebit.core.compiling import chosen_by_type, lean_kernel
-from onebit.core.example import INDEX, Example
-from onebit.core.state import MOST_ROUNDS, Amount, Count, Field
+from onebit.core.compiling import lean_kernel
+from onebit.core.example import INDEX, LARGEST, Example
+from onebit.core.state import MOST_ROUNDS, Field
 
 MOSTLY, SELDOM = 0.5, 0.25
 """Shares of values that are not zero: a feature becomes a measurement, and is one no longer."""
@@ -52,150 +51,139 @@ _ROUNDING = 1e-9
 """A deviation that is smaller, relative to the mean, is none: the feature is constant."""
 
 
+MEAN, SQUARES, LOCATION, FACTOR = 0, 1, 2, 3
+"""Columns of `Scales.features`."""
+
+COUNT, EXCEEDS, IS_MEASUREMENT = 0, 1, 2
+"""Columns of `Scales.kinds`."""
+
+ROUNDS, SETTLED, CONSTANT, TYPICAL, N_TYPICAL = 0, 1, 2, 3, 4
+"""Places in `Scales.totals`."""
+
+
 class Scratch(NamedTuple):
     """The measurements, and the last x.
 
-    measurements: their indices, increasing; n_measurements: how many, or -1 if not known; place:
-    of each feature among them, or -1; indices, values: of the last x, scaled; size: how many these
-    are.
+    measurements: their indices, increasing; place: of each feature among them, or -1; indices,
+    values: of the last x, scaled; sizes: how many measurements there are, or -1 if not known, and
+    how many values the last x has.
     """
 
     measurements: np.ndarray
-    n_measurements: np.ndarray
     place: np.ndarray
     indices: np.ndarray
     values: np.ndarray
-    size: np.ndarray
-
-
-Flags = Annotated[np.ndarray, Field("features", dtype=np.int64, least=0, most=1)]
+    sizes: np.ndarray
 
 
 class Scales(NamedTuple):
-    """What was seen of each feature in so many `rounds`, and what is made of it.
+    """What was seen of each feature in so many rounds, and what is made of it.
 
-    Of its values that are not zero: counts; means; squares, of their differences from the mean,
-    summed. exceeds: whether one was beyond 1 or -1; is_measurement. A feature x_j becomes
-    factors[j] (x_j - locations[j]). constant: what is added to each example. Of all features that
-    stay as they are: typical, the sum of the squares of their values; n_typical, how many these
-    were. settled: the rounds when scales were last settled.
+    There are few arrays, with constants for their columns, as each array of a state takes time to
+    compile and to pass on.
+
+    features: of the values of a feature that are not zero, MEAN, and SQUARES of their differences
+    from it, summed; x_j becomes FACTOR (x_j - LOCATION). kinds: COUNT, of such values; EXCEEDS,
+    whether one was beyond 1 or -1; IS_MEASUREMENT. totals: ROUNDS; SETTLED, the rounds when scales
+    were last settled; CONSTANT, what is added to each example; of all features that stay as they
+    are, TYPICAL, the sum of the squares of their values, and N_TYPICAL, how many these were.
 
     In place of scales there may be None: then examples stay as they are.
     """
 
-    counts: Annotated[np.ndarray, Field("features", dtype=np.int64, least=0, most=MOST_ROUNDS)]
-    means: Annotated[np.ndarray, Field("features", least=-1e30, most=1e30)]
-    squares: Annotated[np.ndarray, Field("features", least=0.0)]
-    exceeds: Flags
-    is_measurement: Flags
-    locations: Annotated[np.ndarray, Field("features", least=-1e30, most=1e30)]
-    factors: Annotated[np.ndarray, Field("features", least=0.0)]
-    constant: Annotated[np.ndarray, Field(least=1e-100, most=FAR)]
-    typical: Amount
-    n_typical: Count
-    rounds: Count
-    settled: Count
+    features: Annotated[np.ndarray, Field("features", 4)]
+    kinds: Annotated[np.ndarray, Field("features", 3, dtype=np.int64, least=0, most=MOST_ROUNDS)]
+    totals: Annotated[np.ndarray, Field(5, least=0.0)]
     scratch: Scratch
 
     def check(self) -> None:
-        """Check that no feature was seen more often than there were rounds."""
-        if self.counts.max(initial=0) > self.rounds:
-            raise ValueError(f"counts has {self.counts.max()}, of {self.rounds} rounds")
+        """Check the ranges of columns, and that no feature was seen more often than in all rounds.
+
+        Those of all columns of an array are declared.
+        """
+        _check_range("features", self.features[:, (MEAN, LOCATION)], -LARGEST, LARGEST)
+        _check_range("features", self.features[:, (SQUARES, FACTOR)], 0.0, math.inf)
+        _check_range("kinds", self.kinds[:, (EXCEEDS, IS_MEASUREMENT)], 0, 1)
+        rounds = self.totals[ROUNDS]
+        _check_range("kinds", self.kinds[:, COUNT], 0, rounds)
+        _check_range("totals", self.totals[[ROUNDS, SETTLED, N_TYPICAL]], 0, MOST_ROUNDS)
+        _check_range("totals", self.totals[SETTLED], 0, rounds)
+        _check_range("totals", self.totals[CONSTANT], 1e-100, FAR)
+
+
+def _check_range(name: str, values: np.ndarray, least: float, most: float) -> None:
+    outside = values[(values < least) | (values > most)]
+    if outside.size:
+        raise ValueError(f"{name} has {outside[0]}, which should be from {least:g} to {most:g}")
 
 
 def new_scales(n: int) -> Scales:
     """Return scales of n features before the first round; the constant will be feature n."""
-    integers = np.zeros((3, n), dtype=np.int64)
+    features, totals = np.zeros((n, 4)), np.zeros(5)
+    features[:, FACTOR] = 1.0
+    totals[CONSTANT] = CONSTANT_OF_WORDS
     return Scales(
-        counts=integers[0].copy(),
-        means=np.zeros(n),
-        squares=np.zeros(n),
-        exceeds=integers[1].copy(),
-        is_measurement=integers[2].copy(),
-        locations=np.zeros(n),
-        factors=np.ones(n),
-        constant=np.full((), CONSTANT_OF_WORDS),
-        typical=np.zeros(()),
-        n_typical=np.zeros((), dtype=np.int64),
-        rounds=np.zeros((), dtype=np.int64),
-        settled=np.zeros((), dtype=np.int64),
+        features=features,
+        kinds=np.zeros((n, 3), dtype=np.int64),
+        totals=totals,
         scratch=Scratch(
             measurements=np.zeros(n, dtype=INDEX),
-            n_measurements=np.full((), -1),
             place=np.full(n, -1),
             indices=np.zeros(n + 1, dtype=INDEX),
             values=np.zeros(n + 1),
-            size=np.zeros((), dtype=np.int64),
+            sizes=np.array([-1, 0]),
         ),
     )
 
 
+# Of the functions that take None for scales, Numba compiles only what is left for them.
+
+
+@lean_kernel
 def inputs_of(scales, x):
-    """Return x with its features made alike and a constant, in memory that the next x takes too."""
+    """Return x with its features made alike and a constant, in memory that the next x takes too.
+
+    For lean kernels, as is `last_inputs`.
+    """
     if scales is None:
         return x
-    fill_scaled(scales, x)
+    fill_scaled(scales.features, scales.kinds, scales.totals, scales.scratch, x)
     return last_inputs(scales, x)
 
 
-@chosen_by_type(inputs_of)
-def _inputs_of(scales, x):
-    if isinstance(scales, types.NoneType):
-        return lambda scales, x: x
-
-    def fill_and_return(scales, x):
-        n = fill_scaled(scales, x)
-        return Example(scales.scratch.indices[:n], scales.scratch.values[:n], x.n_features + 1)
-
-    return fill_and_return
-
-
+@lean_kernel
 def last_inputs(scales, x):
     """Return what `inputs_of` returned for this x, if it was the last one."""
     if scales is None:
         return x
-    n = scales.scratch.size[()]
+    n = scales.scratch.sizes[1]
     return Example(scales.scratch.indices[:n], scales.scratch.values[:n], x.n_features + 1)
 
 
-@chosen_by_type(last_inputs)
-def _last_inputs(scales, x):
-    if isinstance(scales, types.NoneType):
-        return lambda scales, x: x
-
-    def view(scales, x):
-        n = scales.scratch.size[()]
-        return Example(scales.scratch.indices[:n], scales.scratch.values[:n], x.n_features + 1)
-
-    return view
-
-
 @lean_kernel
-def fill_scaled(scales, x):
-    """Fill the scratch with x, its features made alike, and a constant; return its size.
+def fill_scaled(features, kinds, totals, scratch, x):
+    """Fill the scratch with x, its features made alike, and a constant.
 
     Measurements come first, also those that are zero in x; all other zeros are left out.
     """
-    scratch = scales.scratch
-    if scratch.n_measurements[()] < 0:
-        find_measurements(scales)
     indices, values, place = scratch.indices, scratch.values, scratch.place
-    n = scratch.n_measurements[()]
+    if scratch.sizes[0] < 0:
+        find_measurements(kinds, scratch)
+    n = scratch.sizes[0]
     for i in range(n):
         indices[i] = scratch.measurements[i]
-        values[i] = scaled(scales, indices[i], 0.0)
+        values[i] = scaled(features, indices[i], 0.0)
     for i in range(x.indices.size):
         j, x_j = x.indices[i], x.values[i]
         if place[j] >= 0:
-            values[place[j]] = scaled(scales, j, x_j)
+            values[place[j]] = scaled(features, j, x_j)
         elif x_j != 0.0:
             indices[n] = j
-            values[n] = scaled(scales, j, x_j)
+            values[n] = scaled(features, j, x_j)
             n += 1
     indices[n] = x.n_features
-    values[n] = scales.constant[()] if scales.settled[()] > 0 else first_constant(values, n)
-    scratch.size[()] = n + 1
-    return n + 1
+    values[n] = totals[CONSTANT] if totals[SETTLED] > 0.0 else first_constant(values, n)
+    scratch.sizes[1] = n + 1
 
 
 @lean_kernel
@@ -208,97 +196,88 @@ def first_constant(values, n):
 
 
 @lean_kernel
-def scaled(scales, j, x_j):
+def scaled(features, j, x_j):
     """Return a value of feature `j`, made like all others."""
-    return min(max(scales.factors[j] * (x_j - scales.locations[j]), -FAR), FAR)
+    return min(max(features[j, FACTOR] * (x_j - features[j, LOCATION]), -FAR), FAR)
 
 
 @lean_kernel
-def find_measurements(scales):
+def find_measurements(kinds, scratch):
     """List the measurements."""
-    scratch, n = scales.scratch, 0
-    for j in range(scales.counts.size):
+    n = 0
+    for j in range(kinds.shape[0]):
         scratch.place[j] = -1
-        if scales.is_measurement[j]:
+        if kinds[j, IS_MEASUREMENT]:
             scratch.measurements[n] = j
             scratch.place[j] = n
             n += 1
-    scratch.n_measurements[()] = n
-
-
-def observe(scales, x, W):
-    """Count the values of x, which was the last one scaled; W are weights of what it became."""
-    if scales is not None:
-        count_values(scales, x, W)
-
-
-@chosen_by_type(observe)
-def _observe(scales, x, W):
-    if isinstance(scales, types.NoneType):
-        return lambda scales, x, W: None
-    return lambda scales, x, W: count_values(scales, x, W)
+    scratch.sizes[0] = n
 
 
 @lean_kernel
-def count_values(scales, x, W):
-    """Do what `observe` says."""
-    if scales.settled[()] == 0:
-        scales.constant[()] = scales.scratch.values[scales.scratch.size[()] - 1]
-    scales.rounds[()] += 1
+def observe(scales, x, W):
+    """Count the values of x, which was the last one scaled; W are weights of what it became."""
+    if scales is None:
+        return
+    features, kinds, totals, scratch = scales
+    if totals[SETTLED] == 0.0:
+        totals[CONSTANT] = scratch.values[scratch.sizes[1] - 1]
+    totals[ROUNDS] += 1.0
     for i in range(x.indices.size):
         j, x_j = x.indices[i], x.values[i]
         if x_j != 0.0:
-            count_value(scales, j, x_j)
-            if not scales.exceeds[j] and not scales.is_measurement[j]:
-                scales.typical[()] += x_j * x_j
-                scales.n_typical[()] += 1
-    if scales.rounds[()] > (1.0 + PAUSE) * scales.settled[()]:
-        settle(scales, W)
+            count_value(features, kinds, j, x_j)
+            if not kinds[j, EXCEEDS] and not kinds[j, IS_MEASUREMENT]:
+                totals[TYPICAL] += x_j * x_j
+                totals[N_TYPICAL] += 1.0
+    if totals[ROUNDS] > (1.0 + PAUSE) * totals[SETTLED]:
+        settle(features, kinds, totals, scratch, W)
 
 
 @lean_kernel
-def count_value(scales, j, x_j):
+def count_value(features, kinds, j, x_j):
     """Move the mean and the sum of squares of a feature, as Welford does."""
-    scales.counts[j] += 1
-    difference = x_j - scales.means[j]
-    scales.means[j] += difference / scales.counts[j]
-    scales.squares[j] += difference * (x_j - scales.means[j])
+    kinds[j, COUNT] += 1
+    difference = x_j - features[j, MEAN]
+    features[j, MEAN] += difference / kinds[j, COUNT]
+    features[j, SQUARES] += difference * (x_j - features[j, MEAN])
     if abs(x_j) > 1.0:
-        scales.exceeds[j] = 1
+        kinds[j, EXCEEDS] = 1
 
 
 @lean_kernel
-def settle(scales, W):
+def settle(features, kinds, totals, scratch, W):
     """Make scales of what was counted, and weights that give the same scores with them."""
-    scales.settled[()] = scales.rounds[()]
-    for j in range(scales.counts.size):
-        if scales.counts[j] > 0:
-            scales.is_measurement[j] = is_measurement(scales, j)
-    find_measurements(scales)
-    unit = unit_of(scales)
-    constant = unit if scales.scratch.n_measurements[()] > 0 else CONSTANT_OF_WORDS * unit
+    rounds = totals[ROUNDS]
+    for j in range(kinds.shape[0]):
+        if kinds[j, COUNT] > 0:
+            kinds[j, IS_MEASUREMENT] = is_measurement(kinds, j, rounds)
+    find_measurements(kinds, scratch)
+    unit = unit_of(totals)
+    constant = unit if scratch.sizes[0] > 0 else CONSTANT_OF_WORDS * unit
     last = W.shape[0] - 1
     for k in range(W.shape[1]):
-        W[last, k] *= scales.constant[()] / constant
-    scales.constant[()] = constant
-    for j in range(scales.counts.size):
-        location, factor = scale_of(scales, j, unit)
-        if location != scales.locations[j] or factor != scales.factors[j]:
-            move_weights(scales, W, j, location, factor)
-            scales.locations[j] = location
-            scales.factors[j] = factor
+        W[last, k] *= totals[CONSTANT] / constant
+    totals[CONSTANT], totals[SETTLED] = constant, rounds
+    for j in range(kinds.shape[0]):
+        location, factor = scale_of(features, kinds, j, rounds, unit)
+        if location != features[j, LOCATION] or factor != features[j, FACTOR]:
+            move_weights(
+                W, j, features[j, LOCATION], features[j, FACTOR], location, factor, constant
+            )
+            features[j, LOCATION], features[j, FACTOR] = location, factor
 
 
 @lean_kernel
-def move_weights(scales, W, j, location, factor):
+def move_weights(W, j, location_before, before, location, factor, constant):
     """Change the weights of feature `j`, and of the constant, such that scores stay as they are.
 
     Those for values as they were, where these were beyond what counts, say nothing. Later, such
     values may have changed the scales by much; then the weights stay.
     """
-    before, last = scales.factors[j], W.shape[0] - 1
-    offset = before * (location - scales.locations[j])
-    as_it_was = before == 1.0 and scales.locations[j] == 0.0
+    last = W.shape[0] - 1
+    offset = before * (location - location_before)
+    as_it_was = before == 1.0 and location_before == 0.0
     if as_it_was and (abs(offset) > FAR or before > FAR * factor > 0.0):
         for k in range(W.shape[1]):
             W[j, k] = 0.0
@@ -306,39 +285,39 @@ def move_weights(scales, W, j, location, factor):
     if abs(offset) > 1.0 or before > 2.0 * factor:
         return
     for k in range(W.shape[1]):
-        W[last, k] += W[j, k] * offset / scales.constant[()]
+        W[last, k] += W[j, k] * offset / constant
         W[j, k] *= before / factor if factor > 0.0 else 1.0
 
 
 @lean_kernel
-def is_measurement(scales, j):
+def is_measurement(kinds, j, rounds):
     """Tell whether feature `j` is a measurement from now on."""
-    exceeds, count = scales.exceeds[j], scales.counts[j]
-    if scales.is_measurement[j]:
-        return count >= (SELDOM if exceeds else LESS_OFTEN) * scales.rounds[()]
+    exceeds, count = kinds[j, EXCEEDS], kinds[j, COUNT]
+    if kinds[j, IS_MEASUREMENT]:
+        return count >= (SELDOM if exceeds else LESS_OFTEN) * rounds
     if count < (FEW if exceeds else MORE):
         return False
-    return count > (MOSTLY if exceeds else NEARLY_ALWAYS) * scales.rounds[()]
+    return count > (MOSTLY if exceeds else NEARLY_ALWAYS) * rounds
 
 
 @lean_kernel
-def unit_of(scales):
+def unit_of(totals):
     """Return the root mean square of words and the like; one, if there are none."""
-    if scales.n_typical[()] == 0:
+    if totals[N_TYPICAL] == 0.0:
         return 1.0
-    return max(math.sqrt(scales.typical[()] / scales.n_typical[()]), 1e-30)
+    return max(math.sqrt(totals[TYPICAL] / totals[N_TYPICAL]), 1e-30)
 
 
 @lean_kernel
-def scale_of(scales, j, unit):
+def scale_of(features, kinds, j, rounds, unit):
     """Return the location and the factor of feature `j`."""
-    if not (scales.is_measurement[j] or scales.exceeds[j]):
+    if not (kinds[j, IS_MEASUREMENT] or kinds[j, EXCEEDS]):
         return 0.0, 1.0
-    mean, square = scales.means[j], scales.squares[j] / scales.counts[j]
-    if not scales.is_measurement[j]:
+    mean, square = features[j, MEAN], features[j, SQUARES] / kinds[j, COUNT]
+    if not kinds[j, IS_MEASUREMENT]:
         return 0.0, unit / math.sqrt(max(square + mean * mean, 1.0))
     # The variance of all values, of which the share that is not zero has this mean.
-    share = scales.counts[j] / scales.rounds[()]
+    share = kinds[j, COUNT] / rounds
     deviation = math.sqrt(share * (square + (1.0 - share) * mean * mean))
     if deviation <= max(_ROUNDING * abs(mean), 1e-30):
         return share * mean, 0.0

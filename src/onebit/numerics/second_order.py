@@ -13,10 +13,9 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from onebit.core.compiling import kernel
+from onebit.core.compiling import kernel, lean_kernel
 from onebit.core.example import INDEX, Example
 from onebit.core.state import Field
-from onebit.numerics.linear import assign
 
 PENDING = 64
 """How many updates are gathered before the matrix is rewritten."""
@@ -118,6 +117,9 @@ def of_class(A_inv, k):
 class_inverse = kernel(of_class)
 """`of_class`, for kernels."""
 
+lean_class_inverse = lean_kernel(of_class)
+"""`of_class`, for lean kernels."""
+
 
 @kernel
 def difference(x, plus, minus, scale, n_classes):
@@ -147,7 +149,7 @@ def outer(c, x):
     return Example(indices, values, x.n_features * n_classes)
 
 
-@kernel
+@lean_kernel
 def inner(z, dense):
     """Return z . dense."""
     total = 0.0
@@ -175,10 +177,11 @@ def times(A_inv, z):
     return product
 
 
-@kernel
+@lean_kernel
 def fill_times(A_inv, z, product):
     """Fill `product` with A^{-1} z."""
-    product[:] = 0.0
+    for j in range(product.size):
+        product[j] = 0.0
     for i in range(z.indices.size):
         column, z_i = A_inv.base[z.indices[i]], z.values[i]
         for j in range(product.size):
@@ -218,7 +221,7 @@ def times_each(A_inv, x, P):
         add_products(pending, shares, A_inv.vectors, P[k])
 
 
-@kernel
+@lean_kernel
 def add_products(indices, values, rows, total):
     """Add to `total` the sum of ``values[i] * rows[indices[i]]``.
 
@@ -237,7 +240,7 @@ def add_products(indices, values, rows, total):
             total[j] += a * row_0[j] + b * row_1[j] + c * row_2[j] + d * row_3[j]
 
 
-@kernel
+@lean_kernel
 def quadratic(A_inv, z):
     """Return z' A^{-1} z."""
     total = 0.0
@@ -249,11 +252,12 @@ def quadratic(A_inv, z):
     return total
 
 
-@kernel
+@lean_kernel
 def subtract(A_inv, v, weight):
     """Do A^{-1} -= weight v v'."""
     count = A_inv.n_pending[0]
-    assign(A_inv.vectors[count], v)
+    for i in range(v.size):
+        A_inv.vectors[count, i] = v[i]
     A_inv.weights[count] = weight
     A_inv.n_pending[0] = count + 1
     if count + 1 == A_inv.weights.size:

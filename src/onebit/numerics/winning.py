@@ -79,7 +79,8 @@ def winning_probabilities(means, deviations, p, room, offer=None):
     best = argmax(means, offer)
     reach = _REACH + _more_than_few(n_on_offer(offer, p.size)) / _REACH
     highest = best
-    p[:] = 0.0
+    for k in range(p.size):
+        p[k] = 0.0
     for k in on_offer(offer, p.size):
         # A difference of means has more digits to tell than the two ends of the draws.
         if means[k] - means[highest] > reach * (deviations[k] - deviations[highest]):

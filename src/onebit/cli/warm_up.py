@@ -1,0 +1,48 @@
+"""`onebit warm-up`: compile ahead, for images of containers."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+import onebit
+from onebit.cli.app import AsJson, app
+from onebit.cli.parameters import class_of, learner_classes
+
+
+@app.command()
+def warm_up(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Learners, in any case; else OneBitClassifier.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Compile all learners.")] = False,
+    among: Annotated[
+        bool, typer.Option(help="Compile decisions among some labels only, too.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compile what learners need, ahead, and store it on disk."""
+    if every and names:
+        raise ValueError(f"--all takes no names of learners; got {', '.join(names)}")
+    classes = [class_of(name) for name in names or ["OneBitClassifier"]]
+    rows, cache = [], None
+    for cls in learner_classes().values() if every else classes:
+        for form in cls.forms:
+            (warmed,), cache = onebit.warm_up(cls(**form), among=among)
+            row = {
+                "learner": str(warmed.learner),
+                "seconds": round(warmed.seconds, 2),
+                "compiled": warmed.compiled,
+                "loaded": warmed.loaded,
+            }
+            rows.append(row)
+            if not as_json:
+                print("{learner}: {compiled} compiled, {loaded} loaded, {seconds} s".format(**row))
+    if as_json:
+        print(json.dumps({"forms": rows, "cache": None if cache is None else str(cache)}, indent=2))
+    elif cache is None:
+        print("compiled code is not stored: no folder can be written; set NUMBA_CACHE_DIR")
+    else:
+        print(f"compiled code is in {cache}")

@@ -1,0 +1,94 @@
+"""Compiling ahead: a process that comes later compiles nothing."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import onebit
+from onebit import Banditron, OneBitClassifier, Perceptron, warm_up
+from onebit.core.compiling import Counted
+from processes import run_python
+
+SERVICE = """
+import numpy as np, scipy.sparse as sp
+from onebit import {name}, play
+from onebit.core.compiling import Counted
+X, y = np.random.default_rng(0).normal(size=(20, 7)), ["abcd"[i % 4] for i in range(20)]
+learner = {learner}.set_params(classes=list("abcd"))
+for x, truth in zip(X, y):
+    learner.learn(learner.decide(x), truth=truth)
+learner.learn(learner.decide(sp.csr_array(X[:1])), truth="a")
+among = {among}
+if among:
+    learner.learn(learner.decide(X[0], among=["a", "c"]), truth="a")
+    learner.policy(X, among=["a", "c"])
+play(learner, X, y)
+play(learner, sp.csr_array(X), y)
+learner.policy(X)
+print(Counted.compiled, Counted.loaded)
+"""
+
+
+def run(code, cache):
+    environment = os.environ | {
+        "NUMBA_CACHE_DIR": str(cache),
+        "PYTHONPATH": str(Path(onebit.__file__).parents[1]),
+    }
+    ended = run_python(code, environment=environment, check=True)
+    return [int(word) for word in ended.stdout.split()[-2:]]
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """A cache of its own: what the package has compiled already is not found."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+WITHOUT_THE_PACKAGE = """
+from pathlib import Path
+import os, onebit.core.compiling as compiling
+compiling._cache_roots = lambda: [Path(os.environ["NUMBA_CACHE_DIR"], "onebit")]
+"""
+
+
+@pytest.mark.parametrize(
+    ("learner", "among"),
+    [
+        (Banditron(), True),
+        (Perceptron(), False),
+        pytest.param(OneBitClassifier(covariance="full"), True, marks=pytest.mark.slow),
+        pytest.param(OneBitClassifier(covariance="diagonal"), False, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_a_later_process_compiles_nothing(learner, among, tmp_path):
+    name = type(learner).__name__
+    warm = f"""
+from onebit import {name}, warm_up
+form, = warm_up({learner}, among={among}).forms
+print(form.compiled, form.loaded)
+"""
+    compiled, loaded = run(WITHOUT_THE_PACKAGE + warm, tmp_path)
+    assert compiled >= 4
+    service = SERVICE.format(name=name, learner=learner, among=among)
+    assert run(WITHOUT_THE_PACKAGE + service, tmp_path) == [0, compiled + loaded]
+
+
+def test_learners_classes_and_names(cache):
+    learner = Banditron(gamma=0.3, classes=["a", "b"])
+    forms, folder = warm_up(learner, Banditron, "Perceptron")
+    assert [str(form.learner) for form in forms] == [str(learner), "Banditron()", "Perceptron()"]
+    assert not hasattr(learner, "classes_")
+    assert folder == cache / "onebit"
+    before = Counted.compiled
+    assert [form.compiled for form in warm_up(learner).forms] == [0]
+    assert Counted.compiled == before
+
+
+@pytest.mark.parametrize("given", ["Nobody", 3, int, np.ones(2)])
+def test_what_is_no_learner_is_refused(given):
+    with pytest.raises(ValueError, match="learner"):
+        warm_up(given)
