@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onebit.core import registry, storage
 from onebit.core.decision import Decision
-from onebit.core.engine import Kernels
+from onebit.core.engine import Kernels, kernels_named
 from onebit.core.example import INDEX, Example, Rows, count_rows, row, slice_rows
 from onebit.core.generator import new_generator
 from onebit.core.offer import check_among
@@ -75,12 +75,15 @@ class Started:
         self,
         classes: np.ndarray,
         n_features: int,
-        kernels: Kernels,
+        kernels: Kernels | tuple[Any, ...],
         state: Any,
         feedback: str,
         parameters: dict[str, Any],
         turns: Turns | None = None,
     ) -> None:
+        if isinstance(kernels, tuple):  # this is a copy, see __reduce__
+            # Compiled code writes where it is told, be it a file mapped for reading.
+            kernels, state = kernels_named(*kernels), storage.writeable(state)
         self.classes, self.kernels, self.state = classes, kernels, state
         self.feedback, self.parameters = feedback, parameters
         self.labels = classes.tolist()
@@ -102,16 +105,11 @@ class Started:
         return None if offer.size == self.classes.size else offer
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Plain arguments of the class itself: that is what skops takes, too.
         with self.turns:
             state = copy.deepcopy(self.state)
-        rest = self.kernels, state, self.feedback, self.parameters
-        return _started_again, (self.classes, self.all_features.size, *rest)
-
-
-def _started_again(classes: np.ndarray, n_features: int, kernels: Kernels, *rest: Any) -> Started:
-    # Compiled code writes where it is told, be it a file mapped for reading.
-    state, *others = rest
-    return Started(classes, n_features, kernels, storage.writeable(state), *others)
+        rest = self.kernels.reference, state, self.feedback, self.parameters
+        return Started, (self.classes, self.all_features.size, *rest)
 
 
 class Cost(NamedTuple):
