@@ -78,6 +78,6 @@ def test_goes_on_in_a_new_process(tmp_path):
 def test_kernels_are_not_imported_by_name():
     """Else a file could have any module imported."""
     sys.modules.pop("antigravity", None)
-    with pytest.raises(ValueError, match="no kernels are named antigravity.KERNELS"):
+    with pytest.raises(ValueError, match=r"no kernels are named antigravity\.KERNELS"):
         kernels_named("antigravity", "KERNELS")
     assert "antigravity" not in sys.modules

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from onebit.core import registry, storage
 from onebit.core.decision import Decision
 from onebit.core.engine import Kernels, kernels_named
-from onebit.core.example import INDEX, Example, Rows, count_rows, row, slice_rows
+from onebit.core.example import INDEX, Example, Rows, count_rows, one_row, row, slice_rows
 from onebit.core.generator import new_generator
 from onebit.core.offer import check_among
 from onebit.core.turns import Turns
@@ -596,13 +596,20 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
                 flags = self._play(run, some, truth[lo:hi])
             yield flags
 
+    def _known_rows(self, X: Any) -> tuple[Started, Rows]:
+        """Check rows that the learner is asked about; one example, which is faster, is a row."""
+        if isinstance(X, Example):
+            run, example = self._ready(X)
+            return run, one_row(example)
+        check_is_fitted(self)
+        run, rows = self._run, check_rows(X, self)
+        self._check_features(run, X, rows)
+        return run, rows
+
     def _evaluate(self, X: Any, among: Any = None) -> tuple[Started, np.ndarray, np.ndarray]:
         """Return the scores and the policy of each row, with what they are of."""
-        check_is_fitted(self)
-        run = self._run
+        run, rows = self._known_rows(X)
         offer = None if among is None else run.offer(among)
-        rows = check_rows(X, self)
-        self._check_features(run, X, rows)
         scores = np.empty((count_rows(rows), run.classes.size))
         p = np.empty_like(scores)
         for lo, hi in _blocks(len(scores)):

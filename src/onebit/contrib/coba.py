@@ -1,0 +1,161 @@
+"""Learners for experiments of coba."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from random import Random
+from typing import Any
+
+from coba.exceptions import CobaException
+from coba.primitives import Learner as CobasLearner
+from coba.primitives import is_batch
+from sklearn.base import clone
+
+from onebit.contrib.rounds import CONSTANT, bandit_in, bit, named
+from onebit.core import Decision
+from onebit.core.pipeline import Pipeline, make_pipeline
+from onebit.core.validation import check_example, short
+from onebit.features import Records
+
+
+class CobaLearner(CobasLearner):
+    """A bandit learner as a learner of coba, for `SequentialCB` and the other evaluators.
+
+    The actions are its labels, in the order in which they are first seen, whatever they are: texts,
+    numbers, one-hot tuples, dicts. Those of a round are the labels on offer.
+
+    A context of numbers is an example as it is; dicts, texts and tuples with texts in them are
+    records, which `onebit.features.Records` makes into examples. So are all contexts, if the model
+    is a pipeline.
+
+    Parameters
+    ----------
+    model : Learner or Pipeline
+        A bandit learner, or a pipeline of `onebit.make_pipeline`. It stays as it is: each run of an
+        experiment begins with an untrained copy.
+    actions : list, optional
+        All actions there will be. By default they are those of the first round.
+    seed : int, default=1
+        A reward between 0 and 1 is the probability of being right, which a bit is drawn with; this
+        seeds the draws.
+
+    Examples
+    --------
+    >>> import coba as cb
+    >>> from onebit import OneBitClassifier
+    >>> from onebit.contrib.coba import CobaLearner
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> environment = cb.Environments.from_supervised(X.tolist(), y.tolist(), "c").shuffle(1)
+    >>> learner = CobaLearner(OneBitClassifier(random_state=0))
+    >>> rounds = list(cb.SequentialCB(["reward"]).evaluate(environment[0], learner))
+    >>> sum(r["reward"] for r in rounds), len(rounds)
+    (0, 178)
+    """
+
+    def __init__(
+        self, model: Any, actions: Sequence[Any] | None = None, seed: int | None = 1
+    ) -> None:
+        bandit_in(model)
+        self._model, self._actions, self._seed = model, actions, seed
+        self._running: Any = None
+        self._labels: dict[Any, int] = {}
+        self._dense: bool | None = None
+        self._rng = Random(seed)
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The learner and its parameters, for the tables of results."""
+        learner = bandit_in(self._model)
+        plain = {
+            name: value
+            for name, value in learner.get_params(deep=False).items()
+            if isinstance(value, str | int | float | None)
+        }
+        return {"family": type(learner).__name__, **plain, "seed": self._seed}
+
+    def predict(self, context: Any, actions: Any) -> tuple[Any, float, dict[str, Any]]:
+        """Choose one of the actions."""
+        self._begin(context, actions)
+        labels = [self._label(action) for action in actions]
+        x = self._example(context)
+        among = None if len(labels) == len(self._labels) else labels
+        decision = bandit_in(self._running).decide(x, among)
+        chosen = actions[labels.index(decision.label)]
+        return chosen, decision.probability, {"decision": decision}
+
+    def score(self, context: Any, actions: Any, action: Any) -> float:
+        """Return the probability of choosing an action."""
+        self._begin(context, actions)
+        labels = [self._label(each) for each in actions]
+        learner = bandit_in(self._running)
+        p = learner.policy(self._example(context), among=labels)
+        return float(p[0, self._label(action)])
+
+    def learn(
+        self,
+        context: Any,
+        action: Any,
+        reward: float,
+        probability: float | None,
+        decision: Decision | None = None,
+    ) -> None:
+        """Learn whether an action was right: a decision of `predict`, or one of a log."""
+        correct = bit(reward, self._rng)
+        if decision is None:
+            self._begin(context, self._actions)
+            certain = 1.0 if probability is None else probability
+            decision = Decision(self._example(context), self._label(action), certain)
+        bandit_in(self._running).learn(decision, correct=correct)
+
+    def _begin(self, context: Any, actions: Any) -> None:
+        """Begin with the first actions and the first context."""
+        if is_batch(context) or is_batch(actions):
+            raise CobaException("rounds are played one by one")
+        if self._running is not None:
+            return
+        known = actions if self._actions is None else self._actions
+        if not known:
+            raise ValueError("the actions are not known yet: CobaLearner(model, actions=[...])")
+        labels = {_hashable(action): k for k, action in enumerate(known)}
+        running = clone(self._model)
+        bandit_in(running).set_params(classes=range(len(labels)))
+        dense = not isinstance(running, Pipeline) and _is_dense(context)
+        if not dense and not isinstance(running, Pipeline):
+            running = make_pipeline(Records(), running)
+        self._labels, self._dense, self._running = labels, dense, running
+
+    def _label(self, action: Any) -> int:
+        try:
+            return self._labels[_hashable(action)]
+        except KeyError:
+            raise ValueError(
+                f"the action {short(action)} is none of those that there are: "
+                "CobaLearner(model, actions=[...]) takes all"
+            ) from None
+
+    def _example(self, context: Any) -> Any:
+        if self._dense:
+            return check_example([context] if isinstance(context, Real) else context, None)
+        return self._running._example(_record(context))
+
+
+def _hashable(action: Any) -> Any:
+    if isinstance(action, Mapping):
+        return frozenset(action.items())
+    return tuple(action) if isinstance(action, list) else action
+
+
+def _is_dense(context: Any) -> bool:
+    if isinstance(context, list | tuple):
+        return bool(context) and all(isinstance(value, Real) for value in context)
+    return isinstance(context, Real)
+
+
+def _record(context: Any) -> Mapping[str, Any]:
+    if context is None:
+        return CONSTANT
+    if isinstance(context, Mapping):
+        return named(context)
+    return named(dict(enumerate(context if isinstance(context, list | tuple) else [context])))
