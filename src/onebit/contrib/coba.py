@@ -61,7 +61,7 @@ class CobaLearner(CobasLearner):
         self._model, self._actions, self._seed = model, actions, seed
         self._running: Any = None
         self._labels: dict[Any, int] = {}
-        self._dense: bool | None = None
+        self._dense = False
         self._rng = Random(seed)
 
     @property
@@ -77,20 +77,17 @@ class CobaLearner(CobasLearner):
 
     def predict(self, context: Any, actions: Any) -> tuple[Any, float, dict[str, Any]]:
         """Choose one of the actions."""
-        self._begin(context, actions)
-        labels = [self._label(action) for action in actions]
-        x = self._example(context)
-        among = None if len(labels) == len(self._labels) else labels
-        decision = bandit_in(self._running).decide(x, among)
+        learner, labels = self._ready(context, actions)
+        offer = set(labels)
+        among = None if len(offer) == len(self._labels) else offer
+        decision = learner.decide(self._example(context), among)
         chosen = actions[labels.index(decision.label)]
         return chosen, decision.probability, {"decision": decision}
 
     def score(self, context: Any, actions: Any, action: Any) -> float:
         """Return the probability of choosing an action."""
-        self._begin(context, actions)
-        labels = [self._label(each) for each in actions]
-        learner = bandit_in(self._running)
-        p = learner.policy(self._example(context), among=labels)
+        learner, labels = self._ready(context, actions)
+        p = learner.policy(self._example(context), among=set(labels))
         return float(p[0, self._label(action)])
 
     def learn(
@@ -101,38 +98,45 @@ class CobaLearner(CobasLearner):
         probability: float | None,
         decision: Decision | None = None,
     ) -> None:
-        """Learn whether an action was right: a decision of `predict`, or one of a log."""
+        """Learn whether an action was right: from a decision of `predict`, or one of a log."""
         correct = bit(reward, self._rng)
         if decision is None:
-            self._begin(context, self._actions)
+            known = self._actions if self._running is None else [action]
+            self._ready(context, known)
             certain = 1.0 if probability is None else probability
             decision = Decision(self._example(context), self._label(action), certain)
         bandit_in(self._running).learn(decision, correct=correct)
 
-    def _begin(self, context: Any, actions: Any) -> None:
-        """Begin with the first actions and the first context."""
+    def _ready(self, context: Any, actions: Any) -> tuple[Any, list[int]]:
+        """Return the learner, and its labels for these actions; begin with them, if need be."""
         if is_batch(context) or is_batch(actions):
-            raise CobaException("rounds are played one by one")
-        if self._running is not None:
-            return
-        known = actions if self._actions is None else self._actions
-        if not known:
-            raise ValueError("the actions are not known yet: CobaLearner(model, actions=[...])")
-        labels = {_hashable(action): k for k, action in enumerate(known)}
+            raise CobaException("a round is about one context; coba plays batches one by one")
+        if not actions:
+            raise ValueError(
+                f"one of several actions is chosen, and the actions are {actions}; before the "
+                "first prediction they are those of CobaLearner(model, actions=[...])"
+            )
+        if self._running is None:
+            self._begin(context, actions if self._actions is None else self._actions)
+        return bandit_in(self._running), [self._label(action) for action in actions]
+
+    def _begin(self, context: Any, actions: Any) -> None:
+        known = dict.fromkeys(map(_hashable, actions))
         running = clone(self._model)
-        bandit_in(running).set_params(classes=range(len(labels)))
-        dense = not isinstance(running, Pipeline) and _is_dense(context)
-        if not dense and not isinstance(running, Pipeline):
+        bandit_in(running).set_params(classes=range(len(known)))
+        self._dense = _is_dense(context) and not isinstance(running, Pipeline)
+        if not self._dense and not isinstance(running, Pipeline):
             running = make_pipeline(Records(), running)
-        self._labels, self._dense, self._running = labels, dense, running
+        self._labels = {action: k for k, action in enumerate(known)}
+        self._running = running
 
     def _label(self, action: Any) -> int:
         try:
             return self._labels[_hashable(action)]
         except KeyError:
             raise ValueError(
-                f"the action {short(action)} is none of those that there are: "
-                "CobaLearner(model, actions=[...]) takes all"
+                f"the action {short(action)} is none of the {len(self._labels)} that there are; "
+                "CobaLearner(model, actions=[...]) knows of all that may come"
             ) from None
 
     def _example(self, context: Any) -> Any:

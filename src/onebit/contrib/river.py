@@ -13,6 +13,8 @@ from onebit.core import Decision
 from onebit.core.pipeline import Pipeline
 from onebit.learners import Banditron
 
+_UNCHANGING = frozenset({float, int, bool, str, type(None)})
+
 
 class RiverClassifier(base.Classifier):
     """A learner as a classifier of River.
@@ -41,6 +43,7 @@ class RiverClassifier(base.Classifier):
     def __init__(self, model: Any) -> None:
         self.model = model
         self._pipeline = new_pipeline(model)
+        self._last: tuple[Any, Any] = None, None
 
     @property
     def pipeline(self) -> Pipeline:
@@ -49,26 +52,37 @@ class RiverClassifier(base.Classifier):
 
     def learn_one(self, x: dict[Any, Any], y: Any) -> None:
         """Play a round: decide about `x`, and learn from the label `y`."""
-        pipeline = self._pipeline
-        pipeline.learn(pipeline.decide(named(x)), truth=y)
+        learner = learner_in(self._pipeline)
+        learner.learn(learner.decide(self._example(x)), truth=y)
 
     def predict_one(self, x: dict[Any, Any], **_: Any) -> Any:
         """Return the greedy label of `x`."""
-        pipeline = self._pipeline
-        return learner_in(pipeline).predict(pipeline._example(named(x))).tolist()[0]
+        return learner_in(self._pipeline).predict(self._example(x)).tolist()[0]
 
     def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
         """Return the probability of each label, if the learner is a probability model."""
-        pipeline = self._pipeline
-        learner = learner_in(pipeline)
+        learner = learner_in(self._pipeline)
         if not hasattr(learner, "predict_proba"):
             raise NotImplementedError(f"{type(learner).__name__} is no probability model")
-        (p,) = learner.predict_proba(pipeline._example(named(x))).tolist()
+        (p,) = learner.predict_proba(self._example(x)).tolist()
         return dict(zip(learner.classes_.tolist(), p, strict=True))
+
+    def _example(self, x: dict[Any, Any]) -> Any:
+        """Return the example of `x`; River predicts, and then learns from the same again."""
+        record = named(x)
+        last, example = self._last
+        if record != last:
+            example = self._pipeline._example(record)
+            # What can change in place would still be equal.
+            flat = _UNCHANGING.issuperset(map(type, record.values()))
+            self._last = (dict(record), example) if flat else (None, None)
+        return example
 
     @property
     def _multiclass(self) -> bool:
-        return bool(learner_in(self.model).__sklearn_tags__().classifier_tags.multi_class)
+        learner = learner_in(self._pipeline)
+        classes = getattr(learner, "classes_", learner.classes)
+        return classes is None or len(classes) > 2
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -126,12 +140,15 @@ class RiverPolicy(bandit.base.ContextualPolicy):
         """What learns: it has `save`, `policy` and all else that a pipeline has."""
         return self._pipeline
 
-    def _pull(self, arm_ids: Any, context: Any) -> Any:
-        learner = learner_in(self._pipeline)
-        arms = list(arm_ids)
-        if learner.classes is None:
+    def pull(self, arm_ids: Any, context: Any = None) -> Any:
+        """Choose one of these arms, for this context."""
+        arms, learner = list(arm_ids), learner_in(self._pipeline)
+        if learner.classes is None and not hasattr(learner, "classes_"):
             learner.set_params(classes=arms)
-        decision = self._pipeline.decide(named(context), among=arms)
+        return super().pull(arms, context)
+
+    def _pull(self, arm_ids: Any, context: Any) -> Any:
+        decision = self._pipeline.decide(named(context), among=arm_ids)
         self._pulled = context, decision
         return decision.label
 
