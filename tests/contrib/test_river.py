@@ -92,7 +92,7 @@ def test_the_model_is_copied():
 
 
 def test_bad_input():
-    with pytest.raises(TypeError, match="a model is a learner of onebit .* got StandardScaler"):
+    with pytest.raises(TypeError, match=r"a model is a learner of onebit .* got StandardScaler"):
         RiverClassifier(preprocessing.StandardScaler())
     with pytest.raises(ValueError, match="does not know its labels yet"):
         RiverClassifier(learner()).learn_one({"x": 1.0}, "a")
@@ -199,7 +199,7 @@ def test_clones_of_a_policy_begin_anew():
 
 def test_labels_are_not_told_to_bandits():
     with pytest.raises(
-        ValueError, match="Perceptron learns from the label itself.*BanditReduction"
+        ValueError, match=r"Perceptron learns from the label itself.*BanditReduction"
     ):
         RiverPolicy(learner(Perceptron))
 
