@@ -150,7 +150,7 @@ class RiverPolicy(bandit.base.ContextualPolicy):
             learner.set_params(classes=arms)
         return super().pull(arms, context)
 
-    def _pull(self, arm_ids: Any, context: Any) -> Any:
+    def _pull(self, arm_ids: Any, context: Any) -> Any:  # type: ignore[override]
         decision = self._pipeline.decide(named(context), among=arm_ids)
         self._pulled = context, decision
         return decision.label
