@@ -1,53 +1,31 @@
-"""Route support tickets to a desk, and learn from thumbs up or down that come late."""
+"""Route tickets that are JSON; learn from feedback that is late, missing, double or a truth.
 
-import random
-from collections import deque
-from pathlib import Path
-from tempfile import TemporaryDirectory
+The model is kept in router.safetensors, in the folder where this runs.
+"""
 
-from sklearn.feature_extraction.text import HashingVectorizer
+import json
 
-import onebit
+from tickets import HelpDesk
 
-DESKS = {
-    "billing": "invoice refund charged card payment twice receipt tax subscription price",
-    "delivery": "parcel late courier address tracking lost box arrived shipped delay",
-    "login": "password locked reset email code account sign forgot browser two-factor",
-    "returns": "broken return label exchange size wrong colour damaged faulty warranty",
-}
-SMALL_TALK = "hello please thanks my the order help yesterday again I cannot find still why"
-LATE = 25  # tickets that are routed before the thumb for one arrives
+from onebit import Decision, OneBitClassifier, load, make_pipeline
+from onebit.features import Records
 
-
-def ticket(rng):
-    """Return a text and the desk that should get it, which the learner never sees."""
-    desk = rng.choice(list(DESKS))
-    words = rng.sample(DESKS[desk].split(), 3) + rng.sample(SMALL_TALK.split(), 5)
-    return " ".join(rng.sample(words, len(words))), desk
-
-
-rng = random.Random(0)
-vectorizer = HashingVectorizer(n_features=2**12)
-learner = onebit.OneBitClassifier(classes=list(DESKS), random_state=0)
-waiting = deque()
-wrong = 0
-
-with TemporaryDirectory() as folder:
-    model = Path(folder, "router.safetensors")
-    for n in range(1, 10_001):
-        text, desk = ticket(rng)
-        decision = learner.decide(vectorizer.transform([text]))
-        waiting.append((decision, decision.label == desk))
-        wrong += decision.label != desk
-        if len(waiting) > LATE:
-            decision, thumbs_up = waiting.popleft()
-            learner.learn(decision, correct=thumbs_up)
-        if n % 2_000 == 0:
-            print(f"up to ticket {n:>6,}: {wrong / 2_000:6.1%} to the wrong desk")
-            wrong = 0
-            # As when the service restarts; waiting decisions fit the learner read back.
-            learner.save(model)
-            learner = onebit.load(model)
-
-question = "my parcel never arrived and the tracking says it was shipped"
-print(f"{question!r} -> {learner.predict(vectorizer.transform([question]))[0]}")
+help_desk, decisions = HelpDesk(seed=0, change=5_000), {}
+router = make_pipeline(Records(), OneBitClassifier(classes=help_desk.desks, random_state=0))
+for n, ticket in enumerate(map(json.loads, help_desk.tickets(10_000)), 1):
+    if n == help_desk.change + 1:  # a desk opens, another one closes
+        router.add_classes(["fraud"]).retire_classes(["fax"])
+    decision = router.decide(ticket | {"id": None}, id=ticket["id"])
+    decisions[decision.id] = json.dumps(decision.to_dict())  # as in a table of a database
+    help_desk.send(decision.id, decision.label)
+    for feedback in map(json.loads, help_desk.feedback()):
+        if not router.has_learned(feedback["id"]):
+            decision = Decision.from_dict(json.loads(decisions.pop(feedback.pop("id"))))
+            router.learn(decision, **feedback)
+    if n % 500 == 0:
+        print(f"up to ticket {n:>6,}: {help_desk.wrong / 500:6.1%} to the wrong desk")
+        help_desk.wrong = 0
+        router.save("router.safetensors")  # as when the service restarts
+        router = load("router.safetensors")
+learned = sum(map(router.has_learned, help_desk.told))
+print(f"feedback came for {len(help_desk.told):,} tickets, and {learned:,} were learned from")

@@ -1,15 +1,33 @@
-import subprocess
-import sys
+import re
+import runpy
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+from onebit import Learner
+
+FOLDER = Path(__file__).parent.parent / "examples"
 
 
 @pytest.mark.xdist_group("one_bit_classifier")
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_example_runs(example, tmp_path):
-    done = subprocess.run([sys.executable, example], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+def test_the_ticket_router(tmp_path, monkeypatch, capsys):
+    """No lesson is lost or taught twice, and the change of desks is soon learned."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(FOLDER)
+    learned, learn = [], Learner._learn
+
+    def note(self, run, decision, lesson):
+        learned.append(decision.id)
+        learn(self, run, decision, lesson)
+
+    monkeypatch.setattr(Learner, "_learn", note)
+    told = runpy.run_path(str(FOLDER / "route_tickets.py"))["help_desk"].told
+    printed = capsys.readouterr().out
+    wrong = [float(found) for found in re.findall(r"([\d.]+)% to the wrong desk", printed)]
+    assert len(wrong) == 20
+    before = sum(wrong[2:10]) / 8
+    assert all(share <= before + 2.0 for share in wrong[11:])
+    assert sorted(learned) == sorted(told)
+    assert f"for {len(told):,} tickets, and {len(told):,} were learned from" in printed
+    code = (FOLDER / "route_tickets.py").read_text().partition('"""\n\n')[2]
+    assert len(list(filter(str.strip, code.splitlines()))) <= 25

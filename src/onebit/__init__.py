@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from onebit import streams as streams
     from onebit import theory as theory
     from onebit.batch import to_batch as to_batch
+    from onebit.core import NONE_OF_THESE as NONE_OF_THESE
     from onebit.core import Decision as Decision
     from onebit.core import History as History
     from onebit.core import Learner as Learner
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 # Names are imported on first use: scikit-learn and Numba together take a second to import.
 _ROOMS = ["features", "learners", "streams", "theory"]
-_PLACES = dict.fromkeys(["Decision", "History", "Learner", "load", "play"], "onebit.core") | {
+_PLACES = dict.fromkeys(
+    ["NONE_OF_THESE", "Decision", "History", "Learner", "load", "play"], "onebit.core"
+) | {
     "make_pipeline": "onebit.core.pipeline",
     "to_batch": "onebit.batch",
 }

@@ -13,11 +13,13 @@ declares what cannot hold for it, with the reason, in `Learner.exempt`.
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -155,15 +157,18 @@ def check_copies_are_independent(learner: Learner) -> None:
 def check_saved_learner_goes_on(learner: Learner) -> None:
     """A saved and reloaded learner goes on as if nothing had happened."""
     learner, X, y = _trained(learner)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "learner.safetensors"
-        learner.save(path)
-        loaded = load(path)
+    loaded = _saved(learner)
     assert type(loaded) is type(learner)
     np.testing.assert_array_equal(loaded.classes_, learner.classes_)
     _assert_same(_state(loaded), _state(learner))
     np.testing.assert_array_equal(play(loaded, X, y).mistakes, play(learner, X, y).mistakes)
     _assert_same(_state(loaded), _state(learner))
+    learner.retire_classes(learner.classes_[:1])
+    _said_by(lambda: learner.add_classes(["mauve"]))  # it may refuse
+    loaded = _saved(learner)
+    assert loaded.classes_.tolist() == learner.classes_.tolist()
+    assert loaded.retired_classes_.tolist() == learner.retired_classes_.tolist()
+    np.testing.assert_array_equal(loaded.policy(X), learner.policy(X))
 
 
 def check_input_is_not_aliased(learner: Learner) -> None:
@@ -206,11 +211,74 @@ def check_late_feedback(learner: Learner) -> None:
     assert all(np.isfinite(value).all() for value in _state(learner).values())
 
 
+def check_many_are_as_one_by_one(learner: Learner) -> None:
+    """`decide_many` and `learn_many` do what `decide` and `learn` do, one after the other."""
+    expected, X, y = _trained(learner)
+    actual = copy.deepcopy(expected)
+    theirs, ours = [expected.decide(x) for x in X[:20]], actual.decide_many(X[:20])
+    for one, other in zip(theirs, ours, strict=True):
+        _assert_alike(one, other)
+    _assert_same(_state(expected), _state(actual))
+    for decision, truth in zip(theirs, y, strict=False):
+        _feed(expected, decision, truth)
+    if learner.feedback == "full":
+        actual.learn_many(ours, truth=y[:20])
+    else:
+        actual.learn_many(ours, correct=[d.label == t for d, t in zip(ours, y, strict=False)])
+    _assert_same(_state(expected), _state(actual))
+
+
+def check_decisions_outlive_the_process(learner: Learner) -> None:
+    """A decision that was JSON teaches as it would have, once, also a learner that was saved."""
+    learner, X, y = _trained(learner)
+    decision = learner.decide(X[0])
+    text = json.dumps(decision.to_dict())
+    again = [Decision.from_dict(json.loads(text)) for _ in range(3)]
+    _assert_alike(decision, again[0])
+    loaded = _saved(learner)
+    _feed(learner, decision, y[0])
+    _feed(loaded, again[0], y[0])
+    _assert_same(_state(learner), _state(loaded))
+    for other in (learner, loaded, _saved(loaded)):
+        assert other.has_learned(str(decision.id))
+        _assert_refused(partial(_feed, other, again[1], y[0]), "already learned")
+
+
+def check_labels_come_and_go(learner: Learner) -> None:
+    """A retired label is never chosen, and comes back; one that is new is taken or refused."""
+    learner, X, _ = _trained(learner)
+    late, scores = learner.decide(X[0]), learner.scores(X)
+    learner.retire_classes([late.label])
+    k = learner.classes_.tolist().index(late.label)
+    before = _state(learner)
+    _feed(learner, late, late.label)
+    _assert_same(before, _state(learner))
+    for other in (learner, copy.deepcopy(learner)):
+        assert other.retired_classes_.tolist() == [late.label]
+        assert (other.policy(X)[:, k] == 0.0).all()
+        np.testing.assert_allclose(other.policy(X).sum(axis=1), 1.0, rtol=0, atol=1e-12)
+        assert late.label not in other.predict(X)
+        assert late.label not in {decision.label for decision in other.decide_many(X)}
+        assert other.decide(X[1]).label != late.label
+        refused = partial(other.decide, X[1], among=[late.label])
+        _assert_refused(refused, f"{late.label!r}, in among, is retired")
+    learner.add_classes([late.label])
+    np.testing.assert_array_equal(learner.scores(X), scores)
+    refusal = _said_by(lambda: learner.add_classes(["mauve"]))
+    if refusal:
+        assert f"{type(learner).__name__} takes no more classes" in refusal
+        return
+    assert learner.classes_.tolist() == [*_labels(learner).tolist(), "mauve"]
+    assert learner.policy(X).shape == (len(X), len(scores[0]) + 1)
+    for x in X[:10]:
+        _round(learner, x, "mauve")
+
+
 def check_bad_input_is_refused(learner: Learner) -> None:
     """Bad input gets an error that names the offender, and leaves the learner unchanged."""
     learner, X, y = _trained(learner)
     before = _state(learner)
-    d = X.shape[1]
+    d, number = X.shape[1], cast("str", 7)
     not_a_number, infinite = X.copy(), X.copy()
     not_a_number[4, 2], infinite[5, 1] = np.nan, np.inf
     strange = y.astype(object)
@@ -235,6 +303,29 @@ def check_bad_input_is_refused(learner: Learner) -> None:
         (lambda: learner.learn(Decision(X[0], "red", 0.0), truth="red"), "probability"),
         (lambda: learner.learn(Decision(X[0], "red", 1.5), truth="red"), "probability"),
         (lambda: learner.learn(Decision(not_a_number[4], "red", 1.0), truth="red"), "NaN"),
+        (lambda: learner.decide(X[0], id=number), "an id is a text"),
+        (lambda: learner.decide(X[0], id="x" * 201), "an id is a text"),
+        (lambda: learner.decide_many(not_a_number), "row 4 of X contains NaN"),
+        (lambda: learner.decide_many(X, ids=["a"]), "ids is a list with one for each of 120"),
+        (lambda: learner.decide_many(X, among=["mauve"]), "unknown label 'mauve'"),
+        (lambda: learner.learn_many([decision], truth="red"), "truth is a list"),
+        (lambda: learner.learn_many([decision], truth=["red", "red"]), "each of 1 decisions"),
+        (lambda: learner.learn_many([decision] * 2, truth=[y[0]] * 2), "is twice among"),
+        (
+            lambda: learner.learn_many([decision, Decision(X[0], "mauve", 0.5)], truth=y[:2]),
+            "unknown label 'mauve'",
+        ),
+        (
+            lambda: learner.learn(Decision(X[0], "red", 1.0, id=number), truth=y[0]),
+            "an id is a text",
+        ),
+        (lambda: learner.teach(X, strange), "unknown label 'mauve'"),
+        (lambda: learner.add_classes(["blue"]), "'blue' is one of the classes already"),
+        (lambda: learner.add_classes("mauve"), "got the text 'mauve'"),
+        (lambda: learner.add_classes([]), "classes is empty"),
+        (lambda: learner.retire_classes(["mauve"]), "unknown label 'mauve'"),
+        (lambda: learner.retire_classes(_labels(learner)), "no label would be left"),
+        (lambda: _fresh(learner).add_classes(["mauve"]), "has started"),
         (lambda: learner.decide(X[0], among=[]), "among is empty"),
         (lambda: learner.decide(X[0], among=["green", "mauve"]), "unknown label 'mauve'"),
         (lambda: learner.decide(X[0], among=["green", "blue", "green"]), "'green' twice"),
@@ -308,6 +399,21 @@ def _trained(learner: Learner) -> tuple[Learner, np.ndarray, np.ndarray]:
     return _fresh(learner).fit(X, y), X, y
 
 
+def _saved(learner: Learner) -> Any:
+    """Return what a learner is after it was saved and loaded."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "learner.safetensors"
+        learner.save(path)
+        return load(path)
+
+
+def _assert_alike(one: Decision, other: Decision) -> None:
+    for name in ("label", "probability", "among", "confidence"):
+        assert getattr(one, name) == getattr(other, name), name
+    for a, b in zip(one.x, other.x, strict=True) if isinstance(other.x, tuple) else ():
+        np.testing.assert_array_equal(a, b)
+
+
 def _round(learner: Learner, x: Any, truth: Any) -> bool:
     decision = learner.decide(x)
     _feed(learner, decision, truth)
@@ -339,9 +445,14 @@ def _assert_same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> None:
 
 
 def _assert_refused(call: Callable[[], Any], words: str) -> None:
-    said = ""
+    said = _said_by(call)
+    assert words in said, f"expected an error that says {words!r}; got {said!r}"
+
+
+def _said_by(call: Callable[[], Any]) -> str:
+    """Return what a ValueError says; nothing, if there is none."""
     try:
         call()
     except ValueError as error:
-        said = str(error)
-    assert words in said, f"expected an error that says {words!r}; got {said!r}"
+        return str(error)
+    return ""

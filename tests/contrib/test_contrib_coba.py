@@ -131,8 +131,23 @@ def test_actions_on_offer():
         counts[action] += 1
     assert counts["circle"] == 0
     assert abs(counts["square"] / 500 - p) < 0.05
-    with pytest.raises(ValueError, match="'pentagon' is none of the 3 that there are"):
-        learner.predict({"x": 1.0}, ["circle", "pentagon"])
+
+
+def test_actions_that_come_later():
+    learner, chosen = CobaLearner(OneBitClassifier(random_state=0)), []
+    for actions in (SHAPES[:2], [*SHAPES, (1, 2)]):
+        for _ in range(100):
+            action, probability, more = learner.predict((1.0, 2.0), actions)
+            learner.learn((1.0, 2.0), action, float(action == actions[-1]), probability, **more)
+            chosen.append(action)
+    assert (chosen.count("square") > 80, chosen.count((1, 2)) > 60) == (True, True)
+
+
+def test_logs_before_the_first_prediction():
+    learner = CobaLearner(OneBitClassifier(random_state=0), actions=SHAPES[:2])
+    for action in (SHAPES * 20)[:50]:
+        learner.learn((1.0,), action, float(action == "triangle"), None)
+    assert learner.score((1.0,), SHAPES, "triangle") > 0.9
 
 
 def test_logs_and_batches():
@@ -154,12 +169,13 @@ def test_logs_and_batches():
 
 
 def test_experiments():
-    environment = Rounds(one_of_three(100, lambda i: (1.0, float(i))))
+    """Each run of a learner begins anew, so that environments may differ in all."""
+    contexts = (lambda i: (1.0, float(i))), (lambda i: SHAPES[i])
+    environments = cb.Environments([Rounds(one_of_three(100, one)) for one in contexts])
     learners = [CobaLearner(OneBitClassifier(random_state=0)), RandomLearner()]
-    result = cb.Experiment(cb.Environments(environment), learners).run(quiet=True)
-    assert len(result.interactions) == 200
+    result = cb.Experiment(environments, learners).run(quiet=True)
+    assert len(result.interactions) == 400
     assert set(result.learners["family"]) == {"OneBitClassifier", "Random"}
-    learners[0].predict("another context", ["other", "actions"])  # what ran was a copy
 
 
 def test_parameters_are_those_of_the_learner():

@@ -204,8 +204,12 @@ def test_labels_are_not_told_to_bandits():
         RiverPolicy(learner(Perceptron))
 
 
-def test_an_arm_that_there_was_not():
-    policy = RiverPolicy(learner())
-    policy.pull(ARMS, {"x": 1.0})
-    with pytest.raises(ValueError, match="unknown label 'dog'"):
-        policy.pull([*ARMS, "dog"], {"x": 1.0})
+@pytest.mark.parametrize("classes", [None, ARMS[:2]])
+def test_arms_that_come_later(classes):
+    policy = RiverPolicy(learner(OneBitClassifier, classes=classes))
+    for arms, right in ((ARMS[:2], "bee"), (ARMS, "cat"), (ARMS[:1], "ant")):
+        for _ in range(60):
+            arm = policy.pull(arms, {"x": 1.0})
+            policy.update(arm, {"x": 1.0}, arm == right)
+        assert policy.pull(arms, {"x": 1.0}) == right
+    assert sorted(policy.pipeline[-1].classes_) == ARMS

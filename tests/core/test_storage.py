@@ -564,6 +564,8 @@ def test_layout_of_a_file(tmp_path):
         "classes_dtype": "<U1",
         "n_features": 3,
         "feature_names": [],
+        "retired": [],
+        "learned": [],
     }
     assert PassiveAggressive is class_named("PassiveAggressive")
 

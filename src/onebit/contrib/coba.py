@@ -12,10 +12,10 @@ from coba.primitives import Learner as CobasLearner
 from coba.primitives import is_batch
 from sklearn.base import clone
 
-from onebit.contrib.rounds import CONSTANT, bandit_in, bit, named
+from onebit.contrib.rounds import CONSTANT, bandit_in, bit, named, take_labels
 from onebit.core import Decision
 from onebit.core.pipeline import Pipeline, make_pipeline
-from onebit.core.validation import check_example, short
+from onebit.core.validation import check_example
 from onebit.features import Records
 
 
@@ -32,10 +32,11 @@ class CobaLearner(CobasLearner):
     Parameters
     ----------
     model : Learner or Pipeline
-        A bandit learner, or a pipeline of `onebit.make_pipeline`. It stays as it is: each run of an
-        experiment begins with an untrained copy.
+        A bandit learner, or a pipeline of `onebit.make_pipeline`. It stays as it is: an untrained
+        copy of it learns.
     actions : list, optional
-        All actions there will be. By default they are those of the first round.
+        Actions that are known before the first round. Others become labels when they are first
+        seen. Who learns from a log before the first prediction gives at least two.
     seed : int, default=1
         A reward between 0 and 1 is the probability of being right, which a bit is drawn with; this
         seeds the draws.
@@ -88,7 +89,7 @@ class CobaLearner(CobasLearner):
         """Return the probability of choosing an action."""
         learner, labels = self._ready(context, actions)
         p = learner.policy(self._example(context), among=set(labels))
-        return float(p[0, self._label(action)])
+        return float(p[0, self._labels[_hashable(action)]])
 
     def learn(
         self,
@@ -103,8 +104,9 @@ class CobaLearner(CobasLearner):
         if decision is None:
             known = self._actions if self._running is None else [action]
             self._ready(context, known)
+            (label,) = self._labels_of([action])
             certain = 1.0 if probability is None else probability
-            decision = Decision(self._example(context), self._label(action), certain)
+            decision = Decision(self._example(context), label, certain)
         bandit_in(self._running).learn(decision, correct=correct)
 
     def _ready(self, context: Any, actions: Any) -> tuple[Any, list[int]]:
@@ -118,26 +120,26 @@ class CobaLearner(CobasLearner):
             )
         if self._running is None:
             self._begin(context, actions if self._actions is None else self._actions)
-        return bandit_in(self._running), [self._label(action) for action in actions]
+        return bandit_in(self._running), self._labels_of(actions)
 
     def _begin(self, context: Any, actions: Any) -> None:
-        known = dict.fromkeys(map(_hashable, actions))
         running = clone(self._model)
-        bandit_in(running).set_params(classes=range(len(known)))
+        bandit_in(running).set_params(classes=None)
         self._dense = _is_dense(context) and not isinstance(running, Pipeline)
         if not self._dense and not isinstance(running, Pipeline):
             running = make_pipeline(Records(), running)
-        self._labels = {action: k for k, action in enumerate(known)}
         self._running = running
+        self._labels_of(actions)
 
-    def _label(self, action: Any) -> int:
-        try:
-            return self._labels[_hashable(action)]
-        except KeyError:
-            raise ValueError(
-                f"the action {short(action)} is none of the {len(self._labels)} that there are; "
-                "CobaLearner(model, actions=[...]) knows of all that may come"
-            ) from None
+    def _labels_of(self, actions: Any) -> list[int]:
+        """Return the labels of actions, after those that are new have got theirs."""
+        known = [_hashable(action) for action in actions]
+        new = [action for action in dict.fromkeys(known) if action not in self._labels]
+        if new:
+            n = len(self._labels)
+            take_labels(bandit_in(self._running), list(range(n, n + len(new))))
+            self._labels |= {action: n + k for k, action in enumerate(new)}
+        return [self._labels[action] for action in known]
 
     def _example(self, context: Any) -> Any:
         if self._dense:

@@ -8,7 +8,14 @@ from typing import Any
 
 from river import bandit, base
 
-from onebit.contrib.rounds import bandit_in, bit, learner_in, named, new_pipeline
+from onebit.contrib.rounds import (
+    bandit_in,
+    bit,
+    learner_in,
+    named,
+    new_pipeline,
+    take_labels,
+)
 from onebit.core import Decision
 from onebit.core.pipeline import Pipeline
 from onebit.learners import Banditron
@@ -104,7 +111,8 @@ class RiverPolicy(bandit.base.ContextualPolicy):
     model : Learner or Pipeline
         A bandit learner, or a pipeline of `onebit.make_pipeline`. A learner alone gets
         `onebit.features.Records` before it, which hashes the names of features. The model stays as
-        it is: a copy of it learns. If it has no `classes`, these are the arms of the first pull.
+        it is: a copy of it learns. Arms that are none of its `classes` become labels, when they are
+        first on offer; the first pull has two arms or more.
     reward_obj, burn_in
         As of every policy of River.
     seed : int, optional
@@ -136,7 +144,9 @@ class RiverPolicy(bandit.base.ContextualPolicy):
         self._pipeline = new_pipeline(model)
         self._rng = Random(seed)
         self._pulled: tuple[Any, Decision | None] = None, None
-        bandit_in(model)
+        learner = bandit_in(self._pipeline)
+        classes = getattr(learner, "classes_", learner.classes)
+        self._arms = set() if classes is None else set(classes)
 
     @property
     def pipeline(self) -> Pipeline:
@@ -145,9 +155,11 @@ class RiverPolicy(bandit.base.ContextualPolicy):
 
     def pull(self, arm_ids: Any, context: Any = None) -> Any:
         """Choose one of these arms, for this context."""
-        arms, learner = list(arm_ids), learner_in(self._pipeline)
-        if learner.classes is None and not hasattr(learner, "classes_"):
-            learner.set_params(classes=arms)
+        arms = list(arm_ids)
+        new = [arm for arm in arms if arm not in self._arms]
+        if new:
+            take_labels(learner_in(self._pipeline), new)
+            self._arms.update(new)
         return super().pull(arms, context)
 
     def _pull(self, arm_ids: Any, context: Any) -> Any:  # type: ignore[override]

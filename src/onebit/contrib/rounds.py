@@ -42,6 +42,15 @@ def bandit_in(model: Any) -> Any:
     return learner
 
 
+def take_labels(learner: Any, labels: list[Any]) -> None:
+    """Let a learner take more labels, be it that it has started or not."""
+    if hasattr(learner, "classes_"):
+        learner.add_classes(labels)
+    else:
+        known = [] if learner.classes is None else list(learner.classes)
+        learner.set_params(classes=[*known, *labels])
+
+
 def named(context: Mapping[Any, Any] | None) -> Mapping[str, Any]:
     """Return a context as a record: its names become texts."""
     if context is None:

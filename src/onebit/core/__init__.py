@@ -1,7 +1,7 @@
 """The framework of every learner. It knows no learner."""
 
 from onebit.core.compiling import kernel, lean_kernel
-from onebit.core.decision import Decision
+from onebit.core.decision import NONE_OF_THESE, Decision
 from onebit.core.engine import Kernels
 from onebit.core.example import Example
 from onebit.core.history import History
@@ -11,6 +11,7 @@ from onebit.core.storage import read as load
 
 __all__ = [
     "LINEAR",
+    "NONE_OF_THESE",
     "Cost",
     "Decision",
     "Example",

@@ -2,8 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from typing import Any, Self
+
+import numpy as np
+
+from onebit.core.example import INDEX, Example
+
+
+class _Truth(Enum):
+    NONE_OF_THESE = "none of these"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+NONE_OF_THESE = _Truth.NONE_OF_THESE
+"""The truth of an example for which no label is right."""
+
+LONGEST_ID, MOST_IDS = 200, 100_000
+"""Characters of an id; ids of decisions, the last ones, that a learner knows to have learned from.
+"""
 
 
 @dataclass(slots=True, eq=False)
@@ -22,13 +45,62 @@ class Decision:
         The probability with which it was chosen, in (0, 1].
     among : tuple of labels, optional
         The labels on offer, which it was chosen from; None is all of them.
+    id : str, optional
+        By which a learner knows the decision again, also after it was saved and loaded; None for
+        decisions by hand that are given none.
+    confidence : float, optional
+        The learner's own estimate of the probability that the label is right; None if it makes
+        none. A label that is chosen to explore has a small one, however probable the choice was.
     """
 
     x: Any
     label: Any
     probability: float
     among: Any = None
+    id: str | None = None
+    confidence: float | None = None
     _learned_by: tuple[Any, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the decision as what JSON has, for `from_dict` in this or another process.
+
+        An example becomes a list of all its values; one that was sparse, {"indices": [...],
+        "values": [...], "n_features": d}.
+        """
+        x = self.x
+        if isinstance(x, Example) and x.values.size < x.n_features:
+            x = {
+                "indices": x.indices.tolist(),
+                "values": x.values.tolist(),
+                "n_features": x.n_features,
+            }
+        elif isinstance(x, Example):
+            x = x.values.tolist()
+        elif isinstance(x, np.ndarray):
+            x = x.tolist()
+        return {
+            "id": self.id,
+            "x": x,
+            "label": _plain(self.label),
+            "probability": _plain(self.probability),
+            "among": None if self.among is None else [_plain(label) for label in self.among],
+            "confidence": self.confidence,
+        }
+
+    @classmethod
+    def from_dict(cls, decision: Mapping[str, Any]) -> Self:
+        """Return the decision that `to_dict` made this of."""
+        x, among = decision["x"], decision.get("among")
+        if isinstance(x, Mapping) and x.keys() == {"indices", "values", "n_features"}:
+            x = _example(**x)
+        return cls(
+            x,
+            decision["label"],
+            decision["probability"],
+            None if among is None else tuple(among),
+            decision.get("id"),
+            decision.get("confidence"),
+        )
 
     def __repr__(self) -> str:
         among = "" if self.among is None else f", among={self.among!r}"
@@ -36,8 +108,57 @@ class Decision:
 
     def __getstate__(self) -> tuple[Any, ...]:
         # Learners are told apart by identity, so who learned from it holds within a process only.
-        return self.x, self.label, self.probability, self.among
+        return self.x, self.label, self.probability, self.among, self.id, self.confidence
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.x, self.label, self.probability, self.among = state
+        self.x, self.label, self.probability, self.among, self.id, self.confidence = state
         self._learned_by = ()
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _example(indices: Any, values: Any, n_features: Any) -> Example:
+    try:
+        at, found = np.asarray(indices), np.asarray(values, dtype=np.float64)
+        sound = (at.dtype.kind in "iu" or at.size == 0) and at.shape == found.shape
+        sound = sound and at.ndim == 1 and type(n_features) is int and 0 < n_features <= 2**32
+        sound = sound and bool((at.min(initial=0) >= 0) & (at.max(initial=0) < n_features))
+    except (TypeError, ValueError, OverflowError):
+        sound = False
+    if not sound:
+        raise ValueError(
+            "the x of a decision has as many indices, from 0 to n_features - 1, as values; got "
+            f"indices={indices!r:.80}, values={values!r:.80}, n_features={n_features!r:.80}"
+        )
+    return Example(at.astype(INDEX), found, n_features)
+
+
+# Ids
+
+
+def check_id(given: Any) -> str:
+    """Return the id that a decision was given."""
+    if not isinstance(given, str) or not 0 < len(given) <= LONGEST_ID:
+        raise ValueError(f"an id is a text of 1 to {LONGEST_ID} characters; got {given!r:.80}")
+    return given
+
+
+def new_id() -> str:
+    """Return an id that no other decision has, of this process or any other."""
+    return f"{_process}-{next(_numbers):x}"
+
+
+_numbers = itertools.count()
+_process = ""
+
+
+def _begin_process() -> None:
+    global _process
+    _process = os.urandom(8).hex()
+
+
+_begin_process()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_process)

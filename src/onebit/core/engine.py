@@ -79,7 +79,7 @@ class Kernels:
 
     @cached_property
     def play(self) -> Any:
-        """``play(state, rows, truth, full, scores, p, flags)``: a round for each row."""
+        """``play(state, rows, truth, full, scores, offer, p, flags)``: a round for each row."""
         return self._compiled("play", _play, nogil=True)
 
     @cached_property
@@ -155,14 +155,14 @@ policy: Any = None
 learn: Any = None
 
 
-def _play(state, rows, truth, full, scores, p, flags):
+def _play(state, rows, truth, full, scores, offer, p, flags):
     for i in range(truth.size):
         x = row(rows, i)
         score(state, x, scores)
-        greedy = policy(state, x, scores, None, p)
+        greedy = policy(state, x, scores, offer, p)
         label = draw(state.rng, p)
         feedback = truth[i] if full else np.int64(label == truth[i])
-        updated = learn(state, x, scores, label, p[label], None, feedback)
+        updated = learn(state, x, scores, label, p[label], offer, feedback)
         flags[i] = (
             MISTAKE * (label != truth[i]) | EXPLORED * (label != greedy) | UPDATED * bool(updated)
         )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from onebit.core.compiling import lean_kernel
+from onebit.core.compiling import called_from_python, lean_kernel
 
 
 def new_generator(random_state: Any) -> np.ndarray:
@@ -69,3 +69,10 @@ def draw(rng, p):
     while p[last] == 0.0:
         last -= 1
     return last
+
+
+@called_from_python
+def draw_rows(rng, p, labels):
+    """Draw a label for each row of `p`, one after the other."""
+    for i in range(labels.size):
+        labels[i] = draw(rng, p[i])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
+import builtins
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from threading import RLock
 from time import perf_counter
@@ -14,20 +14,26 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onebit.core import registry, storage
-from onebit.core.decision import Decision
-from onebit.core.engine import Kernels, kernels_named
-from onebit.core.example import INDEX, Example, Rows, count_rows, one_row, row, slice_rows
-from onebit.core.generator import new_generator
-from onebit.core.offer import check_among
+from onebit.core.decision import NONE_OF_THESE, Decision, check_id, new_id
+from onebit.core.engine import Kernels
+from onebit.core.example import Example, Rows, count_rows, one_row, row, slice_rows
+from onebit.core.generator import draw_rows, new_generator
+from onebit.core.offer import check_among, label_list
+from onebit.core.started import Started
+from onebit.core.state import grown
 from onebit.core.turns import Turns
 from onebit.core.validation import (
     check_classes,
     check_example,
     check_labels,
+    check_more_classes,
+    check_names_in,
     check_rows,
+    names_in,
     positions_of,
     unknown,
 )
@@ -46,70 +52,6 @@ It cannot be interrupted, and other threads that use the learner wait for it.
 
 _STARTING = RLock()
 """Held by a thread that starts a learner, so that one that another thread starts, starts once."""
-
-
-class Started:
-    """What a learner has once it has started.
-
-    A learner that starts anew gets another one: a thread that still decides with the old one finds
-    all of it as it was. `state`, `scores` and `p` are touched only while holding `turns`.
-    """
-
-    __slots__ = (
-        "all_features",
-        "classes",
-        "decide",
-        "feedback",
-        "kernels",
-        "labels",
-        "learn",
-        "p",
-        "parameters",
-        "positions",
-        "scores",
-        "state",
-        "turns",
-    )
-
-    def __init__(
-        self,
-        classes: np.ndarray,
-        n_features: int,
-        kernels: Kernels | tuple[Any, ...],
-        state: Any,
-        feedback: str,
-        parameters: dict[str, Any],
-        turns: Turns | None = None,
-    ) -> None:
-        if isinstance(kernels, tuple):  # this is a copy, see __reduce__
-            # Compiled code writes where it is told, be it a file mapped for reading.
-            kernels, state = kernels_named(*kernels), storage.writeable(state)
-        self.classes, self.kernels, self.state = classes, kernels, state
-        self.feedback, self.parameters = feedback, parameters
-        self.labels = classes.tolist()
-        self.positions = {label: k for k, label in enumerate(self.labels)}
-        self.all_features = np.arange(n_features, dtype=INDEX)
-        self.scores, self.p = np.empty(classes.size), np.empty(classes.size)
-        self.turns = Turns() if turns is None else turns
-        # The compiled single rounds, which playing and predicting need not wait for.
-        self.decide: Any = None
-        self.learn: Any = None
-
-    def compile(self) -> None:
-        """Compile the single rounds."""
-        self.decide, self.learn = self.kernels.single_rounds(self.state)
-
-    def offer(self, among: Any) -> np.ndarray | None:
-        """Return these labels as kernels are told them: by their positions, or None for all."""
-        offer = check_among(among, self.positions, self.classes)
-        return None if offer.size == self.classes.size else offer
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Plain arguments of the class itself: that is what skops takes, too.
-        with self.turns:
-            state = copy.deepcopy(self.state)
-        rest = self.kernels.reference, state, self.feedback, self.parameters
-        return Started, (self.classes, self.all_features.size, *rest)
 
 
 class Cost(NamedTuple):
@@ -199,54 +141,101 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     # The online interface
 
-    def decide(self, x: Any, among: Any = None) -> Decision:
+    def decide(self, x: Any, among: Any = None, *, id: str | None = None) -> Decision:  # noqa: A002
         """Choose a label for one example.
 
         Parameters
         ----------
-        x : 1-D array or one sparse row
+        x : 1-D array, one sparse row, or a row of a data frame
             It is copied; what happens to it later does not matter.
         among : array-like of labels, optional
             The labels on offer, which one is chosen from. The probability of the decision is that
-            of its label given these. By default all labels are on offer.
+            of its label given these. By default all labels are on offer that are not retired.
+        id : str, optional
+            What the decision is known by, at most 200 characters; by default it gets one that no
+            other decision has.
 
         Returns
         -------
         Decision
         """
         if among is not None:
-            return self._decide_among(x, among)
+            return self._decide_among(x, among, id)
         run, example = self._ready(x)
+        name = new_id() if id is None else check_id(id)
         if run.decide is None:
             run.compile()
         turns = run.turns
         turns.lock.acquire(False) or turns.wait()
         try:
-            label, probability, _ = run.decide(run.state, example, run.scores, None, run.p)
+            label, probability, _ = run.decide(
+                run.state, example, run.scores, run.everything, run.p
+            )
+            confidence, among = run.confidence(run.scores, label), run.among
         finally:
             turns.lock.release()
-        return Decision(example, run.labels[label], probability)
+        return Decision(example, run.labels[label], probability, among, name, confidence)
 
-    def _decide_among(self, x: Any, among: Any) -> Decision:
+    def _decide_among(self, x: Any, among: Any, name: str | None) -> Decision:
         if not self._started:
             among = self._check_before_start(among)
         run, example = self._ready(x)
-        offer = run.offer(among)
-        decide = run.kernels.single_rounds(run.state, offer is not None)[0]
+        name = new_id() if name is None else check_id(name)
         turns = run.turns
         turns.lock.acquire(False) or turns.wait()
         try:
+            offer = self._offer(run, among)
+            decide = run.kernels.single_rounds(run.state, offer is not None)[0]
             label, probability, _ = decide(run.state, example, run.scores, offer, run.p)
+            confidence = run.confidence(run.scores, label)
         finally:
             turns.lock.release()
-        labels = run.labels if offer is None else [run.labels[k] for k in offer.tolist()]
-        return Decision(example, run.labels[label], probability, tuple(labels))
+        offered = run.labels_at(offer)
+        return Decision(example, run.labels[label], probability, offered, name, confidence)
+
+    def decide_many(self, X: Any, among: Any = None, *, ids: Any = None) -> list[Decision]:
+        """Choose a label for each row of `X`: what `decide` would, one row after the other.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        among : array-like of labels, optional
+            The labels on offer, in every row.
+        ids : sequence of str, optional
+            One for each row.
+
+        Returns
+        -------
+        list of Decision
+        """
+        run, rows = self._ready_for(X)
+        n = count_rows(rows)
+        names = _of_each(ids, n, "ids")
+        names = [new_id() if name is None else check_id(name) for name in names]
+        decisions: list[Decision] = []
+        for lo, hi in _blocks(n):
+            with run.turns:
+                offer, labels = self._offer(run, among), np.empty(hi - lo, dtype=np.int64)
+                scores, p = np.empty((2, hi - lo, run.classes.size))
+                run.kernels.evaluate(run.state, slice_rows(rows, lo, hi), scores, offer, p)
+                draw_rows(run.state.rng, p, labels)
+                run.leave_out(scores)
+                shares = [run.confidence(scores[i], k) for i, k in enumerate(labels.tolist())]
+                offered = None if offer is None and among is None else run.labels_at(offer)
+            for i, k in enumerate(labels.tolist()):
+                x = row.py_func(rows, lo + i)
+                indices = x.indices.copy() if rows.sparse else run.all_features
+                x = Example(indices, x.values.copy(), x.n_features)
+                label, probability = run.labels[k], float(p[i, k])
+                decisions.append(Decision(x, label, probability, offered, names[lo + i], shares[i]))
+        return decisions
 
     def learn(self, decision: Decision, *, correct: bool | None = None, truth: Any = None) -> None:
         """Learn from the feedback for a decision, now or later, in any order.
 
         Late feedback meets the weights of the moment it arrives, with the probability of the
-        moment of the decision.
+        moment of the decision. To learn twice from a decision is an error; see `has_learned`. What
+        is said of a label that has been retired since teaches nothing.
 
         Parameters
         ----------
@@ -254,52 +243,65 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             From `decide`, or made by hand from a log.
         correct : bool, 0 or 1, optional
             Whether the label was right: all that a bandit learner needs.
-        truth : label, optional
+        truth : label or NONE_OF_THESE, optional
             The right label, in place of `correct`; a full-information learner needs it. What a
-            bandit learner takes from it is `uses_truth`.
+            bandit learner takes from it is `uses_truth`. That none of the labels is right teaches
+            nothing: it does not tell which one is when one is.
         """
-        if (correct is None) == (truth is None):
-            raise ValueError("learn takes either correct=... or truth=...")
-        if truth is None and (self._run.feedback if self._started else self.feedback) == "full":
-            raise ValueError(
-                f"{type(self).__name__} learns from the label itself: learn(decision, truth=...)"
-            )
-        probability = decision.probability
-        if type(probability) is not float or not LEAST_PROBABILITY <= probability <= 1.0:
-            probability = _probability(probability)
-        feedback: Any = correct if correct is None else _bit(correct)
-        if not self._started:
-            for said in (decision.label, truth):
-                if said is not None and np.ndim(said) == 0:
-                    positions_of(self._given_classes(), np.array([said]))
-            if decision.among is not None:
-                self._check_before_start(decision.among)
-        run, example = self._ready(decision.x)
-        label = self._position_of(decision.label, run)
-        offer = None if decision.among is None else run.offer(decision.among)
-        if offer is not None and label not in offer:
-            raise ValueError(
-                f"the label {decision.label!r} of a decision is not in its among, {decision.among}"
-            )
-        if feedback is None:
-            feedback = self._told(truth, run)
-            if run.feedback == "bandit" and self.uses_truth:
-                label, probability, offer, feedback = feedback, 1.0, None, self._told_bit
-            elif run.feedback == "bandit":
-                feedback = int(feedback == label)
-        if run.learn is None and offer is None:
-            run.compile()
-        turns, me = run.turns, weakref.ref(self)
+        run, lesson = self._lesson(decision, correct, truth)
+        turns = run.turns
         turns.lock.acquire(False) or turns.wait()
         try:
-            if me in decision._learned_by:
-                raise ValueError(
-                    f"this {type(self).__name__} has already learned from {decision!r}"
-                )
-            self._update(run, example, label, probability, offer, feedback)
-            decision._learned_by += (me,)
+            self._check_new(decision, run)
+            self._learn(run, decision, lesson)
         finally:
             turns.lock.release()
+
+    def learn_many(
+        self, decisions: Iterable[Decision], *, correct: Any = None, truth: Any = None
+    ) -> None:
+        """Learn from the feedback for many decisions: as `learn` would, one after the other.
+
+        An error in any of them leaves the learner as it was.
+
+        Parameters
+        ----------
+        decisions : iterable of Decision
+        correct : sequence of bool, 0 or 1, optional
+            One for each decision; None where there is `truth` instead.
+        truth : sequence of labels, optional
+            One for each decision; None where there is `correct` instead.
+        """
+        decisions = list(decisions)
+        bits = _of_each(correct, len(decisions), "correct")
+        truths = _of_each(truth, len(decisions), "truth")
+        lessons = [
+            self._lesson(*feedback) for feedback in zip(decisions, bits, truths, strict=True)
+        ]
+        if not lessons:
+            return
+        run = lessons[0][0]
+        with run.turns:
+            seen: set[Any] = set()
+            for decision in decisions:
+                self._check_new(decision, run)
+                names = {builtins.id(decision), decision.id} - {None}
+                if seen & names:
+                    raise ValueError(f"{decision!r} is twice among the decisions to learn from")
+                seen |= names
+            for decision, (_, lesson) in zip(decisions, lessons, strict=True):
+                self._learn(run, decision, lesson)
+
+    def has_learned(self, decision: Decision | str) -> bool:
+        """Tell whether the learner has learned from a decision, or from one with this id.
+
+        It knows the ids of the last 100,000 decisions, also after it was saved and loaded.
+        """
+        name = decision if isinstance(decision, str) else decision.id
+        by_id = self._started and name in self._run.learned
+        return by_id or (
+            not isinstance(decision, str) and weakref.ref(self) in decision._learned_by
+        )
 
     def teach(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn from labelled examples, without a decision, at any time.
@@ -322,11 +324,69 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             run.compile()
         for lo, hi in _blocks(truth.size):
             with run.turns:
+                _check_not_retired(run, truth)
                 for i in range(lo, hi):
                     label = int(truth[i])
                     feedback = label if run.feedback == "full" else self._told_bit
                     self._update(run, row.py_func(rows, i), label, 1.0, None, feedback)
         return self
+
+    # Labels that come and go
+
+    def add_classes(self, classes: Any) -> Self:
+        """Take more labels, with all that was learned of those there are.
+
+        A new label starts as all did before the first round. One that was retired comes back with
+        what was known of it.
+
+        Parameters
+        ----------
+        classes : array-like of labels
+
+        Returns
+        -------
+        self
+        """
+        given, run = label_list(classes, "classes"), self._running("add_classes")
+        with run.turns:
+            back = {run.positions[label] for label in given if _is_in(label, run.positions)}
+            for k in sorted(back - run.retired):
+                raise ValueError(f"{run.labels[k]!r} is one of the classes already")
+            new = [label for label in given if not _is_in(label, run.positions)]
+            if new:
+                self._grow(run, check_more_classes(run.classes, new))
+            run.retire(run.retired - back)
+        return self
+
+    def retire_classes(self, classes: Any) -> Self:
+        """Let labels be on offer no more, until `add_classes` brings them back.
+
+        They stay in `classes_`, with probability zero.
+
+        Parameters
+        ----------
+        classes : array-like of labels
+
+        Returns
+        -------
+        self
+        """
+        run = self._running("retire_classes")
+        with run.turns:
+            gone = check_among(classes, run.positions, run.classes, "classes").tolist()
+            for k in gone:
+                if k in run.retired:
+                    raise ValueError(f"{run.labels[k]!r} is retired already")
+            if len(run.retired) + len(gone) == run.classes.size:
+                raise ValueError("no label would be left on offer")
+            run.retire(run.retired.union(gone))
+        return self
+
+    @property
+    def retired_classes_(self) -> np.ndarray:
+        """Those of `classes_` that are retired."""
+        check_is_fitted(self)
+        return self._run.classes[sorted(self._run.retired)]
 
     def scores(self, X: Any) -> np.ndarray:
         """Return the score of each label for each row of `X`, as the policy sees them.
@@ -356,7 +416,11 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         ndarray of shape (n_samples, n_classes)
             Zero for labels that are not on offer.
         """
-        return self._evaluate(X, among)[2]
+        if self._started or self.classes is None or isinstance(X, Example):
+            return self._evaluate(X, among)[2]
+        first = clone(self)  # which starts, as this one will
+        first._start(first._given_classes(), check_rows(X, self).n_features)
+        return first.policy(X, among)
 
     # The scikit-learn interface
 
@@ -444,7 +508,6 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
         `onebit.load` reads it back.
         """
-        check_is_fitted(self)
         storage.write(path, self)
 
     # Internals
@@ -505,10 +568,19 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         state: Any,
         turns: Turns | None = None,
     ) -> Started:
-        parameters = self.get_params(deep=False)
-        run = Started(classes, n_features, kernels, state, self.feedback, parameters, turns)
+        parameters, temper = self.get_params(deep=False), self._temper(state)
+        run = Started(
+            classes, n_features, kernels, state, self.feedback, parameters, temper, turns=turns
+        )
         self.classes_, self.n_features_in_, self._run = classes, n_features, run
         return run
+
+    def _temper(self, state: Any) -> float | None:
+        """Return what makes softmax(temper * scores) the probabilities of labels; None if nothing.
+
+        A model of probabilities says so, and decisions then have a confidence.
+        """
+        return None
 
     def _ready(self, x: Any) -> tuple[Started, Example]:
         """Check one x, and start with it if need be."""
@@ -517,9 +589,121 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             example = check_example(x, None)
             with _STARTING:
                 if not self._started:
-                    return self._start(self._given_classes(), example.n_features), example
+                    run = self._start(self._given_classes(), example.n_features)
+                    names = names_in(x)
+                    if names is not None:
+                        self.feature_names_in_ = np.array(names, dtype=object)
+                    return run, example
             run = self._run
+        if type(x) is not np.ndarray and "feature_names_in_" in self.__dict__:
+            check_names_in(x, self.feature_names_in_)
         return run, check_example(x, run.all_features)
+
+    def _ready_for(self, X: Any) -> tuple[Started, Rows]:
+        """Check the rows of X, and start with them if need be."""
+        rows = check_rows(X, self)
+        with _STARTING:
+            if not self._started:
+                classes = self._given_classes()
+                self._check_names(X)
+                run = self._start(classes, rows.n_features)
+                validate_data(self, X, skip_check_array=True)
+                return run, rows
+        run = self._run
+        self._check_features(run, X, rows)
+        return run, rows
+
+    def _running(self, verb: str) -> Started:
+        """Return what the learner has, if it has started."""
+        if not self._started:
+            raise ValueError(
+                f"{verb} is for a learner that has started; before, give all labels as "
+                f"{type(self).__name__}(classes=[...])"
+            )
+        return self._run
+
+    def _grow(self, run: Started, classes: np.ndarray) -> None:
+        """Take more classes, while holding the learner; on an error nothing has changed."""
+        name, n = type(self).__name__, run.all_features.size
+        if not get_tags(self).classifier_tags.multi_class:
+            raise ValueError(f"{name} takes no more classes: it is for two")
+        # Its form, be it one that the number of classes decided, stays.
+        form = clone(self).set_params(**run.parameters)._at_size(n, run.classes.size)
+        try:
+            kernels, first = form._begin(n, classes.size, run.state.rng.copy())
+            state = grown(run.state, first)
+        except ValueError as error:
+            raise ValueError(f"{name} takes no more classes: {error}") from None
+        run.take(classes, kernels, state, form.get_params(deep=False))
+        self.classes_ = classes
+
+    def _lesson(
+        self, decision: Decision, correct: Any, truth: Any
+    ) -> tuple[Started, tuple[Any, ...]]:
+        """Check a decision and its feedback; return them as what `_learn` takes."""
+        if (correct is None) == (truth is None):
+            raise ValueError("learn takes either correct=... or truth=...")
+        begun = self.__dict__.get("_run")
+        if truth is None and (self if begun is None else begun).feedback == "full":
+            raise ValueError(
+                f"{type(self).__name__} learns from the label itself: learn(decision, truth=...)"
+            )
+        probability = decision.probability
+        if type(probability) is not float or not LEAST_PROBABILITY <= probability <= 1.0:
+            probability = _probability(probability)
+        feedback: Any = correct if correct is None else _bit(correct)
+        if decision.id is not None:
+            check_id(decision.id)
+        if begun is None:
+            for said in (decision.label, truth):
+                if said is not None and said is not NONE_OF_THESE and np.ndim(said) == 0:
+                    positions_of(self._given_classes(), np.array([said]))
+            if decision.among is not None:
+                self._check_before_start(decision.among)
+        run, example = self._ready(decision.x)
+        label = self._position_of(decision.label, run)
+        offer = None if decision.among is None else run.offer(decision.among)
+        if offer is not None and label not in offer:
+            raise ValueError(
+                f"the label {decision.label!r} of a decision is not in its among, {decision.among}"
+            )
+        about: Any = label
+        if truth is NONE_OF_THESE:
+            about = None
+        elif feedback is None:
+            feedback = about = self._told(truth, run)
+            if run.feedback == "bandit" and self.uses_truth:
+                label, probability, offer, feedback = about, 1.0, None, self._told_bit
+            elif run.feedback == "bandit":
+                about, feedback = label, int(feedback == label)
+        if run.learn is None:
+            run.compile()
+        return run, (about, example, label, probability, offer, feedback)
+
+    def _check_new(self, decision: Decision, run: Started) -> None:
+        """Raise for a decision that was learned from, while holding the learner."""
+        before = decision._learned_by
+        if decision.id in run.learned or (before and weakref.ref(self) in before):
+            raise ValueError(f"this {type(self).__name__} has already learned from {decision!r}")
+
+    def _learn(self, run: Started, decision: Decision, lesson: tuple[Any, ...]) -> None:
+        """Learn from one decision, while holding the learner."""
+        about, example, label, probability, offer, feedback = lesson
+        if about is not None and not (run.retired and about in run.retired):
+            self._update(run, example, label, probability, offer, feedback)
+        decision._learned_by += (weakref.ref(self),)
+        if decision.id is not None:
+            run.remember(decision.id)
+
+    def _offer(self, run: Started, among: Any) -> np.ndarray | None:
+        """Return the labels on offer now, as kernels are told them."""
+        if among is None:
+            return run.everything
+        offer = run.offer(among)
+        for k in sorted(run.retired) if run.retired else ():
+            if offer is None or k in offer:
+                raise ValueError(f"the label {run.labels[k]!r}, in among, is retired")
+        return offer
 
     def _position_of(self, label: Any, run: Started | None = None) -> int:
         run = self._run if run is None else run
@@ -549,7 +733,9 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """Play a block of rounds while holding the learner, and return their flags."""
         flags = np.empty(truth.size, dtype=np.uint8)
         full = run.feedback == "full"
-        run.kernels.play(run.state, rows, truth, full, run.scores, run.p, flags)
+        if full:
+            _check_not_retired(run, truth)
+        run.kernels.play(run.state, rows, truth, full, run.scores, run.everything, run.p, flags)
         return flags
 
     def _prepare(self, X: Any, y: Any, classes: Any = None) -> tuple[Started, Rows, np.ndarray]:
@@ -609,13 +795,13 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     def _evaluate(self, X: Any, among: Any = None) -> tuple[Started, np.ndarray, np.ndarray]:
         """Return the scores and the policy of each row, with what they are of."""
         run, rows = self._known_rows(X)
-        offer = None if among is None else run.offer(among)
-        scores = np.empty((count_rows(rows), run.classes.size))
-        p = np.empty_like(scores)
+        with run.turns:  # there may be more classes before the last row
+            kernels, state, offer = run.kernels, run.state, self._offer(run, among)
+            scores, p = np.empty((2, count_rows(rows), run.classes.size))
         for lo, hi in _blocks(len(scores)):
             with run.turns:
-                some = slice_rows(rows, lo, hi)
-                run.kernels.evaluate(run.state, some, scores[lo:hi], offer, p[lo:hi])
+                kernels.evaluate(state, slice_rows(rows, lo, hi), scores[lo:hi], offer, p[lo:hi])
+                run.leave_out(scores[lo:hi])
         return run, scores, p
 
 
@@ -631,12 +817,36 @@ def _blocks(n: int) -> Iterator[tuple[int, int]]:
         lo = hi
 
 
+def _of_each(values: Any, n: int, name: str) -> Sequence[Any]:
+    """Return one value for each of n decisions, all None if there are no values."""
+    if values is None:
+        return [None] * n
+    if isinstance(values, str | bytes) or not np.iterable(values):
+        raise ValueError(f"{name} is a list with one for each decision; got {values!r:.80}")
+    found = list(values)
+    if len(found) != n:
+        raise ValueError(f"{name} is a list with one for each of {n} decisions; got {len(found)}")
+    return found
+
+
+def _is_in(label: Any, positions: Any) -> bool:
+    try:
+        return label in positions
+    except TypeError:
+        return False
+
+
+def _check_not_retired(run: Started, truth: np.ndarray) -> None:
+    for k in run.retired.intersection(truth.tolist()) if run.retired else ():
+        raise ValueError(f"the label {run.labels[k]!r} is retired: add_classes([...]) it first")
+
+
 _BITS = (bool, np.bool_, int, np.integer)
 
 
 def _bit(correct: Any) -> int:
-    if correct is True:
-        return 1
+    if correct is True or correct is False or type(correct) is np.bool_:
+        return int(correct)
     if isinstance(correct, _BITS) and (correct == 0 or correct == 1):
         return int(correct)
     raise ValueError(f"correct is True or False, or 1 or 0; got {correct!r}")
@@ -656,6 +866,9 @@ def _probability(probability: Any) -> float:
 
 class ProbabilityLearner(Learner):
     """A learner whose scores are the logarithms of probabilities, up to a constant."""
+
+    def _temper(self, state: Any) -> float | None:
+        return 1.0
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each label for each row of `X`.

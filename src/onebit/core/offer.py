@@ -54,26 +54,34 @@ def _nth_on_offer(offer, i):
     return lambda offer, i: offer[i]
 
 
-def check_among(among: Any, positions: Mapping[Any, int], classes: np.ndarray) -> np.ndarray:
-    """Return the positions of the labels `among` which a decision is made, in their order."""
-    if isinstance(among, str | bytes):
-        raise ValueError(f"among is a list of labels; got the text {among!r}")
+def label_list(given: Any, name: str) -> list[Any]:
+    """Return labels, of which there must be one at least, as a list."""
+    if isinstance(given, str | bytes):
+        raise ValueError(f"{name} is a list of labels; got the text {given!r}")
     try:
-        labels = list(among)
+        labels = list(given)
     except TypeError:
-        raise ValueError(f"among is a list of labels; got {among!r}") from None
+        raise ValueError(f"{name} is a list of labels; got {given!r}") from None
     if not labels:
-        raise ValueError("among is empty, and a decision needs at least one label on offer")
+        raise ValueError(f"{name} is empty, and at least one label is needed")
+    return labels
+
+
+def check_among(
+    among: Any, positions: Mapping[Any, int], classes: np.ndarray, name: str = "among"
+) -> np.ndarray:
+    """Return the positions of the labels `among` which a decision is made, in their order."""
+    labels = label_list(among, name)
     try:
         found = sorted([positions[label] for label in labels])
     except (KeyError, TypeError):
         for label in labels:
             if not _is_known(label, positions):
-                raise ValueError(f"unknown label {unknown(label, classes)}, in among") from None
+                raise ValueError(f"unknown label {unknown(label, classes)}, in {name}") from None
         raise
     if len(set(found)) < len(found):
         twice = next(a for a, b in pairwise(found) if a == b)
-        raise ValueError(f"among has the label {classes[twice : twice + 1].tolist()[0]!r} twice")
+        raise ValueError(f"{name} has the label {classes[twice : twice + 1].tolist()[0]!r} twice")
     return np.array(found, dtype=np.int64)
 
 

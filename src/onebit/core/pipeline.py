@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn import pipeline
-from sklearn.utils.validation import check_is_fitted
 
 from onebit.core import storage
 from onebit.core.decision import Decision
@@ -99,9 +98,7 @@ class Pipeline(pipeline.Pipeline):
         `onebit.features`, and of scikit-learn `FeatureHasher`, `HashingVectorizer`, `Binarizer` and
         `Normalizer`. Others, which may hold what they were fitted to, are refused.
         """
-        learner = self.steps[-1][1]
-        check_is_fitted(learner)
-        storage.write(path, learner, list(self._transformers()))
+        storage.write(path, self.steps[-1][1], list(self._transformers()))
 
     def __getattr__(self, name: str) -> Any:
         _, learner = (self.__dict__.get("steps") or [("", None)])[-1]  # none yet while unpickled

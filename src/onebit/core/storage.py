@@ -22,6 +22,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 from sklearn.base import clone
 
+from onebit.core.decision import MOST_IDS, check_id
 from onebit.core.engine import PythonKernels
 from onebit.core.generator import new_generator
 from onebit.core.registry import class_named, name_of
@@ -40,8 +41,9 @@ from onebit.core.steps import made_step, plain_step
 from onebit.core.validation import check_classes, short
 
 if TYPE_CHECKING:
-    from onebit.core.learner import Learner, Started
+    from onebit.core.learner import Learner
     from onebit.core.pipeline import Pipeline
+    from onebit.core.started import Started
 
 FORMAT = 2
 """Version of the layout below; a file of a later version is refused.
@@ -60,12 +62,16 @@ _PLAIN_DTYPES = re.compile(r"\|b1|\|[iu]1|[<>][iu][248]|[<>]f[248]|[<>]U[1-9][0-
 
 
 def write(path: str | PathLike[str], learner: Learner, steps: Sequence[Any] = ()) -> None:
-    """Write a started learner to `path`, with the steps before it if it is in a pipeline.
+    """Write a learner to `path`, with the steps before it if it is in a pipeline.
 
     A file that is there is replaced at once or not at all.
     """
-    run = learner._run
     described = [plain_step(step) for step in steps]
+    if not learner._started:
+        parameters = learner.get_params(deep=False)
+        replace_file(path, _in_file(_header(learner, parameters, described), {}))
+        return
+    run = learner._run
     with run.turns:  # what another thread learns meanwhile is in all of the file, or in nothing
         content = _content(learner, run, described)
     replace_file(path, content)
@@ -119,22 +125,32 @@ def _content(learner: Learner, run: Started, steps: list[Any]) -> bytes:
         check_arrays(declared(run.state), sizes)
     except ValueError as error:
         raise ValueError(f"{type(learner).__name__} is not sound, and not saved: {error}") from None
-    header = json.dumps(
-        {
-            "format": FORMAT,
-            "learner": name_of(type(learner)),
-            "parameters": _plain_parameters(learner, run.parameters),
-            "classes": _plain_classes(run.classes),
-            "classes_dtype": run.classes.dtype.str,
-            "n_features": run.all_features.size,
-            "feature_names": getattr(learner, "feature_names_in_", np.empty(0)).tolist(),
-            **({"steps": steps} if steps else {}),
-        },
-        allow_nan=False,
+    header = _header(learner, run.parameters, steps) | {
+        "classes": _plain_classes(run.classes),
+        "classes_dtype": run.classes.dtype.str,
+        "n_features": run.all_features.size,
+        "feature_names": getattr(learner, "feature_names_in_", np.empty(0)).tolist(),
+        "retired": sorted(run.retired),
+        "learned": run.last_ids(),
+    }
+    return _in_file(
+        header, {name: np.ascontiguousarray(value) for name, value in arrays_of(run.state)}
     )
-    arrays = {name: np.ascontiguousarray(value) for name, value in arrays_of(run.state)}
-    metadata = {"onebit": header, "sha256": _digest(header, arrays)}
-    return safetensors.numpy.save(arrays, metadata)
+
+
+def _header(learner: Learner, parameters: dict[str, Any], steps: list[Any]) -> dict[str, Any]:
+    """Return what there is to say of a learner before it starts."""
+    return {
+        "format": FORMAT,
+        "learner": name_of(type(learner)),
+        "parameters": _plain_parameters(learner, parameters),
+        **({"steps": steps} if steps else {}),
+    }
+
+
+def _in_file(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    text = json.dumps(header, allow_nan=False)
+    return safetensors.numpy.save(arrays, {"onebit": text, "sha256": _digest(text, arrays)})
 
 
 def _model_in(content: bytes) -> Learner | Pipeline:
@@ -151,6 +167,9 @@ def _model_in(content: bytes) -> Learner | Pipeline:
     has_checksum = version > 1 or "sha256" in metadata
     if has_checksum and metadata.get("sha256") != _digest(metadata["onebit"], arrays):
         raise ValueError("its content does not have the checksum in it: it was damaged")
+    steps = _steps(header)
+    if "n_features" not in header and not arrays:
+        return _after(steps, _unstarted(header, version))
     n_features = _item(header, "n_features", int)
     largest = max([_MOST_FEATURES, *(array.size for array in arrays.values())])
     if not 1 <= n_features <= min(largest, 2**32 - 1):
@@ -159,7 +178,6 @@ def _model_in(content: bytes) -> Learner | Pipeline:
     names = _item(header, "feature_names", list)
     if names and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
         raise ValueError(f"feature_names are not the names of {n_features} features")
-    steps = _steps(header)
     learner = _made(header, version)
     sizes = _sizes(learner, learner.get_params(deep=False), n_features, classes.size)
     try:
@@ -169,20 +187,55 @@ def _model_in(content: bytes) -> Learner | Pipeline:
         raise
     except Exception as error:
         # Whatever a learner says of parameters that it was never meant to have.
-        raise ValueError(
-            f"parameters are not those of {type(learner).__name__}: {error}"
-        ) from error
+        raise ValueError(_wrong_parameters(learner, error)) from error
     grows = isinstance(learner._kernels, PythonKernels)
     state = _restored(learner._state, arrays, grows)
     check_state(state, sizes)
     learner._state = state
     if names:
         learner.feature_names_in_ = np.array(names, dtype=object)
+    learner._run.retire(_retired(header, classes.size))
+    learner._run.learned = dict.fromkeys(_learned(header))
+    return _after(steps, learner)
+
+
+def _unstarted(header: Mapping[str, Any], version: int) -> Learner:
+    """Return a learner that was saved before its first round."""
+    learner = _made(header, version)
+    try:
+        learner._validate_params()
+    except Exception as error:
+        raise ValueError(_wrong_parameters(learner, error)) from error
+    return learner
+
+
+def _wrong_parameters(learner: Learner, error: Exception) -> str:
+    return f"parameters are not those of {type(learner).__name__}: {error}"
+
+
+def _after(steps: list[Any], learner: Learner) -> Learner | Pipeline:
     if not steps:
         return learner
     from onebit.core.pipeline import make_pipeline
 
     return make_pipeline(*steps, learner)
+
+
+def _retired(header: Mapping[str, Any], n_classes: int) -> list[int]:
+    """Return the positions of retired labels; files from before have none."""
+    found = _item(header, "retired", list) if "retired" in header else []
+    sound = all(type(k) is int and 0 <= k < n_classes for k in found)
+    if not sound or len(set(found)) < len(found) or len(found) == n_classes:
+        raise ValueError(f"retired is {short(found)}, and not some of {n_classes} classes")
+    return found
+
+
+def _learned(header: Mapping[str, Any]) -> list[str]:
+    """Return the ids of decisions that were learned from; files from before have none."""
+    found = _item(header, "learned", list) if "learned" in header else []
+    if len(found) > MOST_IDS:
+        raise ValueError(f"learned has {len(found)} ids, and at most {MOST_IDS} are remembered")
+    return [check_id(name) for name in found]
 
 
 class _MismatchError(ValueError):

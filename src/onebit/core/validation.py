@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,9 @@ def check_example(x: Any, all_features: np.ndarray | None) -> Example:
         except OverflowError:
             raise ValueError(_no_float("x")) from None
         if values.ndim != 1:
-            raise ValueError(_not_one_example(values.shape))
+            if values.ndim != 2 or len(values) != 1:
+                raise ValueError(_not_one_example(values.shape))
+            values = values[0]
         if all_features is None or all_features.size != values.size:
             indices = np.arange(values.size, dtype=INDEX)
         else:
@@ -104,6 +107,27 @@ def check_example(x: Any, all_features: np.ndarray | None) -> Example:
     if fault != SOUND:
         raise ValueError(_fault(fault, example, i, "x (row 0)"))
     return example
+
+
+def names_in(x: Any) -> list[str] | None:
+    """Return the names of the features in a row of a data frame; None if they have none."""
+    names = getattr(x, "columns", getattr(x, "index", None))  # of a frame with one row; of a row
+    if isinstance(x, Example) or names is None or callable(names):
+        return None
+    found = list(names)
+    return found if found and all(isinstance(name, str) for name in found) else None
+
+
+def check_names_in(x: Any, expected: np.ndarray) -> None:
+    """Raise for a row of a data frame whose features have other names, or another order."""
+    names = names_in(x)
+    if names is not None and names != expected.tolist():
+        pairs = zip_longest(names, expected.tolist())
+        i, (found, wanted) = next((i, pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
+        raise ValueError(
+            f"the names of features should be those that the learner started with, in that order; "
+            f"feature {i} is {found!r}, and should be {wanted!r}"
+        )
 
 
 def check_labels(y: Any, n_rows: int, estimator: Any) -> np.ndarray:
@@ -135,6 +159,18 @@ def check_classes(classes: Any) -> np.ndarray:
             f"classification needs at least two classes; got {found.size} class: {found.tolist()}"
         )
     return found
+
+
+def check_more_classes(classes: np.ndarray, new: list[Any]) -> np.ndarray:
+    """Return the classes with `new` ones, which must be of their kind, after them."""
+    more = as_labels(new, np.asarray(new), "classes")
+    if more.ndim != 1 or len(set(more.tolist())) < more.size:
+        raise ValueError(f"classes to add are a list of different labels; got {short(new)}")
+    kinds = {array.dtype.kind for array in (classes, more)}
+    if len(kinds - {"O", "U"}) > 1 or (kinds & {"O", "U"} and kinds - {"O", "U"}):
+        one, other = short(more.tolist()[0]), short(classes.tolist()[0])
+        raise ValueError(f"a label is {_ALLOWED}; {one} is not of the kind of {other}")
+    return np.concatenate([classes, more])
 
 
 _LARGEST_FLOAT = 2**53
@@ -223,16 +259,28 @@ def short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-_FLOAT, _INT32 = np.dtype(np.float64), np.dtype(np.int32)
+_FLOAT, _INT32, _UINT32 = np.dtype(np.float64), np.dtype(np.int32), np.dtype(INDEX)
 _CSR = (sp.csr_array, sp.csr_matrix)
 
 
 def _trusted(x: Example) -> Example:
     """Return an example that may have been made by hand, of the types that kernels trust."""
+    indices, values, n_features = x
+    if (
+        type(indices) is type(values) is np.ndarray
+        and indices.dtype is _UINT32
+        and values.dtype is _FLOAT
+        and indices.ndim == values.ndim == 1
+        and indices.size == values.size
+        and indices.flags.c_contiguous
+        and values.flags.c_contiguous
+        and type(n_features) is int
+        and 0 <= n_features <= 2**32
+    ):  # as `decide` makes them
+        return x
     try:
-        indices, values = x.indices, x.values
         sound = (indices.dtype, values.dtype) == (INDEX, np.float64) and (
-            indices.shape == values.shape and values.ndim == 1 and 0 <= x.n_features <= 2**32
+            indices.shape == values.shape and values.ndim == 1 and 0 <= n_features <= 2**32
         )
     except (AttributeError, TypeError):
         sound = False
@@ -242,7 +290,7 @@ def _trusted(x: Example) -> Example:
             f"features; got {tuple(x)}"
         )
     # Compiled single rounds trust that the arrays are contiguous.
-    return Example(np.ascontiguousarray(indices), np.ascontiguousarray(values), x.n_features)
+    return Example(np.ascontiguousarray(indices), np.ascontiguousarray(values), n_features)
 
 
 def _sparse_example(x: Any) -> Example:

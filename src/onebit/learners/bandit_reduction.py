@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from onebit.core import Cost, Kernels, Learner, ProbabilityLearner, lean_kernel
 from onebit.core.engine import PythonKernels, makes_kernels
 from onebit.core.generator import below, new_generator, uniform
-from onebit.core.learner import Started
 from onebit.core.offer import n_on_offer, on_offer
+from onebit.core.started import Started
 from onebit.core.state import Generator
 from onebit.core.turns import Turns
 from onebit.learners.aioli import Aioli
@@ -226,6 +226,9 @@ class BanditReduction(ProbabilityLearner):
         self.classes = classes
         self.random_state = random_state
 
+    def _temper(self, state: Any) -> float | None:
+        return 1.0 if _samples(_inside(self.learner)) else None
+
     @available_if(lambda self: _samples(_inside(self.learner)))
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each label for each row of `X`: the model, without `gamma`.
@@ -262,7 +265,8 @@ class BanditReduction(ProbabilityLearner):
         learner = _inside(self.learner)
         if isinstance(learner, Learner):
             return learner.exempt
-        return {"check_saved_learner_goes_on": "only learners of onebit are written to files"}
+        checks = ["check_saved_learner_goes_on", "check_decisions_outlive_the_process"]
+        return dict.fromkeys(checks, "only learners of onebit are written to files")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -14,9 +14,9 @@ from onebit.core import LINEAR, Cost, Kernels, Learner, kernel, lean_kernel
 from onebit.core.compiling import no_alias
 from onebit.core.example import Rows
 from onebit.core.generator import uniform
-from onebit.core.learner import Started
 from onebit.core.offer import on_offer
 from onebit.core.ranges import NOT_NEGATIVE
+from onebit.core.started import Started
 from onebit.core.state import Amount, Count, Field, Generator, Variances, Weights, Within
 from onebit.numerics.argmax import argmax
 from onebit.numerics.linear import linear_scores, squared_norm, unit, unit_scores

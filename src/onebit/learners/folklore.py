@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import StrOptions
 
 from onebit.core import Cost, Kernels, ProbabilityLearner, kernel
 from onebit.core.example import Example
-from onebit.core.learner import Started
 from onebit.core.ranges import POSITIVE
+from onebit.core.started import Started
 from onebit.core.state import Field, Generator, Within
 from onebit.numerics.exploration import greedy
 from onebit.numerics.fixed_point import fixed_point

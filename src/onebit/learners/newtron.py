@@ -315,6 +315,9 @@ class Newtron(Learner):
         self.classes = classes
         self.random_state = random_state
 
+    def _temper(self, state: Any) -> float | None:
+        return state.parameters.alpha
+
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return p = softmax(alpha W x) for each row of `X`: the model, without `gamma`."""
         run, scores, _ = self._evaluate(X)

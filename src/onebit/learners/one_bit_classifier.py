@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, kernel, lean_kernel
+from onebit.core.compiling import no_alias
 from onebit.core.example import Example
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
@@ -83,7 +84,8 @@ class Scratch(NamedTuple):
 
     x: its values, normalised; squares: their squares; v: x' S_k x; g: the gradient; f: the
     information; p: of each label to be right; deviations: of the draws; room: for
-    their integrals; Sx: in the full form S_k x, a row for each class.
+    their integrals; Sx: in the full form S_k x, a row for each class. retired: which labels cannot
+    be right, as they are retired.
     """
 
     x: np.ndarray
@@ -95,6 +97,7 @@ class Scratch(NamedTuple):
     deviations: np.ndarray
     room: np.ndarray
     Sx: np.ndarray
+    retired: np.ndarray
 
 
 class State(NamedTuple):
@@ -129,6 +132,11 @@ class State(NamedTuple):
         new = self.S[:, first:] if isinstance(self.S, np.ndarray) else self.S.base[first:]
         new /= self.age
 
+    def retire_classes(self, retired: list[int]) -> None:
+        """Let these classes be neither right nor learned about."""
+        self.scratch.retired[:] = False
+        self.scratch.retired[retired] = True
+
 
 @lean_kernel
 def score_diagonal(state, x, scores):
@@ -138,6 +146,7 @@ def score_diagonal(state, x, scores):
     unit_scores(state.W, state.S, inputs, state.scratch, scores, v)
     for k in range(v.size):
         v[k] *= age
+    leave_out(state.scratch.retired, scores)
 
 
 @kernel
@@ -152,6 +161,15 @@ def score_full(state, x, scores):
         fill_times(class_inverse(state.S, k), unit, scratch.Sx[k])
         # It is non-negative up to rounding.
         scratch.v[k] = max(0.0, state.age[()] * inner(unit, scratch.Sx[k]))
+    leave_out(scratch.retired, scores)
+
+
+@lean_kernel
+def leave_out(retired, scores):
+    """Make the scores of retired labels such that none of them is right."""
+    for k in range(scores.size):
+        if retired[k]:
+            scores[k] = -math.inf
 
 
 @lean_kernel
@@ -236,6 +254,7 @@ def end_round(state, x):
 @lean_kernel
 def move_means(W, S, age, indices, x, g):
     """Do w_k -= g_k S_k x, with only the diagonal of S_k."""
+    no_alias()
     for i in range(indices.size):
         j, step = indices[i], age * x[i]
         for k in range(g.size):
@@ -457,7 +476,8 @@ class OneBitClassifier(ProbabilityLearner):
         v, g, f, p, deviations = np.zeros((5, n_classes))
         room = np.zeros((4, n_classes))
         Sx = np.zeros((n_classes if full else 0, n_inputs))
-        scratch = Scratch(x, squares, v, g, f, p, deviations, room, Sx)
+        retired = np.zeros(n_classes, dtype=np.bool_)
+        scratch = Scratch(x, squares, v, g, f, p, deviations, room, Sx, retired)
         if full:
             matrices = new_inverses(n_classes, n_inputs, a)
             kernels = FULL if self.standardize else FULL_AS_PREPARED

@@ -1,0 +1,150 @@
+"""What a learner has once it has started."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from onebit.core import storage
+from onebit.core.confidence import share_entry
+from onebit.core.decision import MOST_IDS
+from onebit.core.engine import Kernels, kernels_named
+from onebit.core.example import INDEX
+from onebit.core.offer import check_among
+from onebit.core.turns import Turns
+
+
+class Started:
+    """What a learner has once it has started.
+
+    A learner that starts anew gets another one: a thread that still decides with the old one finds
+    all of it as it was. What changes is touched only while holding `turns`; labels only come, and
+    keep their positions, so that a position found before is true after.
+    """
+
+    __slots__ = (
+        "all_features",
+        "among",
+        "classes",
+        "decide",
+        "everything",
+        "feedback",
+        "kernels",
+        "labels",
+        "learn",
+        "learned",
+        "p",
+        "parameters",
+        "positions",
+        "retired",
+        "scores",
+        "share",
+        "state",
+        "temper",
+        "turns",
+    )
+
+    def __init__(
+        self,
+        classes: np.ndarray,
+        n_features: int,
+        kernels: Kernels | tuple[Any, ...],
+        state: Any,
+        feedback: str,
+        parameters: dict[str, Any],
+        temper: float | None = None,
+        retired: Iterable[int] = (),
+        learned: Iterable[str] = (),
+        *,
+        turns: Turns | None = None,
+    ) -> None:
+        if isinstance(kernels, tuple):  # this is a copy, see __reduce__
+            # Compiled code writes where it is told, be it a file mapped for reading.
+            kernels, state = kernels_named(*kernels), storage.writeable(state)
+        self.feedback, self.temper = feedback, temper
+        self.all_features = np.arange(n_features, dtype=INDEX)
+        self.turns = Turns() if turns is None else turns
+        self.learned = dict.fromkeys(learned)
+        self.share = None if temper is None else share_entry()
+        # The compiled single rounds, which playing and predicting need not wait for.
+        self.decide: Any = None
+        self.learn: Any = None
+        self.take(classes, kernels, state, parameters)
+        self.retire(retired)
+
+    def take(
+        self, classes: np.ndarray, kernels: Kernels, state: Any, parameters: dict[str, Any]
+    ) -> None:
+        """Take a state, of these classes."""
+        self.classes, self.kernels = classes, kernels
+        self.state, self.parameters = state, parameters
+        self.labels = classes.tolist()
+        self.positions = {label: k for k, label in enumerate(self.labels)}
+        self.scores, self.p = np.empty(classes.size), np.empty(classes.size)
+
+    def retire(self, positions: Iterable[int]) -> None:
+        """Let all labels be on offer but those at these positions."""
+        self.retired = frozenset(positions)
+        left = [k for k in range(self.classes.size) if k not in self.retired]
+        # What kernels and decisions are told of an offer, when none is asked for.
+        self.everything = np.array(left, dtype=np.int64) if self.retired else None
+        self.among = self.labels_at(self.everything) if self.retired else None
+        hide = getattr(self.state, "retire_classes", None)
+        if callable(hide):
+            hide(sorted(self.retired))
+        if self.decide is not None:
+            self.compile()
+
+    def compile(self) -> None:
+        """Compile the single rounds."""
+        self.learn = self.kernels.single_rounds(self.state)[1]
+        self.decide = self.kernels.single_rounds(self.state, self.everything is not None)[0]
+
+    def offer(self, among: Any) -> np.ndarray | None:
+        """Return these labels as kernels are told them: by their positions, or None for all."""
+        offer = check_among(among, self.positions, self.classes)
+        return None if offer.size == self.classes.size else offer
+
+    def labels_at(self, offer: np.ndarray | None) -> tuple[Any, ...]:
+        """Return the labels that `offer` stands for."""
+        return tuple(self.labels if offer is None else [self.labels[k] for k in offer.tolist()])
+
+    def leave_out(self, scores: np.ndarray) -> None:
+        """Make the scores of retired labels such that none of them is right."""
+        if self.retired:
+            scores[..., sorted(self.retired)] = -np.inf
+
+    def confidence(self, scores: np.ndarray, label: int) -> float | None:
+        """Return how probable it is, by these scores, that a label is right."""
+        if self.share is None:
+            return None
+        self.leave_out(scores)
+        return self.share(scores, self.temper, label)
+
+    def remember(self, decision_id: str) -> None:
+        """Remember that a decision was learned from."""
+        self.learned[decision_id] = None
+        if len(self.learned) > 1.25 * MOST_IDS:  # to forget one at a time would take long
+            self.learned = dict.fromkeys(self.last_ids())
+
+    def last_ids(self) -> list[str]:
+        """Return the ids of the last decisions that were learned from."""
+        return list(self.learned)[-MOST_IDS:]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Plain arguments of the class itself: that is what skops takes, too.
+        with self.turns:
+            return Started, (
+                self.classes,
+                self.all_features.size,
+                self.kernels.reference,
+                copy.deepcopy(self.state),
+                self.feedback,
+                self.parameters,
+                self.temper,
+                sorted(self.retired),
+                self.last_ids(),
+            )
