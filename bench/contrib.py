@@ -2,7 +2,7 @@
 
 ``python bench/contrib.py river`` prints the time of a round with a dict of ten numbers; ``python
 bench/contrib.py coba [name ...]`` the share of right actions in coba's own evaluator, for
-OneBitClassifier and for coba's learners of Vowpal Wabbit with their defaults. wine and digits are
+OneBitClassifier and for coba's learners of Vowpal Wabbit. wine and digits are
 those of scikit-learn; other names are streams of `onebit.streams.load`. Columns are played raw and
 prepared, that is, scaled by what is known only when all rows are.
 """
@@ -13,6 +13,7 @@ import argparse
 import random
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,9 @@ def coba(name: str, prepared: bool, rows: int, seeds: int) -> None:
 
     from onebit.contrib.coba import CobaLearner
 
-    made = {"OneBitClassifier": lambda: CobaLearner(OneBitClassifier(random_state=0))} | {
+    made: dict[str, Callable[[], Any]] = {
+        "OneBitClassifier": lambda: CobaLearner(OneBitClassifier(random_state=0))
+    } | {
         cls.__name__: cls
         for cls in (
             learners.VowpalEpsilonLearner,
@@ -99,6 +102,9 @@ def coba(name: str, prepared: bool, rows: int, seeds: int) -> None:
             learners.VowpalRegcbLearner,
         )
     }
+    # Their defaults multiply features by one another; a linear model may do better with few rows.
+    for cls in (learners.VowpalEpsilonLearner, learners.VowpalSquarecbLearner):
+        made[f"{cls.__name__}, linear"] = partial(cls, features=[1, "a", "ax"])
     print(f"{name}, {'prepared' if prepared else 'raw'}")
     for tool, new in made.items():
         shares = []
@@ -108,7 +114,7 @@ def coba(name: str, prepared: bool, rows: int, seeds: int) -> None:
             (environment,) = cb.Environments.from_supervised(X[:rows].tolist(), labels, "c")
             found = cb.SequentialCB(["reward"]).evaluate(environment, new())
             shares.append(np.mean([one["reward"] for one in found]))
-        print(f"    {tool:<24}{100 * np.mean(shares):6.1f} %", flush=True)
+        print(f"    {tool:<32}{100 * np.mean(shares):6.1f} %", flush=True)
 
 
 def _rows(name: str, prepared: bool, seed: int) -> tuple[np.ndarray, np.ndarray]:
