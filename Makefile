@@ -8,7 +8,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
 QUICK := tests/core tests/features tests/numerics tests/theory/test_losses.py tests/test_promises.py \
     tests/test_rooms.py tests/learners/test_banditron.py tests/learners/test_perceptron.py \
-    $(patsubst %,--ignore=tests/core/test_%.py,compiling state storage threads)
+    $(patsubst %,--ignore=tests/core/test_%.py,compiling skops state storage threads)
 
 # Minutes that `make fuzz` takes; FUZZ=--checked makes compiled code check each index.
 MINUTES ?= 60

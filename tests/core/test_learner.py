@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from onebit import SOBA, Banditron, load
+from onebit.core.validation import check_example
 
 
 def test_learner_from_read_only_memory_learns(tmp_path):
@@ -33,3 +35,23 @@ def test_feature_names_are_remembered(tmp_path):
     assert load(tmp_path / "model").feature_names_in_.tolist() == ["a", "b"]
     with pytest.raises(ValueError, match="feature names"):
         learner.predict(X[["b", "a"]])
+
+
+def test_one_example_is_a_row():
+    """Of any storage, before the first round too, and with the same compiled code."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 4)) * rng.integers(2, size=(60, 4)), rng.integers(3, size=60)
+    learner = SOBA(classes=[0, 1, 2], random_state=0)
+    assert learner.predict(check_example(X[0], None)).tolist() == [0]
+    learner.partial_fit(X, y)
+    compiled = len(learner._kernels.evaluate.signatures)
+    for i in range(10):
+        decided = learner.decide(X[i]).x  # its indices are those of all dense examples
+        for x in (decided, check_example(X[i], None), check_example(sp.csr_array(X[[i]]), None)):
+            np.testing.assert_allclose(learner.scores(x), learner.scores(X[[i]]), rtol=1e-12)
+            among = learner.policy(x, among=[0, 2])
+            np.testing.assert_array_equal(among, learner.policy(X[[i]], among=[0, 2]))
+            assert learner.predict(x) == learner.predict(X[[i]])
+    assert len(learner._kernels.evaluate.signatures) <= compiled + 1  # for labels on offer
+    with pytest.raises(ValueError, match="x has 3 features"):
+        learner.scores(check_example([1.0, 2.0, 3.0], None))

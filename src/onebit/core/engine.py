@@ -26,8 +26,7 @@ learned: it is neither saved nor compared. What `policy` puts there `learn` cann
 
 from __future__ import annotations
 
-from functools import cached_property
-from importlib import import_module
+from functools import cache, cached_property
 from types import FunctionType
 from typing import Any
 
@@ -47,9 +46,9 @@ class Kernels:
     """The kernels of one form of a learner, and the functions compiled from them on first use.
 
     All states of one form have the same types. `name` is unique in its module: by it the cache on
-    disk is sorted and a learner that was pickled finds its kernels again. `feedback` is the type,
-    for Numba, of what single rounds are told. `made_by` is a function, with its arguments, that
-    returns these kernels, if no module makes them when it is imported.
+    disk is sorted and a copy of a learner finds its kernels again. `feedback` is the type, for
+    Numba, of what single rounds are told. `made_by` is a function that `makes_kernels`, with its
+    arguments, if no module makes these kernels when it is imported.
     """
 
     def __init__(
@@ -69,8 +68,14 @@ class Kernels:
         self._single_rounds: dict[bool, tuple[Any, Any]] = {}
         _ALL[self._module, name] = self
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self.made_by or (_kernels_named, (self._module, self._name))
+    @property
+    def reference(self) -> tuple[Any, ...]:
+        """What `kernels_named` takes in another process: names, and what they were made from."""
+        if self.made_by is None:
+            return self._module, self._name
+        make, arguments = self.made_by
+        plain = (a.reference if isinstance(a, Kernels) else a for a in arguments)
+        return make.__module__, make.__name__, *plain
 
     @cached_property
     def play(self) -> Any:
@@ -123,12 +128,25 @@ class PythonKernels(Kernels):
         return FunctionType(template.__code__, names)
 
 
-_ALL: dict[tuple[str, str], Kernels] = {}
+_ALL: dict[tuple[str, str], Any] = {}
+"""Kernels, and functions that make them, by their modules and names."""
 
 
-def _kernels_named(module: str, name: str) -> Kernels:
-    import_module(module)
-    return _ALL[module, name]
+def makes_kernels(function: Any) -> Any:
+    """Decorate a function that makes kernels, once from the same arguments."""
+    function = cache(function)
+    _ALL[function.__module__, function.__name__] = function
+    return function
+
+
+def kernels_named(module: str, name: str, *arguments: Any) -> Kernels:
+    """Return the kernels that have this `reference`; nothing is imported to find them."""
+    if (module, name) not in _ALL:
+        raise ValueError(f"no kernels are named {module}.{name}: import the module first")
+    found = _ALL[module, name]
+    if isinstance(found, Kernels):
+        return found
+    return found(*(kernels_named(*a) if isinstance(a, tuple) else a for a in arguments))
 
 
 # In the functions below, `compiled` binds these names to the kernels of a learner.

@@ -72,6 +72,12 @@ def rows_of(X: Any) -> Rows:
     return Rows(indptr, np.arange(d, dtype=INDEX), _for_kernels(X.reshape(-1)), d, sparse=False)
 
 
+def one_row(x: Example) -> Rows:
+    """Return one example as rows."""
+    indptr = np.array([0, x.values.size])
+    return Rows(indptr, _for_kernels(x.indices), _for_kernels(x.values), x.n_features, sparse=True)
+
+
 def _for_kernels(array: np.ndarray) -> np.ndarray:
     """Return a view that is not marked read-only: Numba would compile all kernels anew for those.
 

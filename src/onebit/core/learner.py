@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from onebit.core import registry, storage
 from onebit.core.decision import NONE_OF_THESE, Decision, check_id, new_id
 from onebit.core.engine import Kernels
-from onebit.core.example import Example, Rows, count_rows, row, slice_rows
+from onebit.core.example import Example, Rows, count_rows, one_row, row, slice_rows
 from onebit.core.generator import draw_rows, new_generator
 from onebit.core.offer import check_among, label_list
 from onebit.core.started import Started
@@ -416,7 +416,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         ndarray of shape (n_samples, n_classes)
             Zero for labels that are not on offer.
         """
-        if self._started or self.classes is None:
+        if self._started or self.classes is None or isinstance(X, Example):
             return self._evaluate(X, among)[2]
         first = clone(self)  # which starts, as this one will
         first._start(first._given_classes(), check_rows(X, self).n_features)
@@ -782,12 +782,19 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
                 flags = self._play(run, some, truth[lo:hi])
             yield flags
 
+    def _known_rows(self, X: Any) -> tuple[Started, Rows]:
+        """Check rows that the learner is asked about; one example, which is faster, is a row."""
+        if isinstance(X, Example):
+            run, example = self._ready(X)
+            return run, one_row(example)
+        check_is_fitted(self)
+        run, rows = self._run, check_rows(X, self)
+        self._check_features(run, X, rows)
+        return run, rows
+
     def _evaluate(self, X: Any, among: Any = None) -> tuple[Started, np.ndarray, np.ndarray]:
         """Return the scores and the policy of each row, with what they are of."""
-        check_is_fitted(self)
-        run = self._run
-        rows = check_rows(X, self)
-        self._check_features(run, X, rows)
+        run, rows = self._known_rows(X)
         with run.turns:  # there may be more classes before the last row
             kernels, state, offer = run.kernels, run.state, self._offer(run, among)
             scores, p = np.empty((2, count_rows(rows), run.classes.size))

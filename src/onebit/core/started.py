@@ -11,7 +11,7 @@ import numpy as np
 from onebit.core import storage
 from onebit.core.confidence import share_entry
 from onebit.core.decision import MOST_IDS
-from onebit.core.engine import Kernels
+from onebit.core.engine import Kernels, kernels_named
 from onebit.core.example import INDEX
 from onebit.core.offer import check_among
 from onebit.core.turns import Turns
@@ -51,16 +51,19 @@ class Started:
         self,
         classes: np.ndarray,
         n_features: int,
-        kernels: Kernels,
+        kernels: Kernels | tuple[Any, ...],
         state: Any,
         feedback: str,
         parameters: dict[str, Any],
         temper: float | None = None,
-        *,
         retired: Iterable[int] = (),
         learned: Iterable[str] = (),
+        *,
         turns: Turns | None = None,
     ) -> None:
+        if isinstance(kernels, tuple):  # this is a copy, see __reduce__
+            # Compiled code writes where it is told, be it a file mapped for reading.
+            kernels, state = kernels_named(*kernels), storage.writeable(state)
         self.feedback, self.temper = feedback, temper
         self.all_features = np.arange(n_features, dtype=INDEX)
         self.turns = Turns() if turns is None else turns
@@ -132,11 +135,12 @@ class Started:
         return list(self.learned)[-MOST_IDS:]
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Plain arguments of the class itself: that is what skops takes, too.
         with self.turns:
-            return _started_again, (
+            return Started, (
                 self.classes,
                 self.all_features.size,
-                self.kernels,
+                self.kernels.reference,
                 copy.deepcopy(self.state),
                 self.feedback,
                 self.parameters,
@@ -144,12 +148,3 @@ class Started:
                 sorted(self.retired),
                 self.last_ids(),
             )
-
-
-def _started_again(
-    classes: np.ndarray, n_features: int, kernels: Kernels, state: Any, *rest: Any
-) -> Started:
-    # Compiled code writes where it is told, be it a file mapped for reading.
-    *others, retired, learned = rest
-    whole = storage.writeable(state)
-    return Started(classes, n_features, kernels, whole, *others, retired=retired, learned=learned)

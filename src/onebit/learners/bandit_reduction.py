@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -15,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from onebit.core import Cost, Kernels, Learner, ProbabilityLearner, lean_kernel
-from onebit.core.engine import PythonKernels
+from onebit.core.engine import PythonKernels, makes_kernels
 from onebit.core.generator import below, new_generator, uniform
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.started import Started
@@ -52,7 +51,7 @@ def sigma(state, x, scores, offer, p):
     return argmax(scores, offer)
 
 
-@cache
+@makes_kernels
 def reduction_kernels(alg: Kernels, samples: bool) -> Kernels:
     """Return the kernels of Algorithm 2 around those of Alg.
 

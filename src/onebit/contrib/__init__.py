@@ -1,0 +1,1 @@
+"""Learners as other tools take them, one tool a module. Nothing here is imported by `onebit`."""
