@@ -121,8 +121,9 @@ class Gaptron(Learner):
         D, the radius of the ball that the weights stay in. The bound with one bit is against the
         best weights in it. None, with full information only, is no ball.
     max_norm : float > 0, default=1
-        X, the largest length of an example, for the "theory". Longer ones are learned from like any other, but the
-        bounds say nothing of a stream that has them: scale the examples, or give their length here.
+        X, the largest length of an example, for the "theory". Longer ones are learned from like any
+        other, but the bounds say nothing of a stream that has them: scale the examples, or give
+        their length here.
     horizon : int >= 1, default=10_000
         T, how many rounds are expected, for the "theory" with one bit.
     classes : array-like, optional
@@ -146,11 +147,11 @@ class Gaptron(Learner):
       one, sqrt(2) times as large, does not for K >= 12.
 
     The paper's constants, ``Gaptron("logistic", eta="theory", gamma="theory", radius=1)``, guard
-    against the worst stream, and learn little from a benign one. With one bit, the step is gamma / K
-    times that of full information, as a label may have a probability of gamma / K. The gamma for the
-    logistic loss is 0 where `radius` is small, as the gap map explores enough; and in a ball with
-    D X sqrt(K / (K - 1)) < ln(K - 1) no label reaches p* = 1/2, so that every decision is a guess,
-    however good the greedy label is.
+    against the worst stream, and learn little from a benign one. With one bit, the step is
+    gamma / K times that of full information, as a label may have a probability of gamma / K. The
+    gamma for the logistic loss is 0 where `radius` is small, as the gap map explores enough; and in
+    a ball with D X sqrt(K / (K - 1)) < ln(K - 1) no label reaches p* = 1/2, so that every decision
+    is a guess, however good the greedy label is.
 
     With the defaults only the gap map explores, as long as the margin is at most 1 / K. Labels then
     have a probability of (1 - 1 / K) / K at least, so that the step of gamma = 1 moves the margin
