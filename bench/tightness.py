@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -60,6 +61,7 @@ def learners(T: int) -> dict[str, Learner]:
     """Return all of them, tuned as their theorems say."""
     gamma = min(0.5, (N_FEATURES * 4 * math.log(T) / T) ** 0.5)
     beta = bounds.newtron_beta(2, 1.0, D, 1.0, gamma)
+    proven: dict[str, Any] = {"eta": "theory", "gamma": "theory"}
     return {
         "Perceptron": Perceptron(),
         "SecondOrderPerceptron (full)": SecondOrderPerceptron(covariance="full"),
@@ -78,9 +80,9 @@ def learners(T: int) -> dict[str, Learner]:
         "SOBA (full, adaptive)": SOBA(gamma="adaptive", covariance="full"),
         "ExpConcaveReduction": ExpConcaveReduction(radius=D, horizon=T),
         "Newtron (full)": Newtron(gamma, alpha=1.0, beta=beta, D=D, covariance="full"),
-        "Gaptron (hinge)": Gaptron("hinge", radius=D, horizon=T),
-        "Gaptron (logistic)": Gaptron("logistic", radius=D, horizon=T),
-        "Gaptron (smooth hinge)": Gaptron("smooth_hinge", radius=D, horizon=T),
+        "Gaptron (hinge)": Gaptron("hinge", radius=D, horizon=T, **proven),
+        "Gaptron (logistic)": Gaptron("logistic", radius=D, horizon=T, **proven),
+        "Gaptron (smooth hinge)": Gaptron("smooth_hinge", radius=D, horizon=T, **proven),
         "BanditReduction (Folklore)": BanditReduction(Folklore(B=D), horizon=T),
     }
 

@@ -26,6 +26,7 @@ from onebit import (
 )
 from onebit.core.compiling import (
     _DiskCache,
+    _Part,
     compiled,
     entry_point,
     kernel,
@@ -359,6 +360,13 @@ HOOKS_HOLD_FOR = (0, 61), (0, 68)
 """Versions of Numba whose private parts `onebit.core.compiling` was tried with, first and last."""
 
 
+called = None
+
+
+def calls(x):
+    return called(x)
+
+
 class TestNumbasPrivateParts:
     """What `onebit.core.compiling` takes from Numba beyond its documented interface."""
 
@@ -421,6 +429,40 @@ class TestNumbasPrivateParts:
         calls = {"compiled code": numba.njit(lambda x: total(x)), "Python": total}
         for call in (calls.pop(first), *calls.values()):
             assert call(self.state) == call(self.state) == 2.0
+
+    def test_kernels_are_optimised_in_what_calls_them_only(self):
+        """If not: the first use of a learner takes half as long again."""
+
+        @lean_kernel
+        def inner(x):
+            return x.values[0]
+
+        @lean_kernel
+        def outer(x):
+            return inner(x) + 1.0
+
+        assert compiled("calls", calls, nogil=False, called=outer)(self.state) == 2.0
+        for part in (inner, outer):
+            (result,) = part.overloads.values()
+            assert isinstance(result.library, _Part)
+            assert "alloca" in result.library.get_llvm_str()
+        # A library of Numba's own finds all parts, too.
+        assert numba.njit(lambda x: outer(x))(self.state) == 2.0
+
+    def test_errors_of_kernels_reach_python(self, tmp_path, monkeypatch):
+        """Also from what was loaded. If not: the process crashes, or the error is another."""
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+
+        @kernel
+        def fails(x):
+            if x.n_features == 2:
+                raise ValueError("two", x.n_features)
+            return 0
+
+        for _ in range(2):
+            function = compiled("fails", calls, nogil=False, called=fails)
+            with pytest.raises(ValueError, match=r"two.*2"):
+                function(self.state)
 
     def test_dispatchers_ask_their_cache(self, tmp_path, monkeypatch):
         """If not: every process compiles anew."""

@@ -344,7 +344,7 @@ def test_predicts_the_same_from_several_threads_while_it_learns():
 
 def test_learners_without_probabilities_put_out_their_own_labels():
     X, y = continuous(3)
-    learner = BanditReduction(Gaptron(feedback="full"), 0.3, random_state=0).fit(X, y)
+    learner = BanditReduction(Gaptron("logistic", "full"), 0.3, random_state=0).fit(X, y)
     expected = 0.7 * learner.learner_.policy(X) + 0.1
     assert np.unique(expected).size > 10
     np.testing.assert_allclose(learner.policy(X), expected, rtol=1e-14)

@@ -27,6 +27,7 @@ GAPS = {
     "smooth_hinge": losses.smooth_hinge_gap,
 }
 LN2 = math.log(2)
+THEORY = {"eta": "theory", "gamma": "theory"}
 
 every_setting = pytest.mark.parametrize(("loss", "feedback"), SETTINGS)
 
@@ -58,8 +59,30 @@ def test_walks_the_path_of_the_reference_with_the_theory(loss, feedback):
     X, y = one_hot(9)
     eta, gamma = settings_by_hand(loss, feedback, 9, 1.0, 2.0, 2_000)
     reference = gaptron.Gaptron(X.shape[1], 9, loss, feedback, eta, gamma, 2.0)
-    learner = Gaptron(loss, feedback, radius=2.0, horizon=2_000, random_state=0)
+    learner = Gaptron(loss, feedback, radius=2.0, horizon=2_000, random_state=0, **THEORY)
     assert_same_path(learner, reference, X, y)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_walks_the_path_of_the_reference_with_the_defaults(loss):
+    """With one bit, the step of the theorems for gamma = 1, for examples as long as x."""
+    X, y = continuous(4)
+    eta = settings_by_hand(loss, "full", 4, 1.0, 10.0, 1)[0] / 4
+    reference = gaptron.Gaptron(X.shape[1], 4, loss, "bandit", eta, 0, 10.0, by_length=True)
+    assert_same_path(Gaptron(loss, random_state=0), reference, X, y)
+
+
+@pytest.mark.parametrize("stream", [streams.synsep, streams.synnonsep])
+@pytest.mark.parametrize("scale", [None, 0.01, 100.0])
+def test_learns_as_it_comes(stream, scale):
+    """The paper's constants err as often as chance here, at 8 / 9."""
+    X, y = stream(10_000, seed=0)
+    lengths = np.sqrt(X.multiply(X).sum(axis=1)) if sp.issparse(X) else np.linalg.norm(X, axis=1)
+    X = sp.csr_array(sp.diags_array(1.0 / lengths) @ X) if scale is None else scale * X
+    assert play(Gaptron(random_state=0), X, y).error_rate < 0.25
+    theory = Gaptron("logistic", radius=1, random_state=0, **THEORY)
+    if scale is None:
+        assert play(theory, X, y).error_rate > 0.8
 
 
 def test_walks_the_path_of_the_reference_without_a_ball():
@@ -99,9 +122,8 @@ def test_theory_is_that_of_the_theorems(loss, feedback):
         for X in (0.5, 1.0, 3.0):
             for D in (0.1, 1.0, 4.0):
                 for T in (1, 100, 10_000, 10**6):
-                    learner = Gaptron(
-                        loss, feedback, radius=D, max_norm=X, horizon=T, classes=range(K)
-                    )
+                    given = {"radius": D, "max_norm": X, "horizon": T, "classes": range(K)}
+                    learner = Gaptron(loss, feedback, **given, **THEORY)
                     learner.decide([0.0])
                     eta, gamma = settings_by_hand(loss, feedback, K, X, D, T)
                     assert learner._state.eta == pytest.approx(eta, rel=1e-12)
@@ -263,7 +285,7 @@ def test_stays_in_the_ball_and_knows_its_length(loss, feedback):
 @given(
     seed=st.integers(0, 2**32 - 1),
     setting=st.sampled_from(SETTINGS),
-    eta=st.sampled_from(["theory", 1e-8, 1.0, 1e4]),
+    eta=st.sampled_from(["practical", "theory", 1e-8, 1.0, 1e4]),
     gamma=st.sampled_from(["theory", 1e-6, 0.3, 1.0]),
     radius=st.sampled_from([1e-3, 1.0, 1e3]),
     max_norm=st.sampled_from([1e-8, 1.0, 1e4]),
@@ -296,11 +318,11 @@ def test_what_cannot_be_is_refused():
         Gaptron(radius=None, classes=[0, 1]).decide(x)
     for loss in ("hinge", "smooth_hinge"):
         with pytest.raises(ValueError, match=r"gamma=0\.0 .* would never learn"):
-            Gaptron(loss, gamma=0, classes=[0, 1]).decide(x)
+            Gaptron(loss, eta="theory", classes=[0, 1]).decide(x)
     with pytest.raises(ValueError, match="radius=1000: it would never learn"):
-        Gaptron(gamma=0, radius=1000, classes=[0, 1]).decide(x)
-    Gaptron("hinge", gamma=0, eta=0.1, classes=[0, 1]).decide(x)
-    Gaptron(gamma=0, classes=[0, 1]).decide(x)
+        Gaptron("logistic", eta="theory", radius=1000, classes=[0, 1]).decide(x)
+    Gaptron("hinge", eta=0.1, classes=[0, 1]).decide(x)
+    Gaptron("logistic", eta="theory", radius=1, classes=[0, 1]).decide(x)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -4,8 +4,8 @@ import numpy as np
 
 
 class Gaptron:
-    def __init__(self, d, K, loss, feedback, eta, gamma, D):
-        self.K, self.loss, self.feedback = K, loss, feedback
+    def __init__(self, d, K, loss, feedback, eta, gamma, D, by_length=False):
+        self.K, self.loss, self.feedback, self.by_length = K, loss, feedback, by_length
         self.eta, self.gamma, self.D = eta, gamma, D
         self.beta = 1 / K
         self.W = np.zeros((K, d))  # line 1
@@ -22,7 +22,8 @@ class Gaptron:
             g = self.gradient(x, feedback)
         else:  # the losses (4) to (6)
             g = self.gradient(x, label) / p[label] if feedback else np.zeros_like(self.W)
-        W = self.W - self.eta * g  # line 8: the nearest point of the ball
+        eta = self.eta / (x @ x) if self.by_length else self.eta
+        W = self.W - eta * g  # line 8: the nearest point of the ball
         norm = np.linalg.norm(W)
         if norm > self.D:
             self.projections += 1

@@ -294,9 +294,9 @@ def test_svmlight_zero_based(tmp_path):
         ("1 2:1e999", "index:value, two numbers; got '2:1e999'"),
         ("1 -2:1", "index:value, two numbers; got '-2:1'"),
         ("1 1.5:1", "index:value, two numbers; got '1.5:1'"),
-        ("one 2:1", "the label must be a number; got 'one'"),
-        ("inf 2:1", "the label must be a number; got 'inf'"),
-        ("1,2 2:1", "the label must be a number; got '1,2'"),
+        ("one 2:1", "the label must be a number, as the first of the file is; got 'one'"),
+        ("inf 2:1", "the label must be a number or a word; got 'inf'"),
+        ("1,2 2:1", "the label must be a number or a word; got '1,2'"),
         ("1 0:1", "feature indices are 1 to"),
         ("1 99999999999:1", "feature indices are 1 to"),
         ("1 3:1 2:1", "feature indices must increase; got '2:1' after 3"),
@@ -327,6 +327,46 @@ def test_svmlight_refuses_what_is_not_there(tmp_path):
         list(streams.svmlight(tmp_path / "empty.svm"))
     with pytest.raises(ValueError, match="size must be at least 1; got 0"):
         streams.svmlight(tmp_path / "empty.svm", size=0)
+
+
+@pytest.mark.parametrize("n_features", [None, 3])
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_svmlight_labels_are_words(tmp_path, size, n_features):
+    path = tmp_path / "words.svm"
+    path.write_text("# desks\n\nbilling 1:0.5 3:1 # one\nreturns 2:1\nbilling\nstraße 1:2\n")
+    stream = streams.svmlight(path, n_features=n_features, size=size)
+    assert stream.classes.tolist() == ["billing", "returns", "straße"]
+    batches = list(stream)
+    assert [label for _, y in batches for label in y.tolist()] == [
+        "billing",
+        "returns",
+        "billing",
+        "straße",
+    ]
+    rows = [row for X, _ in batches for row in X.toarray().tolist()]
+    assert rows == [[0.5, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0] * 3, [2.0, 0.0, 0.0]]
+    learner = Banditron(classes=stream.classes, random_state=0)
+    assert play(learner, stream).rounds == 4
+
+
+@pytest.mark.parametrize("n_features", [None, 5])
+@pytest.mark.parametrize("size", [1, 100])
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"3 2:1", "the label must be a word, as the first of the file is; got '3'"),
+        (b"nan 2:1", "the label must be a word, as the first of the file is; got 'nan'"),
+        (b"2:1 3:1", "the label must be a word, as the first of the file is; got '2:1'"),
+        (b"\xff 2:1", "the label must be a word, as the first of the file is; got"),
+        (b"two banana", "index:value, two numbers; got 'banana'"),
+        (b"two 2:1 1:1", "feature indices must increase; got '1:1' after 2"),
+    ],
+)
+def test_svmlight_with_words_names_file_and_line(tmp_path, size, n_features, line, message):
+    path = tmp_path / "bad.svm"
+    path.write_bytes(b"one 1:1\n# comment\n" + line + b"\ntwo 5:1\n")
+    with pytest.raises(ValueError, match=re.escape(f"{path}:3: ") + ".*" + re.escape(message)):
+        list(streams.svmlight(path, n_features=n_features, size=size))
 
 
 def test_svmlight_labels_beyond_2_to_the_53_stay_apart(tmp_path):

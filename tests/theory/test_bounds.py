@@ -35,6 +35,8 @@ from onebit.theory import Setting, bounds
 
 BETA = bounds.newtron_beta(2, alpha=1.0, D=1.5, X=1.0, gamma=0.2)
 
+THEORY = {"eta": "theory", "gamma": "theory"}
+
 # Learner, number of classes, radius of the comparators where the theorem leaves it open.
 CASES = {
     "Perceptron": (Perceptron(), 3, 2.0),
@@ -48,9 +50,9 @@ CASES = {
     "SOBA adaptive": (SOBA(gamma="adaptive", covariance="full"), 2, 1.5),
     "ExpConcaveReduction": (ExpConcaveReduction(gamma=0.3), 2, None),
     "Newtron": (Newtron(0.2, alpha=1.0, beta=BETA, D=1.5, covariance="full"), 2, None),
-    "Gaptron logistic": (Gaptron("logistic", radius=2.0, horizon=3_000), 2, None),
-    "Gaptron hinge": (Gaptron("hinge", radius=1.5, horizon=3_000), 2, None),
-    "Gaptron smooth hinge": (Gaptron("smooth_hinge", radius=1.5, horizon=3_000), 2, None),
+    "Gaptron logistic": (Gaptron("logistic", radius=2.0, horizon=3_000, **THEORY), 2, None),
+    "Gaptron hinge": (Gaptron("hinge", radius=1.5, horizon=3_000, **THEORY), 2, None),
+    "Gaptron smooth hinge": (Gaptron("smooth_hinge", radius=1.5, horizon=3_000, **THEORY), 2, None),
     "Gaptron logistic full": (Gaptron("logistic", feedback="full", radius=3.0), 3, None),
     "Gaptron hinge full": (Gaptron("hinge", feedback="full", radius=3.0), 3, None),
     "Gaptron smooth hinge full": (Gaptron("smooth_hinge", feedback="full", radius=3.0), 3, None),

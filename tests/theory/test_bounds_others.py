@@ -349,6 +349,7 @@ def test_newtron_quadratics_are_below_its_loss():
         (SeparableBandit(), "strongly separable"),
         (KernelSeparableBandit(), "unknown constants"),
         (Gaptron(max_norm=0.5), "longest example"),
+        (Gaptron(), "practical"),
     ],
     ids=str,
 )

@@ -32,7 +32,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite.binding import Linkage
 from numba.core import sigutils, types
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import NullCache
@@ -89,7 +88,7 @@ class _Part(JITCodeLibrary):
         """Take in a module as it is, with functions that several libraries may have."""
         self._final_module.link_in(ll_module)
         for function in self._final_module.functions:
-            if not function.is_declaration and function.linkage == Linkage.external:
+            if not function.is_declaration and function.linkage.name == "external":
                 function.linkage = "linkonce_odr"
 
     def finalize(self) -> None:

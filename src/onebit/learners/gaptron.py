@@ -15,16 +15,27 @@ from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator
 from onebit.numerics.argmax import argmax
-from onebit.numerics.linear import Scaled, add_outer, new_scaled, project, scaled_scores
+from onebit.numerics.linear import (
+    Scaled,
+    add_outer,
+    new_scaled,
+    project,
+    scaled_scores,
+    squared_norm,
+)
 from onebit.theory import bounds
 from onebit.theory.bounds.gaptron import theory_eta, theory_gamma
 
 
 class State(NamedTuple):
-    """W: weights; eta: step; gamma: least exploration; D: radius of the ball."""
+    """W: weights; eta: step; gamma: least exploration; D: radius of the ball.
+
+    by_length: whether eta is a step for examples of unit length, to be divided by ||x||^2.
+    """
 
     W: Scaled
     eta: float
+    by_length: bool
     gamma: float
     D: float
     rng: Generator
@@ -51,8 +62,11 @@ def _kernels(loss: str, gap: Any, gradient: Any) -> dict[str, Kernels]:
         g = np.empty(scores.size)
         if not gradient(scores, y, g, offer):
             return False
+        eta = state.eta
+        if state.by_length:
+            eta /= max(squared_norm(x), 1e-300)
         for k in range(g.size):
-            g[k] *= -state.eta * weight
+            g[k] *= -eta * weight
         add_outer(state.W, g, x, scores)
         project(state.W, state.D)
         return True
@@ -91,21 +105,25 @@ class Gaptron(Learner):
 
     Parameters
     ----------
-    loss : {"logistic", "hinge", "smooth_hinge"}, default="logistic"
-        The surrogate loss, for which the bound holds; see `onebit.losses`.
+    loss : {"hinge", "smooth_hinge", "logistic"}, default="hinge"
+        The surrogate loss; see `onebit.losses`.
     feedback : {"bandit", "full"}, default="bandit"
         What the learner is told: right or wrong, or the label itself.
-    eta : float > 0 or "theory", default="theory"
+    eta : float > 0, "practical" or "theory", default="practical"
         Step of the gradient descent. "theory" is that of the theorems, for the `gamma` in use.
-    gamma : float in [0, 1] or "theory", default="theory"
-        Each decision is uniformly random with at least this probability. "theory" is that of the
-        theorems: 0 with full information, and else what is best for `horizon` rounds.
-    radius : float > 0 or None, default=1
+        "practical" is the same with full information; with one bit it is the step that the theorems
+        have for gamma = 1, for examples as long as x, and nothing is proven.
+    gamma : float in [0, 1] or "theory", default=0
+        Each decision is uniformly random with at least this probability. With 0, only the gap map
+        explores. "theory" is that of the theorems: 0 with full information, and else what is best
+        for `horizon` rounds.
+    radius : float > 0 or None, default=10
         D, the radius of the ball that the weights stay in. The bound with one bit is against the
         best weights in it. None, with full information only, is no ball.
     max_norm : float > 0, default=1
-        X, the largest length of an example. Longer ones are learned from like any other, but the
-        bounds say nothing of a stream that has them: scale the examples, or give their length here.
+        X, the largest length of an example, for the "theory". Longer ones are learned from like any
+        other, but the bounds say nothing of a stream that has them: scale the examples, or give
+        their length here.
     horizon : int >= 1, default=10_000
         T, how many rounds are expected, for the "theory" with one bit.
     classes : array-like, optional
@@ -128,10 +146,18 @@ class Gaptron(Learner):
     - In Theorem 6 gamma is min{1, K X D sqrt(2 / T)}, which gives the stated bound; the printed
       one, sqrt(2) times as large, does not for K >= 12.
 
-    The theory guards against the worst stream. Its gamma for the logistic loss is 0 where `radius`
-    is small, as the gap map explores enough; and in a ball with D X sqrt(K / (K - 1)) < ln(K - 1)
-    no label reaches p* = 1/2, so that every decision is a guess, however good the greedy label is.
-    On benign streams a larger ball and step and a smaller gamma do much better, as below.
+    The paper's constants, ``Gaptron("logistic", eta="theory", gamma="theory", radius=1)``, guard
+    against the worst stream, and learn little from a benign one. With one bit, the step is
+    gamma / K times that of full information, as a label may have a probability of gamma / K. The
+    gamma for the logistic loss is 0 where `radius` is small, as the gap map explores enough; and in
+    a ball with D X sqrt(K / (K - 1)) < ln(K - 1) no label reaches p* = 1/2, so that every decision
+    is a guess, however good the greedy label is.
+
+    With the defaults only the gap map explores, as long as the margin is at most 1 / K. Labels then
+    have a probability of (1 - 1 / K) / K at least, so that the step of gamma = 1 moves the margin
+    by about 1 / K: one lucky guess does not end the exploration. But there is no guarantee: what is
+    wrong with a larger margin is not explored, and is mended only by other examples. With a
+    gamma > 0, a label may count K / gamma times, and needs a smaller step.
 
     References
     ----------
@@ -144,10 +170,13 @@ class Gaptron(Learner):
     >>> from onebit import Gaptron, play, streams
     >>> X, y = streams.synsep(100_000, seed=0)
     >>> X = normalize(X)
-    >>> play(Gaptron("hinge", radius=3, horizon=100_000, random_state=0), X, y).n_mistakes
+    >>> play(Gaptron(random_state=0), X, y).n_mistakes
+    436
+    >>> theory = {"eta": "theory", "gamma": "theory", "horizon": 100_000, "random_state": 0}
+    >>> play(Gaptron("hinge", radius=3, **theory), X, y).n_mistakes
     10298
-    >>> play(Gaptron("hinge", eta=0.1, gamma=0.01, radius=10, random_state=0), X, y).n_mistakes
-    1061
+    >>> play(Gaptron("logistic", radius=1, **theory), X, y).n_mistakes
+    88706
     """
 
     reference = "van der Hoeven 2020"
@@ -155,17 +184,17 @@ class Gaptron(Learner):
     bound = bounds.GAPTRON
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
-        {"loss": "hinge"},
+        {"loss": "logistic", "eta": "theory", "gamma": "theory"},
         {"loss": "smooth_hinge"},
-        {"feedback": "full"},
-        {"loss": "hinge", "feedback": "full", "radius": None},
+        {"loss": "logistic", "feedback": "full"},
+        {"feedback": "full", "radius": None},
         {"loss": "smooth_hinge", "feedback": "full"},
     ]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "loss": [StrOptions(set(KERNELS))],
         "feedback": [StrOptions({"bandit", "full"})],
-        "eta": [POSITIVE, StrOptions({"theory"})],
+        "eta": [POSITIVE, StrOptions({"practical", "theory"})],
         "gamma": [Interval(Real, 0, 1, closed="both"), StrOptions({"theory"})],
         "radius": [POSITIVE, None],
         "max_norm": [POSITIVE],
@@ -174,11 +203,11 @@ class Gaptron(Learner):
 
     def __init__(
         self,
-        loss: str = "logistic",
+        loss: str = "hinge",
         feedback: str = "bandit",
-        eta: float | str = "theory",
-        gamma: float | str = "theory",
-        radius: float | None = 1,
+        eta: float | str = "practical",
+        gamma: float | str = 0,
+        radius: float | None = 10,
         max_norm: float = 1,
         horizon: int = 10_000,
         *,
@@ -205,14 +234,17 @@ class Gaptron(Learner):
             gamma = 0.0
         else:
             gamma = theory_gamma(self.loss, n_classes, X, D, self.horizon)
-        if self.eta != "theory":
-            eta = float(self.eta)
-        else:
+        by_length = self.eta == "practical" and self.feedback == "bandit"
+        if by_length:
+            eta = theory_eta(self.loss, "bandit", 1.0, n_classes, 1.0, D)
+        elif isinstance(self.eta, str):
             eta = theory_eta(self.loss, self.feedback, gamma, n_classes, X, D)
+        else:
+            eta = float(self.eta)
         if eta == 0.0:
             raise ValueError(
                 f"eta='theory' is 0 for loss={self.loss!r}, feedback='bandit', gamma={gamma} and "
                 f"radius={self.radius}: it would never learn; give a gamma > 0 or an eta > 0"
             )
         W = new_scaled(n_features, n_classes)
-        return KERNELS[self.loss][self.feedback], State(W, eta, gamma, D, rng)
+        return KERNELS[self.loss][self.feedback], State(W, eta, by_length, gamma, D, rng)

@@ -41,7 +41,9 @@ def svmlight(
     r"""Return the stream in an svmlight (libsvm) text file, of which one batch is in memory.
 
     Each line is ``label index:value index:value ...``, with increasing indices; what follows a #
-    is a comment. A file whose name ends in .gz, .bz2 or .xz is decompressed on the way.
+    is a comment. Labels are numbers, or words: texts with a letter, without white space or colon;
+    the first label says which of the two all others must be. A file whose name ends in .gz, .bz2 or
+    .xz is decompressed on the way.
 
     Parameters
     ----------
@@ -133,7 +135,8 @@ class SvmlightFile:
     def _scan(self) -> _Scan:
         """Go through the file once. Values are left to the parser, which looks at all of them."""
         n_examples, largest, line_number = 0, -1, 0
-        labels: dict[bytes, int | float] = {}
+        labels: dict[bytes, int | float | str] = {}
+        read = _word if self._has_words else _label
         with self._open() as file:
             while lines := self._read(file, line_number + 1):
                 for line in lines:
@@ -144,7 +147,7 @@ class SvmlightFile:
                     n_examples += 1
                     try:
                         if fields[0] not in labels:
-                            labels[fields[0]] = _label(fields[0])
+                            labels[fields[0]] = read(fields[0])
                         # Indices increase, so the last one is the largest of its line.
                         if len(fields) > 1 and not fields[-1].startswith(b"qid:"):
                             largest = max(largest, int(fields[-1].partition(b":")[0]))
@@ -154,6 +157,18 @@ class SvmlightFile:
             raise ValueError(f"{self.path}: the file has no examples")
         n_features = min(largest + self.zero_based, _LARGEST)
         return _Scan(n_examples, max(n_features, 1), np.unique([*labels.values()]))
+
+    @cached_property
+    def _has_words(self) -> bool:
+        """Whether the first label is a word, and all others must be."""
+        line_number = 1
+        with self._open() as file:
+            while lines := self._read(file, line_number):
+                line_number += len(lines)
+                for line in lines:
+                    if fields := line.partition(b"#")[0].split():
+                        return _is_word(fields[0].decode(errors="replace"))
+        return False
 
     def _open(self) -> IO[bytes]:
         return _OPENERS.get(self.path.suffix, open)(self.path, "rb")
@@ -182,11 +197,15 @@ class SvmlightFile:
         self, lines: list[bytes], line_number: int, n_features: int
     ) -> tuple[sp.csr_array, np.ndarray]:
         """Return the examples in `lines`, the first of which is line `line_number`."""
+        words: dict[str, int] = {}
         try:
+            content = b"".join(_numbered(lines, words) if self._has_words else lines)
             X, y = load_svmlight_file(
-                BytesIO(b"".join(lines)), n_features=n_features, zero_based=self.zero_based
+                BytesIO(content), n_features=n_features, zero_based=self.zero_based
             )
             _check_finite(X.data, y)
+            if self._has_words:
+                return sp.csr_array(X), np.array(list(words), dtype=str)[y.astype(np.int64)]
             if y.size and np.abs(y).max() >= 2**53:  # where floats skip integers
                 fields = (line.partition(b"#")[0].split() for line in lines)
                 y = np.array([_label(some[0]) for some in fields if some])
@@ -201,7 +220,7 @@ class SvmlightFile:
         return sp.csr_array(X), y.astype(np.int64) if np.all(y == np.rint(y)) else y
 
     def _error(self, line_number: int, line: bytes, error: Exception) -> ValueError:
-        fault = _fault(line, self.zero_based, self._n_features) or str(error)
+        fault = _fault(line, self.zero_based, self._n_features, self._has_words) or str(error)
         return ValueError(f"{self.path}:{line_number}: {fault}")
 
 
@@ -229,13 +248,39 @@ def _label(text: bytes) -> int | float:
     return int(text)
 
 
-def _fault(line: bytes, zero_based: bool, n_features: int | None) -> str | None:
+def _is_word(label: str) -> bool:
+    is_number = not math.isnan(_number(label)) or label.lower().lstrip("+-") == "nan"
+    return not is_number and ":" not in label and any(map(str.isalpha, label))
+
+
+def _word(text: bytes) -> str:
+    """Return a label that is a word."""
+    label = text.decode()
+    if not _is_word(label):
+        raise ValueError("no word")
+    return label
+
+
+def _numbered(lines: list[bytes], words: dict[str, int]) -> Iterator[bytes]:
+    """Yield lines with numbers for their labels, those of `words`, which are made here."""
+    for line in lines:
+        label, *pairs = line.partition(b"#")[0].split() or (None,)
+        if label is not None:
+            number = words.setdefault(_word(label), len(words))
+            yield b" ".join((b"%d" % number, *pairs)) + b"\n"
+
+
+def _fault(line: bytes, zero_based: bool, n_features: int | None, has_words: bool) -> str | None:
     """Say what is wrong with a line, in the words of its author and not of a parser."""
     # Text has more white space than the bytes that were parsed.
     fields = line.partition(b"#")[0].split()
     label, *pairs = (field.decode(errors="replace") for field in fields)
-    if not math.isfinite(_number(label)):
-        return f"the label must be a number; got {_short(label)}"
+    if has_words and not (_is_word(label) and "\ufffd" not in label):
+        return f"the label must be a word, as the first of the file is; got {_short(label)}"
+    if not has_words and _is_word(label):
+        return f"the label must be a number, as the first of the file is; got {_short(label)}"
+    if not has_words and not math.isfinite(_number(label)):
+        return f"the label must be a number or a word; got {_short(label)}"
     previous = -1 if zero_based else 0
     largest = _LARGEST if n_features is None else n_features - zero_based
     for pair in pairs:

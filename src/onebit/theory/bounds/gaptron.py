@@ -97,7 +97,9 @@ def _gaptron(s: Setting) -> float:
     if gamma == "theory":
         bandit = me.feedback == "bandit"
         gamma = theory_gamma(me.loss, s.K, me.max_norm, D, me.horizon) if bandit else 0.0
-    eta = None if me.eta == "theory" else float(me.eta)
+    if me.eta == "practical" and me.feedback == "bandit":
+        raise NotProvenError('nothing is proven for eta="practical"; it is for "theory"')
+    eta = None if isinstance(me.eta, str) else float(me.eta)
     return gaptron(s.T, s.K, s.L, s.length, me.loss, me.feedback, me.max_norm, D, gamma, eta)
 
 
