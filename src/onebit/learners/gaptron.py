@@ -119,7 +119,8 @@ class Gaptron(Learner):
         for `horizon` rounds.
     radius : float > 0 or None, default=10
         D, the radius of the ball that the weights stay in. The bound with one bit is against the
-        best weights in it. None, with full information only, is no ball.
+        best weights in it. Examples far shorter than one need a larger ball. None, with full
+        information only, is no ball.
     max_norm : float > 0, default=1
         X, the largest length of an example, for the "theory". Longer ones are learned from like any
         other, but the bounds say nothing of a stream that has them: scale the examples, or give
