@@ -14,37 +14,45 @@ from onebit.core.engine import PythonKernels
 from problems import assert_finite
 
 
-def with_kernels_of_their_own():
-    """Return the forms without those that differ from one before in numbers only."""
-    seen = {}
-    for learner in map(clone, FORMS):
-        learner._start(np.arange(n_classes(learner)), 4)
-        seen.setdefault((type(learner), learner._kernels), clone(learner))
-    return list(seen.values())
+def kernels_of(learner):
+    """Return the class of a learner and the kernels of this form of it."""
+    learner = clone(learner)
+    learner._start(np.arange(n_classes(learner)), 4)
+    return type(learner), learner._kernels
+
+
+def new_ones(key):
+    """Yield the forms, each with the marks of its tests: slow, if another one had its key."""
+    seen = set()
+    for learner in FORMS:
+        found = key(learner)
+        yield learner, [pytest.mark.slow] if found in seen else []
+        seen.add(found)
 
 
 @pytest.mark.parametrize(
     ("learner", "check"),
     [
-        pytest.param(learner, check, id=f"{learner}-{check.__name__}")
-        for learner in FORMS
+        pytest.param(learner, check, id=f"{learner}-{check.__name__}", marks=marks)
+        for learner, marks in new_ones(kernels_of)
         for check in checks_for(learner)
     ],
 )
 def test_behaviour(learner, check):
+    """Forms with the same kernels differ in numbers only."""
     check(learner)
 
 
 @pytest.mark.parametrize(
     ("learner", "check"),
     [
-        pytest.param(estimator, check, id=f"{learner}-{check.func.__name__}")
-        for learner in with_kernels_of_their_own()
+        pytest.param(estimator, check, id=f"{learner}-{check.func.__name__}", marks=marks)
+        for learner, marks in new_ones(type)
         for estimator, check in estimator_checks_generator(learner)
     ],
 )
 def test_scikit_learn_contract(learner, check):
-    """Forms with the same kernels go through the same code of ours and of scikit-learn."""
+    """The forms of a learner go through the same code of scikit-learn."""
     check(learner)
 
 
