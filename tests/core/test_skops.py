@@ -8,12 +8,14 @@ from numba import typeof
 from sklearn.base import clone
 from skops import io
 
-from forms import first_forms, n_classes
-from onebit import Banditron, OneBitClassifier, make_pipeline, play
+from forms import FORMS, n_classes
+from onebit import BanditReduction, Banditron, OneBitClassifier, Perceptron, make_pipeline, play
 from onebit.core.engine import PythonKernels, kernels_named
 from onebit.features import Records
 from problems import logistic
 from processes import run_python
+
+EVERY_DAY = {BanditReduction, Banditron, OneBitClassifier, Perceptron}
 
 
 def written_and_read(model):
@@ -23,7 +25,15 @@ def written_and_read(model):
     return io.loads(data, trusted=types), types
 
 
-@first_forms()
+@pytest.mark.parametrize(
+    "learner",
+    [
+        pytest.param(
+            form, id=str(form), marks=[] if type(form) in EVERY_DAY else [pytest.mark.slow]
+        )
+        for form in FORMS
+    ],
+)
 def test_goes_on(learner):
     X, y = logistic(60, 4, n_classes(learner, 3), 5.0)
     learner = clone(learner).set_params(random_state=0)

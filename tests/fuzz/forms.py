@@ -1,5 +1,6 @@
 """Every form of every learner, by a name that fits on a command line."""
 
+import numpy as np
 from sklearn.base import clone
 
 from onebit import learners, play
@@ -34,8 +35,10 @@ def trained(form: str, rng, n: int, d: int, n_classes: int = 3) -> Learner:
 
 
 def labels(rng, learner: Learner, n: int):
-    """Return `n` labels at random."""
-    known = learner.classes_ if learner._started else learner.classes
+    """Return `n` labels at random, of those on offer."""
+    known = learner.classes
+    if learner._started:
+        known = learner.classes_[~np.isin(learner.classes_, learner.retired_classes_)]
     return [known[k] for k in rng.integers(len(known), size=n)]
 
 

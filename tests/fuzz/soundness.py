@@ -20,7 +20,12 @@ def snapshot(learner: Learner) -> dict[str, Any]:
     if not learner._started:
         return {}
     arrays = {name: np.array(value) for name, value in arrays_of(learner._state)}
-    return {**arrays, "classes_": learner.classes_.copy(), "n_features_in_": learner.n_features_in_}
+    return {
+        **arrays,
+        "classes_": learner.classes_.copy(),
+        "retired_classes_": learner.retired_classes_,
+        "n_features_in_": learner.n_features_in_,
+    }
 
 
 def assert_same(before: dict[str, Any], after: dict[str, Any], what: str) -> None:
@@ -64,14 +69,16 @@ def assert_sound(learner: Learner) -> None:
     rows = values.probes(learner.n_features_in_)
     if forms.is_python(learner):
         rows = rows[:2]  # its kernels may refuse the others
-    p, scores = learner.policy(rows), learner.decision_function(rows)
+    p, scores = learner.policy(rows), learner.scores(rows)
     assert_distribution(p)
-    assert np.isfinite(scores).all(), f"scores are not finite: {scores}"
+    retired = np.isin(learner.classes_, learner.retired_classes_)
+    assert np.isneginf(scores[:, retired]).all(), f"retired labels have scores: {scores}"
+    assert np.isfinite(scores[:, ~retired]).all(), f"scores are not finite: {scores}"
     if hasattr(learner, "predict_proba"):
         assert_distribution(learner.predict_proba(rows))
     if hasattr(learner, "coef_"):
         assert np.isfinite(learner.coef_).all(), f"coef_ is not finite: {learner.coef_}"
-    assert np.isin(learner.predict(rows), learner.classes_).all()
+    assert np.isin(learner.predict(rows), learner.classes_[~retired]).all()
 
 
 def assert_distribution(p: np.ndarray) -> None:

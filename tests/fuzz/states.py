@@ -6,8 +6,10 @@ changed nothing (`soundness`).
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import hypothesis.strategies as st
@@ -85,8 +87,45 @@ class Life(RuleBasedStateMachine):
     def learn_twice(self, which):
         if self.told:
             decision = self.told[which % len(self.told)]
-            truth = self.learner.classes_.tolist()[0]
+            truth = forms.labels(np.random.default_rng(which), self.learner, 1)[0]
             attempt(self.learner, lambda: tell(self.learner, decision, truth), must="refuse")
+
+    @rule(which=st.integers(0, 99))
+    def wait_as_json(self, which):
+        if self.pending:
+            i = which % len(self.pending)
+            text = json.dumps(self.pending[i].to_dict())
+            self.pending[i] = Decision.from_dict(json.loads(text))
+
+    @rule(n=st.integers(1, 5), kind=KINDS, sparse=st.booleans(), seed=SEEDS)
+    def many(self, n, kind, sparse, seed):
+        rng = np.random.default_rng(seed)
+        X, truths = self.matrix(rng, n, kind, sparse), forms.labels(rng, self.learner, n)
+        refused, decisions = attempt(
+            self.learner, lambda: self.learner.decide_many(X), must=self.must
+        )
+        if not refused:
+            told = {"correct": [d.label == y for d, y in zip(decisions, truths, strict=True)]}
+            told = {"truth": truths} if self.learner.feedback == "full" else told
+            learn = partial(self.learner.learn_many, decisions, **told)
+            attempt(self.learner, learn, must="either" if n > 1 else self.must)
+
+    # Labels
+
+    @rule(seed=SEEDS)
+    def retire(self, seed):
+        label = forms.labels(np.random.default_rng(seed), self.learner, 1)[0]
+        attempt(self.learner, lambda: self.learner.retire_classes([label]))
+
+    @rule(seed=SEEDS)
+    def add(self, seed):
+        labels = self.learner.classes_.tolist()
+        new = f"new {seed}" if isinstance(labels[0], str) else max(labels) + 1
+        back = self.learner.retired_classes_.tolist()
+        if len(labels) < 8:
+            back.append(new)
+        for label in back[-1:]:
+            attempt(self.learner, lambda label=label: self.learner.add_classes([label]))
 
     @rule(kind=KINDS, p=st.sampled_from(values.PROBABILITIES), sparse=st.booleans(), seed=SEEDS)
     def learn_from_log(self, kind, p, sparse, seed):
@@ -142,6 +181,7 @@ class Life(RuleBasedStateMachine):
         X = values.matrix(rng, 2 * n_classes, d, kind if self.wide == "wide" else "gentle")
         refused, _ = attempt(self.learner, lambda: self.learner.fit(X, classes * 2), must=self.must)
         if not refused:
+            self.told = []
             assert (self.learner.n_features_in_, self.learner.classes_.size) == (d, n_classes)
 
     # Looking, files and copies
@@ -153,7 +193,7 @@ class Life(RuleBasedStateMachine):
         refused, p = attempt(self.learner, lambda: self.learner.policy(X), must=self.must)
         if not refused:
             assert_distribution(p)
-            assert np.isfinite(self.learner.decision_function(X)).all()
+            assert not np.isnan(self.learner.decision_function(X)).any()
             self.learner.predict(X)
         assert_same(before, snapshot(self.learner), "changed by looking")
 
@@ -169,7 +209,7 @@ class Life(RuleBasedStateMachine):
         }[way](self.learner)
         assert_goes_on_alike(self.learner, other, np.random.default_rng(seed))
         if swap:
-            self.learner, self.told = other, []
+            self.learner = other
 
     @rule()
     def clone(self):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
+from sys import getsizeof
 from typing import Any
 
 from river import bandit, base
@@ -18,6 +19,7 @@ from onebit.contrib.rounds import (
 )
 from onebit.core import Decision
 from onebit.core.pipeline import Pipeline
+from onebit.core.storage import arrays_of
 from onebit.learners import Banditron
 
 _UNCHANGING = frozenset({float, int, bool, str, type(None)})
@@ -87,6 +89,13 @@ class RiverClassifier(base.Classifier):
             flat = _UNCHANGING.issuperset(map(type, record.values()))
             self._last = (dict(record), example) if flat else (None, None)
         return example
+
+    @property
+    def _raw_memory_usage(self) -> int:
+        """Bytes of what it has learned: River's own count would follow compiled code into Numba."""
+        learner = learner_in(self._pipeline)
+        state = arrays_of(learner._state) if hasattr(learner, "classes_") else ()
+        return getsizeof(self) + sum(array.nbytes for _, array in state)
 
     @property
     def _multiclass(self) -> bool:
