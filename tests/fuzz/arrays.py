@@ -322,7 +322,7 @@ def _one(learner: Learner, rng: np.random.Generator, d: int) -> None:
     if isinstance(given, list) or (isinstance(given, np.ndarray) and given.ndim > 1 and len(given)):
         given = given[0]
     if maker is wrong_shapes:
-        follows = "either" if np.shape(given) == (d,) else "refuse"
+        follows = "either" if np.shape(given) in ((d,), (1, d)) else "refuse"
     if isinstance(follows, np.ndarray):
         follows = follows[0]
     label = forms.labels(rng, learner, 1)[0]

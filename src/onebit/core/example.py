@@ -66,8 +66,9 @@ def rows_of(X: Any) -> Rows:
         # To copy the indices too would take a tenth of the time of a fast learner's rounds: no
         # other thread may change them meanwhile.
         indptr = np.array(X.indptr, dtype=np.int64)
-        indices = np.asarray(X.indices, dtype=np.int32).view(INDEX)
-        return Rows(indptr, _for_kernels(indices), _for_kernels(X.data), d, sparse=True)
+        indices = np.ascontiguousarray(X.indices, dtype=np.int32).view(INDEX)
+        values = np.ascontiguousarray(X.data)
+        return Rows(indptr, _for_kernels(indices), _for_kernels(values), d, sparse=True)
     indptr = np.arange(n + 1, dtype=np.int64) * d
     return Rows(indptr, np.arange(d, dtype=INDEX), _for_kernels(X.reshape(-1)), d, sparse=False)
 
