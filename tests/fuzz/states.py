@@ -209,7 +209,10 @@ class Life(RuleBasedStateMachine):
         }[way](self.learner)
         assert_goes_on_alike(self.learner, other, np.random.default_rng(seed))
         if swap:
-            self.learner = other
+            self.learner = (
+                other  # which knows all since the last `fit`, also one in `hostile_array`
+            )
+            self.told = [decision for decision in self.told if other.has_learned(decision)]
 
     @rule()
     def clone(self):
