@@ -342,3 +342,16 @@ def test_keeps_its_bound_with_full_information(loss):
     # The bound is on the expectation; the weights do not depend on the decisions, so that these
     # are independent and the count strays from its mean by at most sqrt(T) / 2 or so.
     assert history.n_mistakes <= surrogate + factor * (U**2).sum() + 4 * math.sqrt(len(y))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "smooth_hinge", "logistic"])
+def test_short_examples_leave_it_finite(loss):
+    X = np.array([[0.0, 0.0], [1e-160, 0.0], [1e-300, 1e-310], [1e-7, 1.0], [1e30, -1e30]])
+    learner = Gaptron(loss, classes=[0, 1], random_state=0)
+    for _ in range(20):
+        for x in X:
+            for label in (0, 1):
+                learner.learn(Decision(x, label, 1e-30), correct=True)
+    assert np.isfinite(learner.coef_).all()
+    assert np.linalg.norm(learner.coef_) <= 10.0 * (1.0 + 1e-9)
+    assert np.isfinite(learner._state.W.squares)

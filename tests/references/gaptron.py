@@ -22,7 +22,7 @@ class Gaptron:
             g = self.gradient(x, feedback)
         else:  # the losses (4) to (6)
             g = self.gradient(x, label) / p[label] if feedback else np.zeros_like(self.W)
-        eta = self.eta / max(x @ x, 1e-300) if self.by_length else self.eta
+        eta = self.eta / max(x @ x, 1e-12) if self.by_length else self.eta
         W = self.W - eta * g  # line 8: the nearest point of the ball
         norm = np.linalg.norm(W)
         if norm > self.D:

@@ -26,6 +26,9 @@ from onebit.numerics.linear import (
 from onebit.theory import bounds
 from onebit.theory.bounds.gaptron import theory_eta, theory_gamma
 
+SHORTEST = 1e-6
+"""An example that is shorter counts as so long: in the ball it hardly has scores."""
+
 
 class State(NamedTuple):
     """W: weights; eta: step; gamma: least exploration; D: radius of the ball.
@@ -64,7 +67,7 @@ def _kernels(loss: str, gap: Any, gradient: Any) -> dict[str, Kernels]:
             return False
         eta = state.eta
         if state.by_length:
-            eta /= max(squared_norm(x), 1e-300)
+            eta /= max(squared_norm(x), SHORTEST * SHORTEST)
         for k in range(g.size):
             g[k] *= -eta * weight
         add_outer(state.W, g, x, scores)
