@@ -34,6 +34,7 @@ class OneBitClassifier:
             a = prior / max(1.0, np.log(K)) ** 2
         self.scales = Scales(d) if standardize else None
         self.inputs = np.zeros((K, d + standardize))
+        self.a = a
         self.A = np.array([a * np.eye(d + standardize)] * K)
         self.W = self.inputs[:, :d]
         self.t = 0
@@ -42,16 +43,17 @@ class OneBitClassifier:
         x = x if self.scales is None else self.scales.scaled(x)
         x = x / np.linalg.norm(x) if x.any() else x
         S = np.linalg.inv(self.A)
-        return x, S, self.inputs @ x, np.einsum("i,kij,j->k", x, S, x)
+        v = np.einsum("i,kij,j->k", x, S, x)
+        return x, S, self.inputs @ x, v, np.minimum(v, 1 / self.a)
 
     def policy(self, x):
-        _, _, s, v = self.look(x)
+        _, _, s, _, v = self.look(x)
         p = winning_probabilities(s, self.explore * np.sqrt(v))
         return self.floor + (1 - self.K * self.floor) * p
 
     def learn(self, x, label, p, correct):
         given = x
-        x, S, s, v = self.look(x)
+        x, S, s, uncapped, v = self.look(x)
         c = 1 / np.sqrt(1 + self.kappa * v)
         p = softmax(c * s)
         q, rest = p[label], np.delete(p, label).sum()
@@ -66,9 +68,10 @@ class OneBitClassifier:
             f = self.m * q * p**2 / rest
             f[label] = self.m * q * rest
             for k in range(self.K):
-                self.inputs[k] -= c[k] * g[k] * S[k] @ x
+                share = v[k] / uncapped[k] if v[k] > 0 else 1.0
+                self.inputs[k] -= share * c[k] * g[k] * S[k] @ x
                 information = c[k] ** 2 * f[k]
-                if information * v[k] > self.negligible:
+                if information * uncapped[k] > self.negligible:
                     self.A[k] += information * (np.outer(x, x) if self.full else np.diag(x**2))
         if self.scales is not None:
             self.scales.observe(given, self.inputs)

@@ -68,10 +68,11 @@ FULL_FORM = Form(
 
 
 class Settings(NamedTuple):
-    """explore: nu; floor: the least of a probability; the others as in `Form`."""
+    """explore: nu; floor: the least of a probability; widest: 1 / a; the others as in `Form`."""
 
     explore: float
     floor: float
+    widest: float
     doubt: float
     information_weight: float
     forgetting: float
@@ -82,15 +83,16 @@ class Settings(NamedTuple):
 class Scratch(NamedTuple):
     """What is computed of one x, and scratch.
 
-    x: its values, normalised; squares: their squares; v: x' S_k x; g: the gradient; f: the
-    information; p: of each label to be right; deviations: of the draws; room: for
-    their integrals; Sx: in the full form S_k x, a row for each class. retired: which labels cannot
-    be right, as they are retired.
+    x: its values, normalised; squares: their squares; v: x' S_k x, at most 1 / a; share: the part
+    of it that is left so; g: the gradient; f: the information; p: of each label to be right;
+    deviations: of the draws; room: for their integrals; Sx: in the full form S_k x, a row for each
+    class; retired: which labels cannot be right, as they are retired.
     """
 
     x: np.ndarray
     squares: np.ndarray
     v: np.ndarray
+    share: np.ndarray
     g: np.ndarray
     f: np.ndarray
     p: np.ndarray
@@ -146,7 +148,7 @@ def score_diagonal(state, x, scores):
     unit_scores(state.W, state.S, inputs, state.scratch, scores, v)
     for k in range(v.size):
         v[k] *= age
-    leave_out(state.scratch.retired, scores)
+    end_score(state, scores)
 
 
 @lean_kernel
@@ -161,14 +163,19 @@ def score_full(state, x, scores):
         fill_times(lean_class_inverse(state.S, k), unit, scratch.Sx[k])
         # It is non-negative up to rounding.
         scratch.v[k] = max(0.0, state.age[()] * inner(unit, scratch.Sx[k]))
-    leave_out(scratch.retired, scores)
+    end_score(state, scores)
 
 
 @lean_kernel
-def leave_out(retired, scores):
-    """Make the scores of retired labels such that none of them is right."""
+def end_score(state, scores):
+    """Let no score be less known than at first, and none of a retired label be right."""
+    v, share, widest = state.scratch.v, state.scratch.share, state.settings.widest
     for k in range(scores.size):
-        if retired[k]:
+        share[k] = 1.0
+        if v[k] > widest:
+            share[k] = widest / v[k]
+            v[k] = widest
+        if state.scratch.retired[k]:
             scores[k] = -math.inf
 
 
@@ -223,6 +230,8 @@ def lesson(state, scores, label, correct):
         share = implicit_share(q, others, v[label] / (1.0 + settings.doubt * v[label]))
         for k in range(p.size):
             g[k] *= share
+    for k in range(p.size):
+        g[k] *= scratch.share[k]
     return True
 
 
@@ -278,7 +287,7 @@ def learn_diagonal(state, x, scores, label, probability, offer, correct):
         indices = inputs.indices
         move_means(state.W, state.S, age, indices, scratch.x, scratch.g)
         for k in range(scores.size):
-            if scratch.f[k] * scratch.v[k] > state.settings.negligible:
+            if scratch.f[k] * scratch.v[k] > state.settings.negligible * scratch.share[k]:
                 inform(state.S, age, indices, scratch.squares, k, scratch.f[k])
     end_round(state, x)
     return updated
@@ -295,8 +304,9 @@ def learn_full(state, x, scores, label, probability, offer, correct):
             step = age * scratch.g[k]
             for j in range(Sx.size):
                 state.W[j, k] -= step * Sx[j]
-            if f * scratch.v[k] > state.settings.negligible:
-                subtract(lean_class_inverse(state.S, k), Sx, age * f / (1.0 + f * scratch.v[k]))
+            v = scratch.v[k] / scratch.share[k]
+            if f * v > state.settings.negligible:
+                subtract(lean_class_inverse(state.S, k), Sx, age * f / (1.0 + f * v))
     end_round(state, x)
     return updated
 
@@ -376,6 +386,9 @@ class OneBitClassifier(ProbabilityLearner):
       and again before it falls.
     - m is 3, full: 2, so that steps shrink sooner. As classes, and in the diagonal form features,
       count as independent, each step moves the scores further than it is meant to.
+    - Forgetting makes S_k grow, also where nothing was learned that could be forgotten. So v_k is
+      at most 1 / a, as at first, and w_k moves by less in step 4 as v_k was reduced: without that,
+      an x in a direction that is seen once in many rounds moved the weights by thousands.
     - A right label with 1 - q < 0.01, full: 0.001, changes nothing, which saves most of the time
       on easy streams. S_k is left as it is if v_k would change by less than a thousandth, full: a
       millionth.
@@ -462,6 +475,7 @@ class OneBitClassifier(ProbabilityLearner):
         settings = Settings(
             explore=float(self.explore),
             floor=float(self.min_probability),
+            widest=1.0 / a,
             doubt=form.doubt,
             information_weight=form.information_weight,
             forgetting=forgetting,
@@ -473,11 +487,11 @@ class OneBitClassifier(ProbabilityLearner):
         W = np.zeros((n_inputs, n_classes))
         age, rounds = np.ones(()), np.zeros((), dtype=np.int64)
         x, squares = np.zeros((2, n_inputs))
-        v, g, f, p, deviations = np.zeros((5, n_classes))
+        v, share, g, f, p, deviations = np.zeros((6, n_classes))
         room = np.zeros((4, n_classes))
         Sx = np.zeros((n_classes if full else 0, n_inputs))
         retired = np.zeros(n_classes, dtype=np.bool_)
-        scratch = Scratch(x, squares, v, g, f, p, deviations, room, Sx, retired)
+        scratch = Scratch(x, squares, v, share, g, f, p, deviations, room, Sx, retired)
         if full:
             matrices = new_inverses(n_classes, n_inputs, a)
             kernels = FULL if self.standardize else FULL_AS_PREPARED
