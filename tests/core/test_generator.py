@@ -67,3 +67,9 @@ SEED_0 = (
     .state["state"]["state"]
     .tolist()
 )
+
+
+def test_labels_too_improbable_to_learn_from_are_not_drawn():
+    """A generator whose state is zero draws zero, as every other one may."""
+    for p, expected in [([1e-200, 1.0, 0.0], 1), ([0.0, 1.0, 1e-200], 1), ([1e-20, 1.0], 0)]:
+        assert draw(np.zeros(4, dtype=np.uint64), np.array(p)) == expected

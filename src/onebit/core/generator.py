@@ -31,6 +31,10 @@ def random_state_of(random_state: Any) -> np.random.RandomState:
     return check_random_state(random_state)
 
 
+LEAST_PROBABILITY = 1e-30
+"""The least probability of a decision to learn from: learners divide by it."""
+
+
 @lean_kernel
 def uniform(rng):
     """Draw from [0, 1)."""
@@ -58,15 +62,15 @@ def below(rng, n):
 
 @lean_kernel
 def draw(rng, p):
-    """Draw a label with the probabilities `p`."""
+    """Draw a label with the probabilities `p`, of those that can be learned from."""
     left = uniform(rng)
     for k in range(p.size):
         left -= p[k]
-        if left < 0.0:
+        if left < 0.0 and p[k] >= LEAST_PROBABILITY:
             return k
     # Rounding left the sum of p below one, and the draw above it: the last possible label.
     last = p.size - 1
-    while p[last] == 0.0:
+    while p[last] < LEAST_PROBABILITY:
         last -= 1
     return last
 

@@ -21,7 +21,7 @@ from onebit.core import registry, storage
 from onebit.core.decision import NONE_OF_THESE, Decision, check_id, new_id
 from onebit.core.engine import Kernels
 from onebit.core.example import Example, Rows, count_rows, one_row, row, slice_rows
-from onebit.core.generator import draw_rows, new_generator
+from onebit.core.generator import LEAST_PROBABILITY, draw_rows, new_generator
 from onebit.core.offer import check_among, label_list
 from onebit.core.started import Started
 from onebit.core.state import grown
@@ -37,9 +37,6 @@ from onebit.core.validation import (
     positions_of,
     unknown,
 )
-
-LEAST_PROBABILITY = 1e-30
-"""The least probability of a decision to learn from: learners divide by it."""
 
 _ROUNDING = 1e-4
 """By how much the probabilities of a log may exceed one, as where they were summed as float32."""
