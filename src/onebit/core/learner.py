@@ -136,6 +136,9 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     _before: ClassVar[dict[str, Any]] = {}
     """Parameters that came later, with what they stand for in files from before."""
 
+    _later: ClassVar[str | None] = None
+    """How the names of arrays begin that came later: in files from before, they are the first."""
+
     # The online interface
 
     def decide(self, x: Any, among: Any = None, *, id: str | None = None) -> Decision:  # noqa: A002

@@ -46,6 +46,7 @@ def play(
     History(rounds=10000, error_rate=0.0488, explored=117, updated=10000)
     """
     history = History(record=record)
+    before = learner.rounds_ if _notices(learner) else 0
     batches: Iterable[tuple[Any, Any]] = X if y is None else [(X, y)]
     for batch in batches:
         X_batch, y_batch = batch
@@ -54,6 +55,20 @@ def play(
             classes = y
         for flags in learner._rounds(*learner._prepare(X_batch, y_batch, classes)):
             history.append(flags)
+            if _notices(learner):
+                history.changes = _since(before, learner.changes_)
             if progress is not None:
                 progress(history)
     return history
+
+
+def _notices(learner: Any) -> bool:
+    """Tell whether a learner has `changes_` to tell of."""
+    return learner._started and hasattr(learner, "changes_")
+
+
+def _since(before: int, changes: list[Any]) -> list[Any]:
+    """Return the changes after so many rounds, by rounds since then."""
+    return [
+        change._replace(round=change.round - before) for change in changes if change.round > before
+    ]
