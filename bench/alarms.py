@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from comparing import log, out, table
+from comparing import log, out
 from onebit import OneBitClassifier, play, streams
+from verdicts import table
 
 RUNS, ROUNDS = 200, 100_000
 

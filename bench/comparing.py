@@ -1,4 +1,4 @@
-"""What comparisons share: the rounds, our runs and those of rivals, and how a table says who won.
+"""What comparisons share: the rounds, our runs and those of rivals, and their options.
 
 Each seed shuffles the stream and seeds the tools. The error is the share of the counted rounds
 whose label was wrong, in one pass, exploration included. Rivals' runs are kept in rivals.csv.
@@ -7,7 +7,6 @@ whose label was wrong, in one pass, exploration included. Rivals' runs are kept 
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,9 +14,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 import onebit
 import rivals
@@ -27,9 +24,6 @@ from rounds import FEEDBACK, Feedback, Rounds, choose_and_learn
 
 out = Console(width=80, highlight=False)
 log = Console(stderr=True, style="dim", highlight=False)
-
-BETTER = 0.85
-"""A ratio of errors that is more than luck."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +128,7 @@ def _say(line: Line, tool: str, seed: int, error: float) -> None:
     log.print(f"seed {seed} {what}, {tool}: error {100 * error:.2f} %", soft_wrap=True)
 
 
-# What a table says
+# Both
 
 
 @dataclass
@@ -181,82 +175,6 @@ def measured(
             yield Errors(line, n_classes, ours, constant, found)
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Our errors beside the best of some rivals, chosen in hindsight by its mean."""
-
-    which: str
-    ours: list[float]
-    theirs: list[float]
-
-    @property
-    def ratio(self) -> float:
-        """Return our mean error over theirs."""
-        return float(np.mean(self.ours)) / max(float(np.mean(self.theirs)), 1e-300)
-
-    @property
-    def says(self) -> str:
-        """Return "fewer" mistakes, "more", or a "tie": no further apart than one standard error.
-
-        That is the standard error of the mean of the differences, seed by seed.
-        """
-        differences = np.subtract(self.ours, self.theirs)
-        mean = differences.mean()
-        error = differences.std(ddof=1) / math.sqrt(len(differences)) if len(self.ours) > 1 else 0.0
-        if abs(mean) <= error:
-            return "tie"
-        return "fewer" if mean < 0 else "MORE"
-
-
-def verdict(ours: list[float], others: dict[str, list[float]]) -> Verdict | None:
-    """Return how our errors compare with the best of those rivals that have runs."""
-    complete = {name: errors for name, errors in others.items() if errors}
-    if not ours or not complete:
-        return None
-    best = min(complete, key=lambda name: np.mean(complete[name]))
-    return Verdict(best, ours, complete[best])
-
-
-def counts(verdicts: Sequence[tuple[str, Verdict]], rival: str) -> str:
-    """Return in words on how many lines we make fewer mistakes, as many, and more; and where."""
-    by = {
-        say: [name for name, verdict in verdicts if verdict.says == say]
-        for say in ("fewer", "tie", "MORE")
-    }
-    words = (
-        f"Of {len(verdicts)}, {len(by['fewer'])} have fewer mistakes than {rival}, "
-        f"{len(by['tie'])} are ties within one standard error, {len(by['MORE'])} have more"
-    )
-    return f"{words}: {', '.join(by['MORE'])}." if by["MORE"] else f"{words}."
-
-
-def table(title: str, left: Sequence[str], *headings: str) -> Table:
-    """Return a table whose columns are right-aligned, but for the first and those in `left`."""
-    made = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
-    )
-    for i, heading in enumerate(headings):
-        justify: Any = "left" if i == 0 or heading in left else "right"
-        made.add_column(heading, justify=justify, no_wrap=True)
-    return made
-
-
-def mean_and_sd(errors: list[float]) -> str:
-    """Return both with as many decimals as give the mean three digits, four at most."""
-    if not errors:
-        return ""
-    mean = np.mean(errors)
-    decimals = 2 if mean == 0 else min(4, max(0, 2 - math.floor(math.log10(mean))))
-    sd = f" ±{np.std(errors, ddof=1):.{decimals}f}" if len(errors) > 1 else ""
-    return f"{mean:.{decimals}f}{sd}"
-
-
 def say_what_is_missing(found: Sequence[Errors], tools: Sequence[rivals.Tool]) -> None:
     """Print which rivals have no runs on which lines."""
     missing: dict[str, list[str]] = {}
@@ -268,6 +186,12 @@ def say_what_is_missing(found: Sequence[Errors], tools: Sequence[rivals.Tool]) -
                 missing.setdefault(name, []).append(tool.short)
     for name, of in missing.items():
         out.print(f"Missing on {name}: {', '.join(of)}. --missing makes these runs.")
+
+
+def what_is_shown(options: argparse.Namespace) -> str:
+    """Return what the figures of a table are, for its title."""
+    when = f", feedback {options.feedback}" if options.feedback else ""
+    return f"error %, mean ± sd of {options.seeds} seeds{when}"
 
 
 # Options

@@ -18,9 +18,10 @@ import numpy as np
 
 import comparing
 import rivals
-from comparing import Line, mean_and_sd, out, table, verdict
+from comparing import Line, out
 from kept import Kept
 from onebit import streams
+from verdicts import counts, mean_and_sd, table, verdict
 
 ROWS = {
     "optdigits": 5_620,
@@ -111,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     learner = comparing.chosen_learner(options)
     found = list(comparing.measured(kept, lines, rivals.WAYS, options, [learner]))
-    title = f"After the change, {options.learner}: error %, mean ± sd of {options.seeds} seeds"
+    title = f"{options.learner} after a change: {comparing.what_is_shown(options)}"
     headings = ("stream", "change", "onebit", "best VW", "which", "ratio", "mistakes")
     shown, verdicts = table(title, ["change", "which", "mistakes"], *headings), []
     for errors in found:
@@ -129,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     out.print(shown)
     named = [(f"{line.stream} {line.change}", best) for line, best in verdicts]
-    out.print(comparing.counts(named, "the best of Vowpal Wabbit"))
+    out.print(counts(named, "the best of Vowpal Wabbit"))
     sudden = [best for line, best in verdicts if line.change in SUDDEN]
     much = sum(best.ratio <= MUCH_BETTER for best in sudden)
     out.print(
