@@ -3,7 +3,7 @@
 Run it with ``make compare``; ``onebit.streams.load`` says where the data are looked for. Rivals are
 Vowpal Wabbit in seven ways to explore, and the label that is right most often; the best of them is
 the one with the lowest mean error on that stream, chosen in hindsight: no single one is as good on
-all of them. On streams of few features, the first rows are played by contextualbandits, too.
+all of them. The first rows of streams that are no texts are played by contextualbandits, too.
 
 A comparison plays only our learners; rivals' runs are kept in rivals.csv. ``--fresh`` makes all of
 them anew, ``--missing`` those that are not there.
@@ -27,46 +27,21 @@ from comparing import Errors, Line, log, out
 from kept import Kept
 from measuring import Measured, machine, repeated
 from onebit import AROW, LinUCB, play
+from rounds import ROWS
 from verdicts import counts, mean_and_sd, table, verdict
 
-ROWS = {
-    "vowel": 990,
-    "dna": 3_186,
-    "satimage": 6_435,
-    "optdigits": 5_620,
-    "reuters_r8": 7_674,
-    "ag_news": 7_600,
-    "amazon4": 8_000,
-    "snips": 14_484,
-    "letter": 20_000,
-    "poker": 25_010,
-    "rcv1": 23_428,
-    "shuttle": 58_000,
-    "connect4": 67_557,
-    "banking77": 13_083,
-    "fars": 100_968,
-    "20newsgroups": 18_828,
-    "fdu_mtl": 31_780,
-    "clinc150": 22_500,
-    "covtype": 581_012,
-    "mnist": 70_000,
-    "synsep": 1_000_000,
-    "synnonsep": 1_000_000,
-    "kddcup99": 494_020,
-}
-"""All streams that have a name, those of little work first, and how many rows each must have."""
-
-OF_FEW_FEATURES = (
-    "vowel",
-    "satimage",
-    "optdigits",
-    "letter",
-    "poker",
-    "shuttle",
-    "covtype",
-    "kddcup99",
+TEXTS = (
+    "reuters_r8",
+    "ag_news",
+    "amazon4",
+    "snips",
+    "rcv1",
+    "banking77",
+    "20newsgroups",
+    "fdu_mtl",
+    "clinc150",
 )
-"""Streams of at most 100 features; contextualbandits has a matrix for each label."""
+"""Streams of thousands of features: too many for a matrix for each label."""
 
 FIRST_ROWS, FEW_SEEDS = 10_000, 2
 """Rows and seeds that contextualbandits, which takes up to 5 ms for a round, is compared on."""
@@ -149,11 +124,11 @@ def all_rows(options: argparse.Namespace) -> list[Line]:
 
 
 def first_rows(options: argparse.Namespace) -> list[Line]:
-    """Return the first rows of the streams of few features."""
+    """Return the first rows of the streams that are no texts."""
     return [
         Line(line.stream, min(line.rows, FIRST_ROWS))
         for line in all_rows(options)
-        if line.stream in OF_FEW_FEATURES
+        if line.stream not in TEXTS
     ]
 
 

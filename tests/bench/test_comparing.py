@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from kept import Kept, Runs
-from rounds import FEEDBACK, Feedback, Rounds, choose_and_learn
+from onebit import streams
+from rounds import FEEDBACK, ROWS, Feedback, Rounds, choose_and_learn
 from verdicts import counts, mean_and_sd, verdict
 
 # Runs that are kept
@@ -82,6 +83,10 @@ def test_only_counted_rounds_count():
     assert rounds.mistakes(np.array([1, 0, 1, 1])) == 0
     assert rounds.mistakes(np.array([0, 1, 0, 0])) == 1
     assert Feedback(share=0.5).comes(8, 1).tolist() == Feedback(share=0.5).comes(8, 1).tolist()
+
+
+def test_no_stream_is_left_out():
+    assert set(ROWS) == set(streams.NAMES)
 
 
 # Verdicts
