@@ -43,8 +43,8 @@ TEXTS = (
 )
 """Streams of thousands of features: too many for a matrix for each label."""
 
-FIRST_ROWS, FEW_SEEDS = 10_000, 2
-"""Rows and seeds that contextualbandits, which takes up to 5 ms for a round, is compared on."""
+FIRST_ROWS = 10_000
+"""Rows that contextualbandits, which takes milliseconds for a round, is compared on."""
 
 BETTER = 0.85
 """A ratio of errors that is more than luck."""
@@ -67,7 +67,7 @@ def show(options: argparse.Namespace, kept: Kept) -> None:
     _show_errors(options, found)
     if not options.feedback:
         _show_scale(options, found)
-    comparing.say_what_is_missing(found, tools)
+    comparing.say_what_is_missing(found)
 
 
 def _arow(n_classes: int, seed: int) -> AROW:
@@ -80,8 +80,8 @@ def _ways(errors: Errors) -> dict[str, list[float]]:
 
 def _show_errors(options: argparse.Namespace, found: Sequence[Errors]) -> None:
     title = f"{options.learner} and the best rival: {comparing.what_is_shown(options)}"
-    headings = ("stream", "rows", "K", "onebit", "best rival", "which", "ratio", "mistakes")
-    shown, verdicts, ratios = table(title, ["which", "mistakes"], *headings), [], []
+    headings = ("stream", "rows", "K", "n", "onebit", "best rival", "which", "ratio", "")
+    shown, verdicts, ratios = table(title, ["which", ""], *headings), [], []
     for errors in found:
         ours = errors.ours[0]
         name = errors.line.stream
@@ -95,6 +95,7 @@ def _show_errors(options: argparse.Namespace, found: Sequence[Errors]) -> None:
             name,
             f"{errors.line.rows:,}",
             str(errors.n_classes),
+            str(len(ours)),
             mean_and_sd(ours),
             mean_and_sd(best.theirs) if best else "",
             best.which if best else "",
@@ -135,14 +136,21 @@ def first_rows(options: argparse.Namespace) -> list[Line]:
 def show_few(options: argparse.Namespace, kept: Kept) -> None:
     """Print our errors and those of contextualbandits on the first rows."""
     tools, lines = rivals.CONTEXTUALBANDITS, first_rows(options)
-    seeds = min(FEW_SEEDS, options.seeds)
     if not lines or options.feedback:
         return
     learner = comparing.chosen_learner(options)
-    found = list(comparing.measured(kept, lines, tools, options, [learner], seeds))
-    title = f"The first rows, and contextualbandits: error %, mean of {seeds} seeds"
-    headings = ("stream", "rows", "onebit", *(tool.short for tool in tools), "ratio", "mistakes")
-    shown, verdicts = table(title, ["mistakes"], *headings), []
+    found = list(comparing.measured(kept, lines, tools, options, [learner]))
+    title = "The first rows, and contextualbandits: error %, mean of n seeds"
+    headings = (
+        "stream",
+        "rows",
+        "n",
+        "onebit",
+        *(tool.short for tool in tools),
+        "ratio",
+        "mistakes",
+    )
+    shown, verdicts = table(title, [""], *headings), []
     for errors in found:
         best = verdict(errors.ours[0], errors.rivals)
         if best:
@@ -151,6 +159,7 @@ def show_few(options: argparse.Namespace, kept: Kept) -> None:
         shown.add_row(
             errors.line.stream,
             f"{errors.line.rows:,}",
+            str(len(errors.ours[0])),
             *(f"{np.mean(column):.2f}" if column else "" for column in columns),
             f"{best.ratio:.2f}" if best else "",
             best.says if best else "",
@@ -158,7 +167,7 @@ def show_few(options: argparse.Namespace, kept: Kept) -> None:
     out.print()
     out.print(shown)
     out.print(counts(verdicts, "the best of contextualbandits"))
-    comparing.say_what_is_missing(found, tools)
+    comparing.say_what_is_missing(found)
 
 
 def speed(options: argparse.Namespace) -> None:
@@ -244,6 +253,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         show_few(options, kept)
     if not options.only_rivals and not options.feedback:
         speed(options)
+    if options.write_page:
+        comparing.write_page("python bench/compare.py")
     return 0
 
 

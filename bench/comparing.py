@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from kept import SEEDS, Kept, Runs
 from onebit import Learner, play, streams
 from rounds import FEEDBACK, Feedback, Rounds, choose_and_learn
 
-out = Console(width=80, highlight=False)
+out = Console(width=80, highlight=False, record=True)
 log = Console(stderr=True, style="dim", highlight=False)
 
 
@@ -133,13 +134,18 @@ def _say(line: Line, tool: str, seed: int, error: float) -> None:
 
 @dataclass
 class Errors:
-    """Errors in percent on one line, seed by seed: of our learners, and of rivals."""
+    """Errors in percent on one line, seed by seed: of our learners, and of rivals.
+
+    All are of as many seeds as each rival has, but for rivals that have none. `missing` says, of
+    each rival, how many more seeds there should be.
+    """
 
     line: Line
     n_classes: int
     ours: list[list[float]]
     constant: list[float]
     rivals: dict[str, list[float]]
+    missing: dict[str, int]
 
 
 def measured(
@@ -148,11 +154,15 @@ def measured(
     tools: Sequence[rivals.Tool],
     options: argparse.Namespace,
     learners: Sequence[Callable[[int, int], Learner]],
-    seeds: int | None = None,
 ) -> Iterator[Errors]:
     """Play our learners, each made from n_classes and a seed, and look up rivals, line by line."""
-    feedback, n_seeds = FEEDBACK[options.feedback], seeds or options.seeds
+    feedback = FEEDBACK[options.feedback]
     for line in lines:
+        most = min(options.seeds, *(tool.seeds for tool in tools))
+        found = {
+            tool.short: kept.errors(line.runs(tool.name, options.feedback), most) for tool in tools
+        }
+        n_seeds = min((len(errors) for errors in found.values() if errors), default=most)
         ours: list[list[float]] = [[] for _ in learners]
         constant, n_classes = [], 0
         for seed in range(n_seeds):
@@ -160,38 +170,45 @@ def measured(
             if rounds is None:
                 break
             n_classes = rounds.n_classes
-            most = np.bincount(rounds.y[rounds.since :]).max()
-            constant.append(100.0 - 100.0 * most / rounds.counted)
+            most_frequent = np.bincount(rounds.y[rounds.since :]).max()
+            constant.append(100.0 - 100.0 * most_frequent / rounds.counted)
             for errors, new in zip(ours, learners, strict=True):
                 learner = new(n_classes, seed)
                 mistakes = our_mistakes(learner, rounds, seed, feedback)
                 errors.append(100.0 * mistakes / rounds.counted)
                 _say(line, type(learner).__name__, seed, mistakes / rounds.counted)
         else:
-            found = {
-                tool.short: kept.errors(line.runs(tool.name, options.feedback), n_seeds)
-                for tool in tools
-            }
-            yield Errors(line, n_classes, ours, constant, found)
+            theirs = {name: errors[:n_seeds] for name, errors in found.items()}
+            missing = {name: most - len(errors) for name, errors in found.items()}
+            yield Errors(line, n_classes, ours, constant, theirs, missing)
 
 
-def say_what_is_missing(found: Sequence[Errors], tools: Sequence[rivals.Tool]) -> None:
-    """Print which rivals have no runs on which lines."""
-    missing: dict[str, list[str]] = {}
+def say_what_is_missing(found: Sequence[Errors]) -> None:
+    """Print which rivals have too few runs on which lines."""
     for errors in found:
-        for tool in tools:
-            if not errors.rivals[tool.short]:
-                line = errors.line
-                name = f"{line.stream} {line.change}".strip()
-                missing.setdefault(name, []).append(tool.short)
-    for name, of in missing.items():
-        out.print(f"Missing on {name}: {', '.join(of)}. --missing makes these runs.")
+        few = [f"{name} ({n})" for name, n in errors.missing.items() if n]
+        if few:
+            name = f"{errors.line.stream} {errors.line.change}".strip()
+            out.print(f"Seeds missing on {name}: {', '.join(few)}. --missing makes these runs.")
 
 
 def what_is_shown(options: argparse.Namespace) -> str:
     """Return what the figures of a table are, for its title."""
     when = f", feedback {options.feedback}" if options.feedback else ""
-    return f"error %, mean ± sd of {options.seeds} seeds{when}"
+    return f"error %, mean ± sd of n seeds{when}"
+
+
+PAGE = Path(__file__).parent.parent / "docs" / "comparison.md"
+
+
+def write_page(command: str) -> None:
+    """Put all that was printed where the page has what this command prints."""
+    text = PAGE.read_text()
+    head, mark, rest = text.partition(f"<!-- Made by `{command} --write-page`. -->\n```\n")
+    if not mark:
+        raise ValueError(f"{PAGE} has no place for what {command} prints")
+    lines = (line.rstrip() for line in out.export_text().splitlines())
+    PAGE.write_text(head + mark + "\n".join(lines) + "\n```\n" + rest.partition("```\n")[2])
 
 
 # Options
@@ -213,6 +230,9 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     )
     made.add_argument("--missing", action="store_true", help="make rivals' runs that are missing")
     made.add_argument("--fresh", action="store_true", help="make all of rivals' runs anew")
+    made.add_argument(
+        "--write-page", action="store_true", help=f"write the tables into docs/{PAGE.name}"
+    )
     made.add_argument("--only-rivals", action="store_true", help="no runs of ours, and no tables")
     return made
 

@@ -113,8 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     learner = comparing.chosen_learner(options)
     found = list(comparing.measured(kept, lines, rivals.WAYS, options, [learner]))
     title = f"{options.learner} after a change: {comparing.what_is_shown(options)}"
-    headings = ("stream", "change", "onebit", "best VW", "which", "ratio", "mistakes")
-    shown, verdicts = table(title, ["change", "which", "mistakes"], *headings), []
+    headings = ("stream", "change", "n", "onebit", "best VW", "which", "ratio", "")
+    shown, verdicts = table(title, ["change", "which", ""], *headings), []
     for errors in found:
         best = verdict(errors.ours[0], errors.rivals)
         if best:
@@ -122,6 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         shown.add_row(
             errors.line.stream,
             errors.line.change,
+            str(len(errors.ours[0])),
             mean_and_sd(errors.ours[0]),
             mean_and_sd(best.theirs) if best else "",
             best.which if best else "",
@@ -137,7 +138,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"At most {MUCH_BETTER:g} times the best of Vowpal Wabbit on {much} of {len(sudden)} lines "
         f"that are {' or '.join(SUDDEN)}."
     )
-    comparing.say_what_is_missing(found, rivals.WAYS)
+    comparing.say_what_is_missing(found)
+    if options.write_page:
+        comparing.write_page("python bench/drift.py")
     return 0
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import os
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,9 +83,8 @@ class Kept:
                 writer.writerow([*runs, self.versions[runs], *numbers])
         os.replace(unfinished, self.path)
 
-    def errors(self, runs: Runs, seeds: int) -> list[float]:
-        """Return the errors in percent over the seeds; nothing if one is missing."""
+    def errors(self, runs: Runs, most: int) -> list[float]:
+        """Return the errors in percent with seeds 0, 1, ..., up to the first that is missing."""
         found = self.mistakes.get(runs, {})
-        if not found.keys() >= set(range(seeds)):
-            return []
-        return [100.0 * found[seed] / runs.counted for seed in range(seeds)]
+        seeds = takewhile(lambda seed: seed in found, range(most))
+        return [100.0 * found[seed] / runs.counted for seed in seeds]

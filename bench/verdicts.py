@@ -68,7 +68,7 @@ def table(title: str, left: Sequence[str], *headings: str) -> Table:
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
+        padding=0,
         pad_edge=False,
         show_edge=False,
     )
@@ -79,10 +79,10 @@ def table(title: str, left: Sequence[str], *headings: str) -> Table:
 
 
 def mean_and_sd(errors: list[float]) -> str:
-    """Return both with as many decimals as give the mean three digits, four at most."""
+    """Return both with as many decimals as give the mean three digits, but no more than three."""
     if not errors:
         return ""
     mean = np.mean(errors)
-    decimals = 2 if mean == 0 else min(4, max(0, 2 - math.floor(math.log10(mean))))
+    decimals = 2 if mean == 0 else min(3, max(0, 2 - math.floor(math.log10(mean))))
     sd = f" ±{np.std(errors, ddof=1):.{decimals}f}" if len(errors) > 1 else ""
     return f"{mean:.{decimals}f}{sd}"

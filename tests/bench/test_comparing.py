@@ -27,7 +27,8 @@ def test_runs_are_kept(tmp_path):
     assert again.mistakes == kept.mistakes == {a: {0: 4_000, 1: 3_000}, b: {0: 0, 1: 5_000}}
     assert again.errors(a, 2) == [40.0, 30.0]
     assert again.errors(b, 2) == [0.0, 50.0]
-    assert again.errors(a, 3) == []
+    assert again.errors(a, 3) == again.errors(a, 2)
+    assert again.errors(a, 1) == [40.0]
     assert again.errors(of_tool("another"), 1) == []
     assert again.has(a, 1, "vw 9.1")
     assert not again.has(a, 2, "vw 9.1")
@@ -125,6 +126,6 @@ def test_losses_are_named():
 
 def test_three_digits_are_shown():
     assert mean_and_sd([36.11, 36.13]) == "36.1 ±0.0"
-    assert mean_and_sd([0.00512, 0.00514]) == "0.0051 ±0.0000"
+    assert mean_and_sd([0.00512, 0.00514]) == "0.005 ±0.000"
     assert mean_and_sd([5.0]) == "5.00"
     assert mean_and_sd([]) == ""
