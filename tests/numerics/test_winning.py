@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import norm
 
-from onebit.numerics.winning import _fill_hazards, winning_probabilities
+from onebit.numerics.winning import ROOM, _fill_hazards, winning_probabilities
 
 PROMISE = 1e-7
 
@@ -15,7 +15,7 @@ PROMISE = 1e-7
 def probabilities(means, deviations):
     means, deviations = np.array(means, dtype=float), np.array(deviations, dtype=float)
     p = np.empty(means.size)
-    winning_probabilities(means, deviations, p, np.empty((6, means.size)))
+    winning_probabilities(means, deviations, p, np.empty((ROOM, means.size)))
     return p
 
 

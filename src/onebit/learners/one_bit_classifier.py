@@ -38,7 +38,7 @@ from onebit.numerics.second_order import (
     subtract,
 )
 from onebit.numerics.softmax import softmax
-from onebit.numerics.winning import winning_probabilities
+from onebit.numerics.winning import ROOM, winning_probabilities
 from onebit.theory import bounds
 
 LARGEST_FULL = 200_000
@@ -585,7 +585,7 @@ class OneBitClassifier(ProbabilityLearner):
         age, rounds = np.ones(()), np.zeros((), dtype=np.int64)
         x, squares = np.zeros((2, n_inputs))
         v, share, g, f, p, deviations = np.zeros((6, n_classes))
-        room = np.zeros((6, n_classes))
+        room = np.zeros((ROOM, n_classes))
         Sx = np.zeros((n_classes if full else 0, n_inputs))
         retired = np.zeros(n_classes, dtype=np.bool_)
         changes = new_changes(n_classes)

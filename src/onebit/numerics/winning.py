@@ -14,6 +14,9 @@ from onebit.numerics.argmax import argmax
 _REACH = 6.0
 """A draw is taken to lie within so many standard deviations of its mean; one in 10^9 does not."""
 
+ROOM = 6
+"""Rows of the scratch that `winning_probabilities` takes."""
+
 _FEW = 50
 """Of more draws, more reach far: the reach grows, so that the chance that any exceeds it does not.
 
@@ -80,7 +83,7 @@ def winning_probabilities(means, deviations, p, room, offer=None):
     by Gauss and Legendre in panels from the lowest u that the largest draw can have upwards. Each
     is as wide as its narrowest draw allows, and a draw that cannot reach it is left out: classes
     far below the best cost one comparison. Of many draws, those that are equal to most, as labels
-    are that were never tried, are integrated once. `room` is scratch of shape (6, K).
+    are that were never tried, are integrated once. `room` is scratch of shape (ROOM, K).
 
     Each p has an absolute error of at most 1e-7, for any number of draws whose means and deviations
     are at most 1e300 in size. A draw with a deviation below 1e-300 is its mean; of several such
