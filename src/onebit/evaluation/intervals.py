@@ -61,7 +61,7 @@ class LowerBound:
         Parameters
         ----------
         values : float, or array of shape (n,) or (n, n_bets)
-            Non-negative; or, with a column for each of `BETS`, at least -0.5 / b in that of b.
+            Non-negative; or, with a column for each of `BETS`, more than -1 / b in that of b.
         """
         found = np.asarray(values, dtype=np.float64)
         found = found.reshape(-1, 1) if found.ndim < 2 else found
@@ -82,7 +82,7 @@ class LowerBound:
         """
         if not self.n:
             return 0.0
-        prior = _prior_anytime() if anytime else _prior_at(self.n, alpha)
+        prior = log_prior_anytime() if anytime else log_prior_at(self.n, alpha)
         shares, enough = prior + self.log_capital, -math.log(alpha)
 
         def wins(mean: float) -> bool:
@@ -227,10 +227,10 @@ def interval_of(right: LowerBound, wrong: LowerBound, level: float, *, anytime: 
     return Interval(min(low, high), max(low, high))
 
 
-def check_level(level: Any) -> float:
-    """Return the level of an interval."""
+def check_level(level: Any, name: str = "level") -> float:
+    """Return a probability, such as the level of an interval."""
     if not isinstance(level, int | float) or not 0.0 < level < 1.0:
-        raise ValueError(f"level is a number between 0 and 1, such as 0.95; got {level!r}")
+        raise ValueError(f"{name} is a number between 0 and 1; got {level!r}")
     return float(level)
 
 
@@ -242,12 +242,12 @@ def _normalised(weights: np.ndarray) -> np.ndarray:
     return np.log(weights / weights.sum())
 
 
-def _prior_anytime() -> np.ndarray:
+def log_prior_anytime() -> np.ndarray:
     """Return log prior(b), around what is best for some thousand values."""
     return _normalised(1.0 / (1.0 + (0.25 * (np.log2(BETS) + 5.0)) ** 2))
 
 
-def _prior_at(n: int, alpha: float) -> np.ndarray:
+def log_prior_at(n: int, alpha: float) -> np.ndarray:
     """Return log prior(b), around what is best for n values of deviation 0.7."""
     best = 0.5 * math.log2(-2.0 * math.log(alpha) / n) + 0.5
     return _normalised(np.exp(-np.abs(np.log2(BETS) - best) / 1.5))
