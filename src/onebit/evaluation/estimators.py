@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -35,6 +36,9 @@ MODELLED = ("snips", "direct", "dr", "sndr")
 
 FIRST_BLOCK, LARGEST_BLOCK = 64, 16_384
 """Rows between two lessons of a model: few at first."""
+
+ENOUGH_ROWS = 50_000
+"""After so many rows a model learns no more, which takes longer than all else."""
 
 
 @dataclass(frozen=True)
@@ -269,13 +273,19 @@ class Sums:
             lo, self._block = hi, min(2 * self._block, LARGEST_BLOCK)
 
     def _take(self, log: Log) -> None:
-        p = None if self.probabilities is None else self.probabilities(log)
+        p = predicted = None
+        if self.probabilities is not None:
+            with ThreadPoolExecutor(1) as pool:  # compiled code runs beside compiled code
+                if self.method in ("direct", "dr", "sndr"):
+                    predicted = pool.submit(self._predict, log)
+                p = self.probabilities(log)
         w, most, mass = weigh(log, p)
         if self.method == "clipped":
             w = np.minimum(w, self.clip)
         modelled = None
         if self.method in MODELLED and p is not None:
-            modelled = self._judge(log, covered_part(log, p), mass, most)
+            q = None if predicted is None else predicted.result()
+            modelled = self._judge(log, q, covered_part(log, p), mass, most)
         known = log.has_feedback
         for rows, bets in ((known, self.known), (~known, self.unknown)):
             if rows.any():
@@ -288,14 +298,21 @@ class Sums:
             self.modelled += float(modelled.q_policy[known].sum())
             self.added += float(w[known] @ (log.correct - modelled.q_label)[known])
 
-    def _judge(self, log: Log, p: np.ndarray, mass: np.ndarray, most: np.ndarray) -> Modelled:
-        """Return what a model says of rows whose bits it has not seen; `p` is what is covered."""
-        if self.method == "snips":
-            return one_for_all((self.right + 0.5) / (self.coverage.sum + 1.0), mass, most)
+    def _predict(self, log: Log) -> np.ndarray:
+        """Return what the model says of rows whose bits it has not seen, and then show them."""
         if not self.started:
             self.model, self.started = model_for(self.model, self.policy, log), True
         q = self.model.predict(log)
-        self.model.learn(log)
+        if self.rows < ENOUGH_ROWS:
+            self.model.learn(log)
+        return q
+
+    def _judge(
+        self, log: Log, q: np.ndarray | None, p: np.ndarray, mass: np.ndarray, most: np.ndarray
+    ) -> Modelled:
+        """Return what a model says of rows; `p` is what is covered of the policy."""
+        if q is None:  # snips
+            return one_for_all((self.right + 0.5) / (self.coverage.sum + 1.0), mass, most)
         return Modelled(
             (q * p).sum(axis=1),
             q[np.arange(len(log)), log.labels],

@@ -59,7 +59,8 @@ def classes_in(path: str | PathLike[str]) -> list[Any]:
         if said is not None:
             return json.loads(said)
     for part in read(path, size=50_000):
-        found |= {value for name in ("labels", "truth") for value in part.get(name) or ()}
+        for name in ("labels", "truth"):
+            found |= set(np.asarray(part.get(name, ()), dtype=object).tolist())
         found |= {value for offer in part.get("among") or () for value in offer or ()}
         if "classes" in part:
             return part["classes"]
@@ -334,6 +335,10 @@ def _from_arrow(batch: Any, name: str) -> Any:
         return column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
     if pa.types.is_floating(column.type):
         return column.to_numpy(zero_copy_only=False)
+    if not column.null_count and pa.types.is_integer(column.type):
+        return column.to_numpy()
+    if name == "correct" and pa.types.is_boolean(column.type):
+        return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     values = column.to_pylist()
     if name == "x" and pa.types.is_string(column.type):
         return [json.loads(value) for value in values]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from os import PathLike
 from typing import Any, Self
 
@@ -11,10 +12,13 @@ import scipy.sparse as sp
 
 from onebit.core.decision import NONE_OF_THESE, Decision
 from onebit.core.example import Example, dense
-from onebit.core.validation import unknown
+from onebit.core.validation import positions_of, unknown
 
 UNKNOWN = -1
 """The position of a truth that nobody said."""
+
+NONE = -2
+"""The position of NONE_OF_THESE, until its bit is noted."""
 
 ROUNDING = 1e-4
 """By how much probabilities of other tools may exceed one."""
@@ -103,11 +107,11 @@ class Log:
     ) -> None:
         self.keeps_policy, self._more = keeps_policy, list[Log]()
         where = (lambda row: f"row {row}") if where is None else where
-        labels = [] if labels is None else _plain_list(labels)
+        labels = [] if labels is None else labels
         n = len(labels)
         if n and probabilities is None:
             raise ValueError("a log has the probability with which each label was chosen")
-        truths = [None] * n if truth is None else _plain_list(truth)
+        truths = [] if truth is None else truth
         self.classes = _classes_of(labels, truths, classes)
         positions = {label: k for k, label in enumerate(self.classes.tolist())}
 
@@ -118,19 +122,15 @@ class Log:
                 words = unknown(label, self.classes)
                 raise ValueError(f"{where(row)}: unknown label {words}") from None
 
-        self.labels = np.array([find(label, i) for i, label in enumerate(labels)], dtype=np.int64)
-        self.truth = np.array(
-            [
-                UNKNOWN if label is None or label is NONE_OF_THESE else find(label, i)
-                for i, label in enumerate(truths)
-            ],
-            dtype=np.int64,
-        )
+        self.labels = _positions(labels, self.classes, find)
+        self.truth = np.full(n, UNKNOWN)
+        self.correct = _bits(correct, n, where)
+        if truth is not None:
+            self.truth = _positions(_same_length(truth, n, "truth"), self.classes, find)
+            self.correct[self.truth == NONE] = 0.0
+            self.truth[self.truth == NONE] = UNKNOWN
         self.probabilities = _numbers(probabilities, n, "probability", where)
         _check_range(self.probabilities, "a probability", where, above=0.0)
-        self.correct = _bits(correct, n, where)
-        for i in np.flatnonzero([label is NONE_OF_THESE for label in truths]):
-            self.correct[i] = 0.0
         known = self.truth != UNKNOWN
         right = (self.truth == self.labels).astype(float)
         for i in np.flatnonzero(known & (self.correct == 1.0 - right)):
@@ -437,16 +437,19 @@ def _plain_list(values: Any) -> list[Any]:
     return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
+def _same_length(values: Any, n: int, name: str) -> Any:
+    if len(values) != n:
+        raise ValueError(f"{name} has one value for each of {n} rows; got {len(values)}")
+    return values
+
+
 def _column(values: Any, n: int, name: str) -> list[Any]:
-    found = _plain_list(values)
-    if len(found) != n:
-        raise ValueError(f"{name} has one value for each of {n} rows; got {len(found)}")
-    return found
+    return _same_length(_plain_list(values), n, name)
 
 
-def _classes_of(labels: list[Any], truths: list[Any], classes: Any) -> np.ndarray:
+def _classes_of(labels: Any, truths: Any, classes: Any) -> np.ndarray:
     if classes is None:
-        found = {label for label in [*labels, *truths] if label not in (None, NONE_OF_THESE)}
+        found = {*_plain_list(labels), *_plain_list(truths)} - {None, NONE_OF_THESE}
         try:
             classes = sorted(found)
         except TypeError:
@@ -455,6 +458,19 @@ def _classes_of(labels: list[Any], truths: list[Any], classes: Any) -> np.ndarra
     if made.ndim != 1 or len(set(made.tolist())) < made.size:
         raise ValueError(f"classes is a list of different labels; got {classes!r:.80}")
     return made
+
+
+def _positions(labels: Any, classes: np.ndarray, find: Callable[[Any, int], int]) -> np.ndarray:
+    """Return the positions of labels in `classes`; `find` is for what is not plain."""
+    if isinstance(labels, np.ndarray) and labels.dtype.kind == classes.dtype.kind in "iU":
+        with suppress(ValueError):  # that names no file and line
+            return positions_of(classes, labels)
+    special = {None: UNKNOWN, NONE_OF_THESE: NONE}
+    found = [
+        special[one] if one is None or one is NONE_OF_THESE else find(one, i)
+        for i, one in enumerate(_plain_list(labels))
+    ]
+    return np.array(found, dtype=np.int64)
 
 
 def _numbers(values: Any, n: int, name: str, where: Where, *, missing: bool = False) -> np.ndarray:

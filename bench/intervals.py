@@ -1,4 +1,4 @@
-"""Whether intervals hold what they promise: ``python bench/coverage.py [--logs 2000]``.
+"""Whether intervals hold what they promise: ``python bench/intervals.py [--logs 2000]``.
 
 Logs are simulated whose truth is known: contexts, labels that are right with known probabilities,
 and a logging policy that changes half-way. For each policy, size and method: how often the 95 %
