@@ -117,11 +117,6 @@ def _print(log: Path, found: list[tuple[str, Estimate]], level: float) -> None:
     for name, one in found:
         for words in one.warnings:
             console.print(f"{escape(name)}: {escape(words)}.")
-        if missing:
-            low, high = one.missing_bounds
-            console.print(
-                f"{escape(name)}: {100 * low:.2f} to {100 * high:.2f} %, whatever the missing bits."
-            )
 
 
 def _print_labels(rows: list[Any]) -> None:

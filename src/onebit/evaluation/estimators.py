@@ -68,7 +68,7 @@ class Estimate:
     missing_bounds : Interval
         An interval that is true also if rows without a bit are not missing at random.
     values : dict
-        The value by each method.
+        The value by each method that was computed on the way, also if it is not in [0, 1].
     warnings : tuple of str
         What to know before using the number.
     """
@@ -158,7 +158,7 @@ def estimate(
     >>> print(estimate(log))
     what was chosen: 0.8668, 0.8488 to 0.8836 at 95%
     >>> print(estimate(log, 3))
-    always 3: 0.1097, 0.0892 to 0.1314 at 95%
+    always 3: 0.1166, 0.0897 to 0.4412 at 95%
     """
     if method not in METHODS:
         raise ValueError(f"method is one of {', '.join(METHODS)}; got {method!r}")
@@ -326,11 +326,15 @@ class Sums:
         coverage, n = self.coverage, self.known.right.n
         values = self._values(n)
         found = self.known.interval(level, anytime=anytime)
+        everything = (self.known + self.unknown).interval(level, anytime=anytime)
+        value = math.nan
+        if n and not coverage.is_short:
+            value = min(max(values[self.method], 0.0), 1.0)
         return Estimate(
             policy=name_of(self.policy, greedy=self.greedy),
             method=self.method if self.policy is not None else "mean",
             interval="anytime" if anytime else "fixed",
-            value=math.nan if coverage.is_short or not n else values[self.method],
+            value=value,
             low=found.low,
             high=found.high,
             level=level,
@@ -340,9 +344,9 @@ class Sums:
             covered=coverage.covered,
             mean_weight=coverage.mean_weight,
             largest_weight=coverage.largest,
-            missing_bounds=(self.known + self.unknown).interval(level, anytime=anytime),
+            missing_bounds=everything,
             values=values,
-            warnings=tuple(self._warnings(n, found)),
+            warnings=tuple(self._warnings(n, found, everything)),
         )
 
     def _values(self, n: int) -> dict[str, float]:
@@ -361,7 +365,7 @@ class Sums:
         values.setdefault(self.method, values.get("ips", math.nan))
         return values
 
-    def _warnings(self, n: int, found: Interval) -> Iterator[str]:
+    def _warnings(self, n: int, found: Interval, everything: Interval) -> Iterator[str]:
         coverage = self.coverage
         if not n:
             yield "no decision has a bit"
@@ -388,8 +392,8 @@ class Sums:
             yield "the model is refuted by the bits: its value is outside of the interval"
         if self.rows > n:
             yield (
-                f"{1 - n / self.rows:.1%} of the decisions have no bit; unless they are missing at "
-                "random, see missing_bounds"
+                f"{1 - n / self.rows:.1%} of the decisions have no bit; unless those are missing at "
+                f"random, the interval is {everything.low:.4f} to {everything.high:.4f}"
             )
 
 

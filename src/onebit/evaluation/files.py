@@ -39,6 +39,7 @@ def read(path: str | PathLike[str], size: int | None, **columns: Any) -> Iterato
     """Yield the columns of a log, a batch of rows at a time, as `Log` takes them."""
     path = Path(path)
     if _format(path) == "parquet":
+        path.stat()  # or raise as `open` does
         yield from _read_parquet(path, size, columns)
         return
     with path.open(encoding="utf-8", newline="") as file:
@@ -55,6 +56,7 @@ def classes_in(path: str | PathLike[str]) -> list[Any]:
     path, found = Path(path), set[Any]()
     if _format(path) == "parquet":
         _, pq = _pyarrow()
+        path.stat()
         said = (pq.read_schema(path).metadata or {}).get(_CLASSES)
         if said is not None:
             return json.loads(said)
@@ -280,7 +282,7 @@ def _write_dsjson(log: Log) -> Iterator[str]:
                     "a": [k + 1 for k in order],
                     "c": {
                         "x" if numeric else "record": x,
-                        "_multi": [{"_tag": str(labels[k])} for k in on_offer.tolist()],
+                        "_multi": [{"_tag": _tag(labels[k])} for k in on_offer.tolist()],
                     },
                     "p": policy[i, on_offer[order]].tolist(),
                     **more,
@@ -288,6 +290,11 @@ def _write_dsjson(log: Log) -> Iterator[str]:
             )
             + "\n"
         )
+
+
+def _tag(label: Any) -> str:
+    """Return a label as a text that `_cell` reads back as it was."""
+    return label if isinstance(label, str) and not _is_json(label) else json.dumps(label)
 
 
 # Parquet

@@ -174,7 +174,7 @@ def model_for(given: Any, policy: Any, log: Log) -> Any:
         if (log.x.shape[1] + 1) * log.classes.size > MOST_WEIGHTS:
             return Shares(log.classes.size)
         return Logistic(log.x.shape[1], log.classes.size)
-    if hasattr(given, "predict_proba"):
+    if hasattr(given, "predict"):
         return OfLearner(given, log.classes)
     return Given(given)
 
