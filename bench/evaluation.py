@@ -29,7 +29,7 @@ from onebit import SOBA, Banditron, OneBitClassifier, Perceptron, play, streams
 from onebit.evaluation import Log, estimate
 
 NAMES = ("satimage", "letter", "20newsgroups", "mnist")
-ROWS = 20_000
+ROWS = 6_000
 """Of a stream, at most."""
 
 

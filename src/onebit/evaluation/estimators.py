@@ -25,7 +25,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onebit.evaluation.coverage import RARE, Coverage, covered_part, largest_weight, weigh
-from onebit.evaluation.intervals import BETS, Interval, LowerBound, check_level, interval_of
+from onebit.evaluation.intervals import (
+    BETS,
+    CAUTION,
+    Interval,
+    LowerBound,
+    check_level,
+    interval_of,
+)
 from onebit.evaluation.log import Log
 from onebit.evaluation.models import model_for
 from onebit.evaluation.policies import has_learned_from, name_of, probabilities_of
@@ -182,9 +189,9 @@ class Bets:
     the log does not cover: so both bounds are true without any assumption about coverage.
 
     A value must be more than -1 / b for a bet b, and the model takes away at most w q(label), so
-    that s = min(1, LIMIT / (b m)), with the largest m = w q(label) that the row could have had:
-    small bets, which many rows need, take all of the model, and where nothing is known of the
-    probabilities of other labels, s is zero.
+    that s = min(1, f / (b m)), with the largest m = w q(label) that the row could have had, and two
+    values f < 1: small bets, which many rows need, take all of the model, and where nothing is
+    known of the probabilities of other labels, s is zero.
     """
 
     def __init__(self) -> None:
@@ -205,7 +212,7 @@ class Bets:
         ):
             for lo in range(0, w.size, _ROWS):
                 at = slice(lo, lo + _ROWS)
-                share = LIMIT / np.multiply.outer(np.maximum(most[at], 1e-9), BETS)
+                share = CAUTION / np.multiply.outer(np.maximum(most[at], 1e-9), BETS)
                 np.minimum(share, 1.0, out=share)
                 bound.update(values[at, None] + share * more[at, None])
 
@@ -220,9 +227,6 @@ class Bets:
             made.n, made.log_capital = one.n + two.n, one.log_capital + two.log_capital
         return both
 
-
-LIMIT = 0.3
-"""Of what a model may take from a bet: more is narrower with many rows, and wider with few."""
 
 _ROWS = 2048
 """Rows at a time: their products with the bets stay in a processor's cache."""
@@ -392,8 +396,8 @@ class Sums:
             yield "the model is refuted by the bits: its value is outside of the interval"
         if self.rows > n:
             yield (
-                f"{1 - n / self.rows:.1%} of the decisions have no bit; unless those are missing at "
-                f"random, the interval is {everything.low:.4f} to {everything.high:.4f}"
+                f"{1 - n / self.rows:.1%} of the decisions have no bit; unless those are missing "
+                f"at random, the interval is {everything.low:.4f} to {everything.high:.4f}"
             )
 
 

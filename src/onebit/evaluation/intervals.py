@@ -24,8 +24,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-BETS = 2.0 ** np.arange(-20, 11)
-"""The bets b. Neighbours differ by two: the best of all bets is hardly better than the nearest."""
+_SIZES = 2.0 ** np.arange(-20, 11)
+
+BETS = np.tile(_SIZES, 2)
+"""The bets b. Neighbours differ by two: the best of all bets is hardly better than the nearest.
+
+Each is there twice, for values that are not the same for all bets: see `CAUTION`.
+"""
+
+CAUTION = np.repeat([0.1, 0.7], _SIZES.size)
+"""How much of each bet a model may put at risk: little is best with few rows, much with many."""
 
 
 class Interval(NamedTuple):
@@ -64,10 +72,12 @@ class LowerBound:
             Non-negative; or, with a column for each of `BETS`, more than -1 / b in that of b.
         """
         found = np.asarray(values, dtype=np.float64)
-        found = found.reshape(-1, 1) if found.ndim < 2 else found
+        bets = BETS
+        if found.ndim < 2:
+            found, bets = found.reshape(-1, 1), _SIZES
         for lo in range(0, len(found), _BLOCK):
-            some = found[lo : lo + _BLOCK]
-            self.log_capital += np.log1p(some * BETS).sum(axis=0)
+            gained = np.log1p(found[lo : lo + _BLOCK] * bets).sum(axis=0)
+            self.log_capital += gained if bets is BETS else np.tile(gained, 2)
         self.n += len(found)
 
     def bound(self, alpha: float, *, anytime: bool) -> float:
