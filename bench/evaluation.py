@@ -5,7 +5,7 @@ learners; OneBitClassifier with ``min_probability=0.01`` plays the rest and writ
 the five is judged by the log, as it stands. Printed are how often the 95 % interval holds its
 accuracy on the log's examples, and the mean widths, doubly robust and by weights alone.
 
-``python bench/evaluation.py uncovered [--runs 20]``: the same with a log without `min_probability`,
+``python bench/evaluation.py uncovered [--runs 10]``: the same with a log without `min_probability`,
 of letter: what a mean of weighted bits with a normal interval says, and what `estimate` says.
 
 ``python bench/evaluation.py speed [--rows 1000000]``: a log in a Parquet file, read in batches.
@@ -181,7 +181,7 @@ def main() -> None:
     if given.what == "streams":
         on_streams(given.names or list(NAMES), given.runs or 100)
     elif given.what == "uncovered":
-        uncovered(given.runs or 20)
+        uncovered(given.runs or 10)
     else:
         speed(given.rows)
 
