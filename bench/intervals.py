@@ -91,16 +91,16 @@ class Recorded(LowerBound):
         """Take more values."""
         found = np.asarray(values, dtype=np.float64)
         super().update(found)
-        self.values.append(
-            np.broadcast_to(found[:, None] if found.ndim < 2 else found, (len(found), BETS.size))
-        )
+        self.values.append(found if found.ndim == 2 else found[:, None])
 
     def ever_refutes(self, means: np.ndarray, alpha: float) -> bool:
         """Tell whether the mean so far was below the bound at some time."""
         n = np.arange(1, means.size + 1)[:, None]
         so_far = means.cumsum()[:, None] / n
-        capital = np.log1p(np.concatenate(self.values) * BETS).cumsum(axis=0)
-        logs = log_prior_anytime() + capital - n * np.log1p(BETS * so_far)
+        values, bets, prior = np.concatenate(self.values), BETS, log_prior_anytime()
+        if values.shape[1] == 1:  # each bet is there twice, and both are the same
+            bets, prior = BETS[: BETS.size // 2], prior[: BETS.size // 2] + np.log(2.0)
+        logs = prior + np.log1p(values * bets).cumsum(axis=0) - n * np.log1p(bets * so_far)
         highest = logs.max(axis=1)
         total = highest + np.log(np.exp(logs - highest[:, None]).sum(axis=1))
         return bool((total > -np.log(alpha)).any())

@@ -112,7 +112,7 @@ class Coverage:
         """Whether the weights cannot be those of true probabilities, but by a rare chance."""
         found, expected, variance = self._sure
         strange = abs(found - expected) > STRIKING * math.sqrt(variance) + 1e-6 * self.n
-        return bool(strange) or self._bound.bound(1e-4, anytime=True) > 1.0
+        return bool(strange) or self._bound.refutes(1.0, 1e-4, anytime=True)
 
 
 @dataclass(frozen=True)
@@ -208,4 +208,4 @@ def _exceeds(values: np.ndarray, mean: float, alpha: float) -> bool:
         return False
     bound = LowerBound()
     bound.update(np.maximum(values, 0.0))  # below zero by rounding
-    return bound.bound(alpha, anytime=False) > mean
+    return bound.refutes(float(mean), alpha, anytime=False)

@@ -330,7 +330,9 @@ class Sums:
         coverage, n = self.coverage, self.known.right.n
         values = self._values(n)
         found = self.known.interval(level, anytime=anytime)
-        everything = (self.known + self.unknown).interval(level, anytime=anytime)
+        everything = found
+        if self.unknown.right.n:
+            everything = (self.known + self.unknown).interval(level, anytime=anytime)
         value = math.nan
         if n and not coverage.is_short:
             value = min(max(values[self.method], 0.0), 1.0)

@@ -20,9 +20,11 @@ of Waudby-Smith, Wu, Ramdas, Karampatziakis and Mineiro (2022).
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 
 _SIZES = 2.0 ** np.arange(-20, 11)
 
@@ -90,25 +92,23 @@ class LowerBound:
             Whether the bound is looked at while values come, and must hold at all times at once;
             if not, `n` must have been decided without looking.
         """
-        if not self.n:
+        if not self.n or self._excess(0.0, alpha, anytime) <= 0.0:
             return 0.0
+        high = 1.0
+        while self._excess(high, alpha, anytime) > 0.0:
+            high *= 2.0
+        return float(brentq(self._excess, 0.0, high, args=(alpha, anytime), xtol=1e-12))
+
+    def refutes(self, mean: float, alpha: float, *, anytime: bool) -> bool:
+        """Tell whether the bound is above this mean."""
+        return bool(self.n) and self._excess(mean, alpha, anytime) > 0.0
+
+    def _excess(self, mean: float, alpha: float, anytime: bool) -> float:
+        """Return the logarithm of the capital if this were the mean, less that of 1 / alpha."""
         prior = log_prior_anytime() if anytime else log_prior_at(self.n, alpha)
-        shares, enough = prior + self.log_capital, -math.log(alpha)
-
-        def wins(mean: float) -> bool:
-            logs = shares - self.n * np.log1p(BETS * mean)
-            highest = float(logs.max())
-            return highest + math.log(float(np.exp(logs - highest).sum())) > enough
-
-        low, high = 0.0, 1.0
-        if not wins(low):
-            return 0.0
-        while wins(high):
-            low, high = high, 2.0 * high
-        for _ in range(40):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if wins(middle) else (low, middle)
-        return low
+        logs = prior + self.log_capital - self.n * np.log1p(BETS * mean)
+        highest = float(logs.max())
+        return highest + math.log(float(np.exp(logs - highest).sum())) + math.log(alpha)
 
 
 class ConfidenceSequence:
@@ -252,11 +252,13 @@ def _normalised(weights: np.ndarray) -> np.ndarray:
     return np.log(weights / weights.sum())
 
 
+@lru_cache
 def log_prior_anytime() -> np.ndarray:
     """Return log prior(b), around what is best for some thousand values."""
     return _normalised(1.0 / (1.0 + (0.25 * (np.log2(BETS) + 5.0)) ** 2))
 
 
+@lru_cache(maxsize=64)
 def log_prior_at(n: int, alpha: float) -> np.ndarray:
     """Return log prior(b), around what is best for n values of deviation 0.7."""
     best = 0.5 * math.log2(-2.0 * math.log(alpha) / n) + 0.5
