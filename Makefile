@@ -5,7 +5,8 @@ BIN := .venv/bin
 # The tests: `make quick` is what to run after every edit, `make test` before every merge,
 # `make test-all` adds the long proofs, marked slow: a million rounds of every form, a hundred
 # thousand draws, many seeds, large data sets. tests/conftest.py says how two processes share them.
-PYTEST := $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
+# Two processes have two cores: threads of BLAS, which wait in loops, would only take turns on them.
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
 QUICK := tests/core tests/features tests/numerics tests/theory/test_losses.py tests/test_promises.py \
     tests/test_rooms.py tests/learners/test_banditron.py tests/learners/test_perceptron.py \
     $(patsubst %,--ignore=tests/core/test_%.py,compiling skops state storage threads)
@@ -13,7 +14,7 @@ QUICK := tests/core tests/features tests/numerics tests/theory/test_losses.py te
 # Minutes that `make fuzz` takes; FUZZ=--checked makes compiled code check each index.
 MINUTES ?= 60
 
-.PHONY: demo lint quick test test-all fuzz bench errors compare clean
+.PHONY: demo lint quick test test-all fuzz bench errors compare compare-drift clean
 
 demo: .venv/.installed-cli
 	$(BIN)/onebit demo
@@ -43,6 +44,9 @@ errors: .venv/.installed-bench
 
 compare: .venv/.installed-bench
 	$(BIN)/python bench/compare.py
+
+compare-drift: .venv/.installed-bench
+	$(BIN)/python bench/drift.py
 
 clean:
 	rm -rf .venv build dist .fuzz-cache .hypothesis .pytest_cache .mypy_cache .ruff_cache
