@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from onebit import evaluation as evaluation
     from onebit import features as features
     from onebit import learners as learners
     from onebit import streams as streams
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from onebit.warming import warm_up as warm_up
 
 # Names are imported on first use: scikit-learn and Numba together take a second to import.
-_ROOMS = ["features", "learners", "streams", "theory"]
+_ROOMS = ["evaluation", "features", "learners", "streams", "theory"]
 _PLACES = dict.fromkeys(
     ["NONE_OF_THESE", "Decision", "History", "Learner", "load", "play"], "onebit.core"
 ) | {
