@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from onebit.core import play as play
     from onebit.core.pipeline import make_pipeline as make_pipeline
     from onebit.learners import *  # noqa: F403
+    from onebit.serve.client import AsyncClient as AsyncClient
+    from onebit.serve.client import Client as Client
     from onebit.warming import warm_up as warm_up
 
 # Names are imported on first use: scikit-learn and Numba together take a second to import.
@@ -30,6 +32,8 @@ _PLACES = dict.fromkeys(
     "make_pipeline": "onebit.core.pipeline",
     "to_batch": "onebit.batch",
     "warm_up": "onebit.warming",
+    "AsyncClient": "onebit.serve.client",
+    "Client": "onebit.serve.client",
 }
 
 
