@@ -362,7 +362,7 @@ def test_the_model_is_the_fold_of_its_log(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "change",
     [
-        "UPDATE log SET body = replace(body, 'true', 'false') WHERE kind = 'feedback'",
+        "UPDATE log SET body = '{\"correct\":true}' WHERE body = '{\"correct\":false}'",
         "UPDATE log SET body = json_set(body, '$.label', 'x') WHERE kind = 'decision' AND n > 20",
         "UPDATE snapshot SET meta = replace(meta, '\"frozen\":false', '\"frozen\":true')",
     ],

@@ -104,7 +104,9 @@ class App:
         self.service = Service(log, self.limits)
         self._metrics = Metrics(self.service)
         self._keys = Keyring([])
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._reading: dict[asyncio.Task[Any] | None, float] = {}
+        """Requests whose body is awaited, and since when."""
         self._in_flight, self.stopping = 0, False
         self._numbers, self._process = itertools.count(), os.urandom(4).hex()
         self._paths: dict[tuple[str, str], tuple[Path, Any, Any]] = {}
@@ -148,13 +150,15 @@ class App:
         """Open the log, and read all models."""
         await self.service.start()
         self._keys = Keyring(await self.service.log.keys())
-        self._task = asyncio.get_running_loop().create_task(self._read_keys())
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._read_keys()), loop.create_task(self._end_slow())]
 
     async def stop(self) -> None:
         """Write what is left, and close the log."""
         self.stopping = True
-        if self._task is not None:
-            self._task.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.service.stop()
 
     async def _read_keys(self) -> None:
@@ -259,6 +263,16 @@ class App:
         if media != path.taken:
             raise RefusedError(415, f"the body is {path.taken}; got {short(media)}")
 
+    async def _end_slow(self) -> None:
+        """End requests whose body does not come; a timeout for each would take longer."""
+        while True:
+            await asyncio.sleep(min(1.0, self.limits.seconds))
+            late = time.monotonic() - self.limits.seconds
+            for task, since in list(self._reading.items()):
+                if since < late and task is not None:
+                    del self._reading[task]
+                    task.cancel()
+
     async def _body(self, receive: Receive, headers: dict[bytes, bytes]) -> bytes:
         parts = [part async for part in self._parts(receive, headers, self.limits.body)]
         return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -271,13 +285,17 @@ class App:
         length = headers.get(b"content-length", b"0")
         if len(length) > 15 or (length.isdigit() and int(length) > most):
             raise too_large
-        size = 0
+        size, task = 0, asyncio.current_task()
         while True:
+            self._reading[task] = time.monotonic()
             try:
-                async with asyncio.timeout(self.limits.seconds):
-                    message = await receive()
-            except TimeoutError:
+                message = await receive()
+            except asyncio.CancelledError:
+                if task in self._reading:
+                    raise
                 raise RefusedError(408, "the body did not come in time") from None
+            finally:
+                self._reading.pop(task, None)
             if message["type"] == "http.disconnect":
                 raise _GoneError
             part = message.get("body", b"")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from onebit.serve import api
@@ -116,6 +117,7 @@ PATHS = [
 ]
 
 
+@lru_cache(maxsize=4096)
 def key_of(method: str, path: str) -> tuple[str, str]:
     """Return what is the same for all paths of a kind: names are in the third and fifth place."""
     parts = path.split("/")

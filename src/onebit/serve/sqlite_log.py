@@ -9,11 +9,11 @@ import json
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
 from onebit.core.replacing import replace_file
+from onebit.serve.committing import Committer
 from onebit.serve.log import Entry, Key, Log, LogError, NameTakenError, Snapshot
 from onebit.serve.rows import Row
 
@@ -85,7 +85,7 @@ class SQLiteLog(Log):
         self, folder: str | os.PathLike[str], *, alone: bool = True, make: bool = True
     ) -> None:
         self.folder, self._alone, self._make = Path(folder), alone, make
-        self._threads = ThreadPoolExecutor(1, thread_name_prefix="commit")
+        self._committer = Committer()
         self._lock: Any = None
         self._heads: dict[int, int] = {}
         self._writing = asyncio.Lock()
@@ -113,7 +113,7 @@ class SQLiteLog(Log):
 
     async def close(self) -> None:
         """Close the database; the next one may open it."""
-        self._threads.shutdown()
+        self._committer.end()
         for connection in (self._write, self._read):
             connection.close()
         if self._lock is not None:
@@ -179,8 +179,7 @@ class SQLiteLog(Log):
                 self._write.execute("BEGIN IMMEDIATE")
                 try:
                     done = work(self._write)
-                    commit = self._threads.submit(self._write.execute, "COMMIT")
-                    await asyncio.shield(asyncio.wrap_future(commit))
+                    await self._committer.submit(lambda: self._write.execute("COMMIT"))
                 except BaseException:
                     if self._write.in_transaction:
                         with contextlib.suppress(sqlite3.Error):
