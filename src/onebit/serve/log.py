@@ -37,6 +37,13 @@ class Key(NamedTuple):
     created: float
 
 
+class Head(NamedTuple):
+    """A model's key, and the number of the last row of its log."""
+
+    key: int
+    rows: int
+
+
 class Snapshot(NamedTuple):
     """A model after n rows, as bytes."""
 
@@ -73,6 +80,14 @@ class Log(ABC):
         """Return the models there are: their names, with their keys."""
 
     @abstractmethod
+    async def heads(self) -> dict[str, Head]:
+        """Return the models there are, with their numbers of rows."""
+
+    @abstractmethod
+    async def teach(self, models: list[int]) -> set[int]:
+        """Try to become the teacher of these models; return those that this process teaches."""
+
+    @abstractmethod
     async def add_model(self, name: str | None, at: float, body: str) -> int:
         """Write the first row of a model, and return the model's key.
 
@@ -94,10 +109,6 @@ class Log(ABC):
         An entry that would be the second decision of an id, or the second feedback for one, or of
         a model that was removed, is left out, and its number is 0.
         """
-
-    @abstractmethod
-    async def head(self, model: int) -> int:
-        """Return the number of the last row."""
 
     @abstractmethod
     async def rows(self, model: int, after: int, limit: int) -> list[Row]:

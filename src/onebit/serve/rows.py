@@ -13,7 +13,11 @@ LONGEST_LABEL = 200
 
 Id = Annotated[
     str,
-    Meta(min_length=1, max_length=LONGEST_ID, description="What a decision is known by."),
+    Meta(
+        max_length=LONGEST_ID,
+        pattern=r"\A[^\x00]+\Z",
+        description="What a decision is known by.",
+    ),
 ]
 Label = (
     Annotated[str, Meta(max_length=LONGEST_LABEL, pattern=r"\A[^\x00]+\Z")]

@@ -56,10 +56,15 @@ class JSONLines(logging.Formatter):
 
 def open_log(data: str | None, database: str | None, **options: bool) -> Log:
     """Return the log in a folder or in a database, not opened yet."""
-    if database is not None:
+    if database is None:
+        return SQLiteLog(data or ".", **options)
+    if not database.startswith(("postgresql://", "postgres://")):
         raise ValueError("--database takes postgresql://...")
-    assert data is not None
-    return SQLiteLog(data, **options)
+    try:
+        from onebit.serve.postgres_log import PostgresLog
+    except ModuleNotFoundError as missing:
+        raise ValueError(f"--database needs {missing.name}: onebit[postgres]") from None
+    return PostgresLog(database)
 
 
 def serve(options: Options) -> None:

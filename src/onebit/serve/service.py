@@ -40,6 +40,12 @@ SNAPSHOTS_KEPT = 3
 ROWS_AT_ONCE = 1000
 """Rows that are read, and applied before other requests have their turn."""
 
+FOLLOW_SECONDS = 0.05
+"""Between two looks for what other processes wrote."""
+
+TEACH_SECONDS = 1.0
+"""Between two tries to teach the models that nobody teaches."""
+
 SWEEP_SECONDS = 1.0
 """Between two looks for decisions that expired."""
 
@@ -73,6 +79,8 @@ class Service:
         self.live: dict[str, Live] = {}
         self.writer = Writer(log, self._written)
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._making: set[str] = set()
+        """Models that are in the log, and not here yet."""
 
     # From start to stop
 
@@ -80,10 +88,10 @@ class Service:
         """Read all models: each from its newest sound snapshot, and the rows since."""
         await self.log.open()
         for name, key in (await self.log.models()).items():
-            self.live[name] = Live(name, key, await restore(self.log, key))
-        for live in self.live.values():
-            live.snapshot_at = live.model.n
+            self.add(name, key, await restore(self.log, key))
         self.writer.start()
+        if self.log.shared:
+            self._spawn(self._follow())
         self._spawn(self._sweep())
 
     async def stop(self) -> None:
@@ -95,7 +103,7 @@ class Service:
         for live in self.live.values():
             if live.snapshotting is not None:
                 await asyncio.gather(live.snapshotting, return_exceptions=True)
-            with contextlib.suppress(LogError):
+            if live.taught_here:
                 await self._snapshot(live)
         await self.log.close()
 
@@ -123,11 +131,14 @@ class Service:
         spec = ModelSpec(**fields)
         at = time.time()
         model = await self.begun(Row(0, 1, "model", None, at, text_of(spec)))
+        self._making.add(new.name)
         try:
             key = await self.log.add_model(new.name, at, text_of(spec))
+            return self.add(new.name, key, model)
         except NameTakenError as error:
             raise RefusedError(409, str(error)) from None
-        return self.add(new.name, key, model)
+        finally:
+            self._making.discard(new.name)
 
     async def begun(self, row: Row) -> Model:
         """Return the model that the first row of a log makes, with all compiled that it needs."""
@@ -180,7 +191,7 @@ class Service:
     def add(self, name: str, key: int, model: Model) -> Live:
         """Let a model decide from now on."""
         self.live[name] = live = Live(name, key, model)
-        live.snapshot_at = model.n
+        live.snapshot_at, live.taught_here = model.n, not self.log.shared
         return live
 
     async def _write(self, live: Live, kind: Kind, body: Struct) -> None:
@@ -248,10 +259,18 @@ class Service:
 
     # Feedback
 
-    async def hear(self, live: Live, items: list[Said]) -> list[Heard]:
-        """Take feedback; what is accepted is written before this returns."""
+    async def hear(self, live: Live, items: list[Said], *, again: bool = False) -> list[Heard]:
+        """Take feedback; what is accepted is written before this returns.
+
+        Parameters
+        ----------
+        live : Live
+        items : list of Said
+        again : bool, default=False
+            Whether others wrote feedback meanwhile, so that only the log knows what there is.
+        """
         heard: list[Heard | None] = [None] * len(items)
-        abouts = await self._abouts(live, [item.id for item in items])
+        abouts = await self._abouts(live, [item.id for item in items], again)
         parts, mine, waiting = [], [], []
         at = time.time()
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -288,18 +307,18 @@ class Service:
         if (
             left and self.model(live.name) is live
         ):  # others wrote, or failed to write, feedback for these meanwhile
-            again = await self.hear(live, [items[i] for i in left])
-            for i, one in zip(left, again, strict=True):
+            more = await self.hear(live, [items[i] for i in left], again=True)
+            for i, one in zip(left, more, strict=True):
                 heard[i] = one
         return [one for one in heard if one is not None]
 
     async def _abouts(
-        self, live: Live, ids: list[str]
+        self, live: Live, ids: list[str], again: bool
     ) -> dict[str, tuple[Awaited, FeedbackBody | None]]:
         """Return the decisions of these ids, with the feedback that there is."""
         awaited = live.model.awaited
         found: dict[str, tuple[Awaited, FeedbackBody | None]] = {
-            name: (awaited[name], None) for name in ids if name in awaited
+            name: (awaited[name], None) for name in ids if name in awaited and not again
         }
         missing = list({name for name in ids if name not in found})
         if missing:
@@ -337,6 +356,42 @@ class Service:
             await self.log.add_snapshot(live.key, Snapshot(model.n, meta, learners), SNAPSHOTS_KEPT)
         except LogError as error:
             _logger.error("no snapshot of %s: %s", live.name, error)
+
+    async def _follow(self) -> None:
+        """Let models know what other processes wrote, and teach those that nobody teaches."""
+        tried = 0.0
+        while True:
+            try:
+                await self._follow_once()
+                if time.monotonic() - tried > TEACH_SECONDS:
+                    taught = await self.log.teach([live.key for live in self.live.values()])
+                    for live in self.live.values():
+                        live.taught_here = live.key in taught
+                    tried = time.monotonic()
+            except LogError as error:
+                _logger.error("following: %s", error)
+                for live in self.live.values():
+                    live.taught_here = False
+                tried = 0.0
+                await asyncio.sleep(TEACH_SECONDS / 2)
+            await asyncio.sleep(FOLLOW_SECONDS)
+
+    async def _follow_once(self) -> None:
+        heads = await self.log.heads()
+        for name, live in list(self.live.items()):
+            if name not in heads or heads[name].key != live.key:
+                del self.live[name]
+        for name, (key, head) in heads.items():
+            if name not in self.live and name not in self._making:
+                model = await restore(self.log, key)
+                if name not in self.live:
+                    self.add(name, key, model)
+            elif name in self.live:
+                live = self.live[name]
+                live.head = max(live.head, head)
+                if live.head > live.model.n:
+                    await follow(self.log, key, live.model)
+                    self._maybe_snapshot(live)
 
     async def _sweep(self) -> None:
         """Write, for decisions that expired, what they then count as."""
@@ -412,7 +467,8 @@ async def apply_all(log: Log, model: Model, rows: list[Row]) -> None:
         here += await log.find(rows[0].model, missing[i : i + ROWS_AT_ONCE])
     abouts |= {str(row.id): Awaited(body_of(row)) for row in here if row.kind == "decision"}
     for row in rows:
-        model.apply(row, None, abouts.get(str(row.id)))
+        if row.n > model.n:  # others may have applied some of them while these were read
+            model.apply(row, None, abouts.get(str(row.id)))
 
 
 async def exported(log: Log, key: int) -> AsyncIterator[list[Row]]:

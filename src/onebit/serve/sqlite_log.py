@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from onebit.core.replacing import replace_file
 from onebit.serve.committing import Committer
-from onebit.serve.log import Entry, Key, Log, LogError, NameTakenError, Snapshot
+from onebit.serve.log import Entry, Head, Key, Log, LogError, NameTakenError, Snapshot
 from onebit.serve.rows import Row
 
 try:
@@ -203,6 +203,14 @@ class SQLiteLog(Log):
             query = "SELECT name, key FROM model WHERE name IS NOT NULL ORDER BY name"
             return dict(self._read.execute(query))
 
+    async def heads(self) -> dict[str, Head]:
+        """Return the models there are, with their numbers of rows."""
+        return {name: Head(key, self._heads[key]) for name, key in (await self.models()).items()}
+
+    async def teach(self, models: list[int]) -> set[int]:
+        """Return all models: this process is the only one."""
+        return set(models)
+
     async def add_model(self, name: str | None, at: float, body: str) -> int:
         """Write the first row of a model, and return the model's key."""
 
@@ -274,10 +282,6 @@ class SQLiteLog(Log):
         await self._transaction(work)
         self._heads.update(heads)
         return numbers
-
-    async def head(self, model: int) -> int:
-        """Return the number of the last row."""
-        return self._heads.get(model, 0)
 
     async def rows(self, model: int, after: int, limit: int) -> list[Row]:
         """Return the rows that follow a row, at most `limit` of them."""
