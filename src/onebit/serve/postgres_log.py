@@ -84,29 +84,39 @@ SELECT i, n FROM fresh
 
 
 class Line:
-    """A connection that comes back after the database was away; used by one at a time."""
+    """A connection that comes back after the database was away; used by one at a time.
 
-    def __init__(self, url: str) -> None:
-        self._url, self._lock = url, asyncio.Lock()
+    Parameters
+    ----------
+    url : str
+    tries : int, default=1
+        How often to do what is asked; more than once only if it may be done twice.
+    """
+
+    def __init__(self, url: str, *, tries: int = 1) -> None:
+        self._url, self._lock, self._tries = url, asyncio.Lock(), tries
         self.connection: AsyncConnection[Any] | None = None
 
     async def run(self, work: Callable[[AsyncConnection[Any]], Awaitable[T]]) -> T:
         """Do `work` with the connection; raise LogError if the database cannot do it."""
         async with self._lock:
-            try:
-                if self.connection is None or self.connection.closed:
-                    self.connection = await AsyncConnection.connect(
-                        self._url, autocommit=True, connect_timeout=5
-                    )
-                return await work(self.connection)
-            except (psycopg.OperationalError, psycopg.InterfaceError, OSError) as error:
-                await self._hang_up()
-                raise LogError(f"PostgreSQL: {error}") from error
-            except psycopg.Error as error:
-                raise LogError(f"PostgreSQL: {error}") from error
-            except asyncio.CancelledError:
-                await self._hang_up()  # what was asked may still be answered
-                raise
+            for left in range(self._tries - 1, -1, -1):
+                try:
+                    if self.connection is None or self.connection.closed:
+                        self.connection = await AsyncConnection.connect(
+                            self._url, autocommit=True, connect_timeout=5
+                        )
+                    return await work(self.connection)
+                except (psycopg.OperationalError, psycopg.InterfaceError, OSError) as error:
+                    await self._hang_up()
+                    if not left:
+                        raise LogError(f"PostgreSQL: {error}") from error
+                except psycopg.Error as error:
+                    raise LogError(f"PostgreSQL: {error}") from error
+                except asyncio.CancelledError:
+                    await self._hang_up()  # what was asked may still be answered
+                    raise
+            raise AssertionError("unreachable")
 
     async def _hang_up(self) -> None:
         if self.connection is not None:
@@ -135,7 +145,8 @@ class PostgresLog(Log):
     shared = True
 
     def __init__(self, url: str) -> None:
-        self._write, self._read, self._teacher = Line(url), Line(url), Line(url)
+        # What only reads may be asked again, on a new connection.
+        self._write, self._read, self._teacher = Line(url), Line(url, tries=2), Line(url)
         self._taught: set[int] = set()
         self._taught_by: Any = None
 
