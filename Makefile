@@ -5,7 +5,8 @@ BIN := .venv/bin
 # The tests: `make quick` is what to run after every edit, `make test` before every merge,
 # `make test-all` adds the long proofs, marked slow: a million rounds of every form, a hundred
 # thousand draws, many seeds, large data sets. tests/conftest.py says how two processes share them.
-PYTEST := $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
+# Two processes have two cores: threads of BLAS, which wait in loops, would only take turns on them.
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
 QUICK := tests/core tests/features tests/numerics tests/theory/test_losses.py tests/test_promises.py \
     tests/test_rooms.py tests/learners/test_banditron.py tests/learners/test_perceptron.py \
     $(patsubst %,--ignore=tests/core/test_%.py,compiling skops state storage threads)
@@ -16,7 +17,7 @@ DRILL ?=
 # Minutes that `make fuzz` takes; FUZZ=--checked makes compiled code check each index.
 MINUTES ?= 60
 
-.PHONY: demo lint quick test test-all fuzz bench errors compare clean
+.PHONY: demo lint quick test test-all fuzz bench errors compare compare-drift clean
 .PHONY: serve-demo serve-load serve-soak serve-drill serve-fuzz
 
 demo: .venv/.installed-cli
@@ -47,6 +48,9 @@ errors: .venv/.installed-bench
 
 compare: .venv/.installed-bench
 	$(BIN)/python bench/compare.py
+
+compare-drift: .venv/.installed-bench
+	$(BIN)/python bench/drift.py
 
 serve-demo: .venv/.installed-serve
 	$(BIN)/onebit serve --demo

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import forms
+import paths
 from onebit import Learner
 
 FIRST = ["bandit_reduction", "gaptron", "compiling", "one_bit_classifier", "newtron", "confidit"]
@@ -19,6 +20,12 @@ Other learners follow, and then what uses several of them, when all are compiled
 """
 LEARNERS = [cls.__module__.rpartition(".")[2] for cls in forms.LEARNERS]
 ORDER = [*FIRST, *LEARNERS, "fuzz", "storage"]
+
+
+def pytest_configure(config):
+    """Without the slow tests, paths are short."""
+    if "not slow" in config.option.markexpr:
+        paths.N_ROUNDS = paths.A_FEW
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -8,6 +8,8 @@ from scipy.special import softmax
 from onebit.checks import not_canonical
 
 N_ROUNDS = 2_000
+"""Length of the paths and of the streams below; A_FEW in the runs of every day (conftest.py)."""
+A_FEW = 400
 TOLERANCE = 1e-9
 
 
@@ -48,16 +50,12 @@ def repeated(X):
 def every_stream(*streams):
     """Parametrise a test over K, kinds of examples and their storage.
 
-    Each K and each storage comes with one of the others, for half as long; all others are slow.
+    Each K and each storage comes with one of the others; all others are slow.
     """
-
-    def half(stream):
-        return lambda K: tuple(part[: N_ROUNDS // 2] for part in stream(K))
-
     usual = {(2, sp.csr_array), (3, np.asarray), (9, repeated)}
     cases = [
         pytest.param(
-            *(K, half(stream) if (K, storage) in usual else stream, storage),
+            *(K, stream, storage),
             marks=[] if (K, storage) in usual else [pytest.mark.slow],
             id=f"{K}-{stream.__name__}-{storage.__name__}",
         )

@@ -40,8 +40,8 @@ def test_walks_the_path_of_the_reference_through_large_exponents():
         largest.append(np.abs(reference.theta).max())
 
     assert_same_path(learner, reference, X, y, every_round=check)
-    assert len(shifts) > 5
-    assert max(largest) > 400
+    assert len(shifts) > 3
+    assert max(largest) > 250
 
 
 @pytest.mark.parametrize("truth", range(4))

@@ -42,7 +42,7 @@ def norm(learner):
 )
 def test_walks_the_path_of_the_reference(loss, feedback, K, storage):
     X, y = continuous(K)
-    eta, gamma, D = 0.07, 0.1, 1.5
+    eta, gamma, D = 0.07, 0.1, 1.0
     reference = gaptron.Gaptron(X.shape[1], K, loss, feedback, eta, gamma, D)
     learner = Gaptron(loss, feedback, eta, gamma, D, random_state=K)
 
@@ -50,7 +50,7 @@ def test_walks_the_path_of_the_reference(loss, feedback, K, storage):
         assert norm(learner) <= D * (1 + 1e-12)
 
     assert_same_path(learner, reference, X, y, storage, check)
-    assert reference.projections > 50
+    assert reference.projections > 5
 
 
 @every_setting

@@ -38,7 +38,7 @@ def cubic(x, z):
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_linear_kernel_walks_the_path_of_the_full_matrices(K, storage, form):
-    X, y = shorter(K, 500)
+    X, y = shorter(K, 400)
     _, reference = twins(K, X.shape[1], K, **form, covariance="full")
     learner = KernelConfidit("linear", **form, random_state=K)
     assert_same_path(learner, reference, X, y, storage)
