@@ -56,7 +56,7 @@ serve-demo: .venv/.installed-serve
 	$(BIN)/onebit serve --demo
 
 serve-load: .venv/.installed-bench
-	$(BIN)/python bench/serve_load.py
+	$(BIN)/python bench/serve_load.py --postgres
 
 serve-soak: .venv/.installed-bench
 	$(BIN)/python bench/serve_load.py --only sqlite --soak 600

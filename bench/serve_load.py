@@ -1,6 +1,6 @@
 """Load on the decision service: pairs of decision and feedback a second, beside what others do.
 
-    python bench/serve_load.py [--seconds 10] [--connections 32] [--data DIR] [--database URL]
+    python bench/serve_load.py [--seconds 10] [--connections 32] [--data DIR] [--postgres]
 
 Each connection asks for a decision about a record of ten fields, waits, says whether it was right,
 waits, and so on. Servers and generator run on this machine, one server at a time; all but the bare
@@ -28,6 +28,7 @@ import httpx
 import msgspec
 import uvloop
 
+from serve_drill import Postgres
 from serve_rivals import LABELS
 
 PORT = 8731
@@ -181,7 +182,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--data", help="folder to write to; its disk is what is measured")
-    parser.add_argument("--database", help="postgresql://..., to measure too")
+    parser.add_argument("--postgres", action="store_true", help="measure a PostgreSQL, too")
     parser.add_argument("--only", help="bare, diy, sqlite, postgres or soak")
     parser.add_argument("--soak", type=float, default=0.0, help="seconds at half the load")
     options = parser.parse_args()
@@ -193,8 +194,9 @@ def main() -> None:
         "diy": [*rival, "diy", str(PORT), str(folder / "diy.sqlite")],
         "sqlite": [*serve, "--data", str(folder / "onebit")],
     }
-    if options.database:
-        servers["postgres"] = [*serve, "--database", options.database]
+    postgres = Postgres(folder / "pg") if options.postgres else None
+    if postgres is not None:
+        servers["postgres"] = [*serve, "--database", postgres.url]
     results: dict[str, Any] = {}
 
     def run(name: str, batch: int, seconds: float, pause: float = 0.0) -> None:
@@ -221,7 +223,9 @@ def main() -> None:
                 if options.soak and name == "sqlite":
                     soak(process, options, results)
     finally:
-        shutil.rmtree(folder)
+        if postgres is not None:
+            postgres.end()
+        shutil.rmtree(folder, ignore_errors=True)
     if {"bare", "diy", "sqlite"} <= {key.partition(",")[0] for key in results}:
         one = {key: results[f"{key}, 1 a request"]["pairs_a_second"] for key in servers}
         for name in servers.keys() - {"bare", "diy"}:

@@ -32,9 +32,9 @@ _PLACES = dict.fromkeys(
     "make_pipeline": "onebit.core.pipeline",
     "to_batch": "onebit.batch",
     "warm_up": "onebit.warming",
-    "AsyncClient": "onebit.serve.client",
-    "Client": "onebit.serve.client",
 }
+# Not in `__all__`: to import everything must not need an extra.
+_OF_EXTRAS = dict.fromkeys(["AsyncClient", "Client"], "onebit.serve.client")
 
 
 def __getattr__(name: str) -> Any:
@@ -42,6 +42,8 @@ def __getattr__(name: str) -> Any:
         return [*import_module("onebit.learners").__all__, *_PLACES, *_ROOMS]
     if name in _ROOMS:
         value = import_module(f"onebit.{name}")
+    elif name in _OF_EXTRAS:
+        value = getattr(import_module(_OF_EXTRAS[name]), name)
     elif name in _PLACES:
         if name == "load":  # it knows the learners and steps that have been imported
             import_module("onebit.learners")
@@ -56,4 +58,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__getattr__("__all__")})
+    return sorted({*globals(), *_OF_EXTRAS, *__getattr__("__all__")})

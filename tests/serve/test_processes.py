@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import socket
 import threading
 from pathlib import Path
 
@@ -63,6 +64,21 @@ def test_an_asynchronous_client(running):
             return await client.show()
 
     assert asyncio.run(rounds())["right"] >= 1
+
+
+def test_slow_clients_hold_up_nobody(running):
+    with Client(running.url, "slow") as client:
+        client.make(TICKETS, **SMALL)
+        head = b"POST /v1/models/slow/decide HTTP/1.1\r\nhost: localhost\r\n"
+        head += b"content-type: application/json\r\ncontent-length: 20\r\n\r\n"
+        lines = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(40)]
+        for i, line in enumerate(lines):
+            line.sendall((head + b'{"record":')[: 10 + 3 * i])
+        for _ in range(5):
+            client.learn(client.decide("card"), correct=True)
+        for line in lines:
+            line.close()
+        assert client.show()["decisions"] == 5
 
 
 def test_what_is_acknowledged_survives_a_kill(tmp_path, capsys):

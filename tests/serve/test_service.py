@@ -12,6 +12,8 @@ import pytest
 
 import onebit
 from onebit.core import storage
+from onebit.evaluation import ConfidenceSequence
+from onebit.serve.estimates import accuracy, falls
 from onebit.serve.limits import Limits
 from onebit.serve.log import LogError
 from onebit.serve.service import restore
@@ -485,6 +487,43 @@ def test_a_shadow_learns_from_the_same_log(service):
     assert (before["name"], before["learner"]) == ("previous", "OneBitClassifier")
     service.ask("DELETE", "/v1/models/m/shadows/previous", status=204)
     service.ask("DELETE", "/v1/models/m/shadows/previous", status=404)
+
+
+# Estimates
+
+
+def test_an_accuracy_from_sums_is_that_of_its_bits():
+    bits = np.random.default_rng(0).random(300) < 0.7
+    watched = ConfidenceSequence()
+    watched.update(bits)
+    found = accuracy(int(bits.sum()), int((~bits).sum()))
+    assert (found.low, found.high) == pytest.approx(watched.interval, abs=1e-9)
+    assert found.estimate == pytest.approx(watched.mean)
+    assert accuracy(0, 0) is None
+
+
+def test_a_fall_of_the_accuracy_is_noticed():
+    rng = np.random.default_rng(0)
+    bits = np.concatenate([rng.random(1000) < 0.9, rng.random(1000) < 0.5])
+    sums = [(int(bits[:n].sum()), int((~bits[:n]).sum())) for n in range(20, 2001, 20)]
+    (place,) = falls(sums)
+    assert 900 <= sum(sums[place]) <= 1100
+    assert falls(sums[:50]) == []
+    rising = [(wrong, right) for right, wrong in sums]
+    assert falls(rising) == []
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(tmp_path):
+    with in_folder(tmp_path, Limits(seconds=0.2)) as service:
+        service.make()
+
+        async def slow():
+            yield b'{"record":'
+            await asyncio.sleep(30)
+
+        headers = {"content-type": "application/json"}
+        reply = service.send("POST", "/v1/models/m/decide", content=slow(), headers=headers)
+        assert reply.status_code == 408
 
 
 # Keys
