@@ -18,7 +18,7 @@ DRILL ?=
 MINUTES ?= 60
 
 .PHONY: demo lint quick test test-all fuzz bench errors compare compare-drift clean
-.PHONY: serve-demo serve-load serve-soak serve-drill serve-fuzz
+.PHONY: serve-demo serve-load serve-soak serve-drill serve-stream serve-fuzz
 
 demo: .venv/.installed-cli
 	$(BIN)/onebit demo
@@ -63,6 +63,9 @@ serve-soak: .venv/.installed-bench
 
 serve-drill: .venv/.installed-dev
 	$(BIN)/python bench/serve_drill.py --rows 1000000 $(DRILL)
+
+serve-stream: .venv/.installed-dev
+	$(BIN)/python bench/serve_stream.py
 
 serve-fuzz: .venv/.installed-dev
 	$(BIN)/python bench/serve_fuzz.py
