@@ -1,26 +1,17 @@
 """The page in a real browser. Where there is no Chromium, these tests are skipped."""
 
 import shutil
-import signal
 
 import pytest
 
 from onebit import Client
-from services import SMALL, TICKETS, OwnProcess
+from services import SMALL, TICKETS
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="there is no Chromium: apt install chromium"
 )
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory):
-    process = OwnProcess("--data", str(tmp_path_factory.mktemp("data")))
-    process.wait()
-    yield process
-    process.kill(signal.SIGTERM)
 
 
 @pytest.fixture(scope="module")

@@ -16,14 +16,6 @@ from onebit.serve.client import ServiceError
 from services import SMALL, TICKETS, OwnProcess
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory):
-    process = OwnProcess("--data", str(tmp_path_factory.mktemp("data")))
-    process.wait()
-    yield process
-    process.kill(signal.SIGTERM)
-
-
 def test_a_client_has_the_face_of_a_learner(running):
     with Client(running.url, "face") as client:
         client.make(TICKETS, **SMALL)

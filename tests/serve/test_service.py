@@ -459,6 +459,29 @@ def test_what_is_not_written_did_not_happen(service, monkeypatch):
     assert service.ask("GET", "/v1/models/m")["rows"] == 4
 
 
+@pytest.mark.parametrize(
+    "limit", ["max_page_count = 1", "query_only = 1"], ids=["full", "read-only"]
+)
+def test_a_disk_that_cannot_be_written(tmp_path, limit):
+    with in_folder(tmp_path) as service:
+        service.make()
+        service.rounds(5)
+        connection = service.app.service.log._write
+        connection.execute(f"PRAGMA {limit}")
+        statuses = [
+            service.send("POST", "/v1/models/m/decide", {"record": "x " * 2000}).status_code
+            for _ in range(20)
+        ]
+        assert set(statuses) <= {200, 503}
+        assert statuses[-1] == 503
+        connection.execute("PRAGMA max_page_count = 1000000")
+        connection.execute("PRAGMA query_only = 0")
+        service.rounds(5)
+    found = verdict(tmp_path)
+    assert not found.faults
+    assert found.rows == 21 + statuses.count(200)
+
+
 def test_the_same_learner_is_the_same_bytes():
     learner = onebit.SOBA(classes=[0, 1], random_state=0)
     learner.decide([1.0, 2.0])
