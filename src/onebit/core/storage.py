@@ -66,15 +66,17 @@ def write(path: str | PathLike[str], learner: Learner, steps: Sequence[Any] = ()
 
     A file that is there is replaced at once or not at all.
     """
+    replace_file(path, to_bytes(learner, steps))
+
+
+def to_bytes(learner: Learner, steps: Sequence[Any] = ()) -> bytes:
+    """Return what `write` writes."""
     described = [plain_step(step) for step in steps]
     if not learner._started:
-        parameters = learner.get_params(deep=False)
-        replace_file(path, _in_file(_header(learner, parameters, described), {}))
-        return
+        return _in_file(_header(learner, learner.get_params(deep=False), described), {})
     run = learner._run
     with run.turns:  # what another thread learns meanwhile is in all of the file, or in nothing
-        content = _content(learner, run, described)
-    replace_file(path, content)
+        return _content(learner, run, described)
 
 
 def read(path: str | PathLike[str]) -> Learner | Pipeline:
@@ -89,9 +91,17 @@ def read(path: str | PathLike[str]) -> Learner | Pipeline:
             raise ValueError(f"{path} is not a learner saved by onebit: it is no regular file")
         content = file.read()
     try:
-        return _model_in(content)
-    except (ValueError, SafetensorError, RecursionError) as error:
+        return from_bytes(content)
+    except ValueError as error:
         raise ValueError(f"{path} is not a learner saved by onebit: {error}") from error
+
+
+def from_bytes(content: bytes) -> Learner | Pipeline:
+    """Return the learner or pipeline of which `to_bytes` made this; raise ValueError if none."""
+    try:
+        return _model_in(content)
+    except (SafetensorError, RecursionError) as error:
+        raise ValueError(str(error)) from error
 
 
 def arrays_of(state: Any) -> Iterator[tuple[str, np.ndarray]]:
@@ -150,7 +160,12 @@ def _header(learner: Learner, parameters: dict[str, Any], steps: list[Any]) -> d
 
 def _in_file(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     text = json.dumps(header, allow_nan=False)
-    return safetensors.numpy.save(arrays, {"onebit": text, "sha256": _digest(text, arrays)})
+    content = safetensors.numpy.save(arrays, {"onebit": text, "sha256": _digest(text, arrays)})
+    # What safetensors says of a file comes in any order; the same learner should be the same bytes.
+    (size,) = struct.unpack("<Q", content[:8])
+    ordered = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True).encode()
+    ordered += b" " * (-len(ordered) % 8)  # arrays begin at a multiple of eight
+    return b"".join((struct.pack("<Q", len(ordered)), ordered, content[8 + size :]))
 
 
 def _model_in(content: bytes) -> Learner | Pipeline:
