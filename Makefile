@@ -14,7 +14,7 @@ QUICK := tests/core tests/features tests/numerics tests/theory/test_losses.py te
 # Minutes that `make fuzz` takes; FUZZ=--checked makes compiled code check each index.
 MINUTES ?= 60
 
-.PHONY: demo lint quick test test-all fuzz bench errors compare clean
+.PHONY: demo lint quick test test-all fuzz bench errors compare compare-drift clean
 
 demo: .venv/.installed-cli
 	$(BIN)/onebit demo
@@ -44,6 +44,9 @@ errors: .venv/.installed-bench
 
 compare: .venv/.installed-bench
 	$(BIN)/python bench/compare.py
+
+compare-drift: .venv/.installed-bench
+	$(BIN)/python bench/drift.py
 
 clean:
 	rm -rf .venv build dist .fuzz-cache .hypothesis .pytest_cache .mypy_cache .ruff_cache

@@ -1,389 +1,260 @@
-"""Error and speed of OneBitClassifier, as it is, beside Vowpal Wabbit in seven ways to explore.
+"""Error and speed of OneBitClassifier, as it is, beside other tools on all named streams.
 
-Run it with ``make compare``; ``onebit.streams.load`` says where the data are looked for. Each seed
-shuffles the stream and seeds the tools. The error is the share of rounds whose label was wrong, in
-one pass, exploration included. Vowpal Wabbit's best is the way with the lowest mean on that stream,
-chosen after the fact: no single way is as good on all of them.
+Run it with ``make compare``; ``onebit.streams.load`` says where the data are looked for. Rivals are
+Vowpal Wabbit in seven ways to explore, and the label that is right most often; the best of them is
+the one with the lowest mean error on that stream, chosen in hindsight: no single one is as good on
+all of them. The first rows of streams that are no texts are played by contextualbandits, too.
 
-Every run is saved when it is done, so an interrupted comparison goes on where it stopped. Runs of
-Vowpal Wabbit are kept from one comparison to the next; those of onebit are made anew each time.
+A comparison plays only our learners; rivals' runs are kept in rivals.csv. ``--fresh`` makes all of
+them anew, ``--missing`` those that are not there.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
-import os
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
-import onebit
+import comparing
 import rivals
+from comparing import Errors, Line, log, out
+from kept import Kept
 from measuring import Measured, machine, repeated
-from onebit import Learner, play, streams
+from onebit import AROW, LinUCB, play
+from rounds import ROWS
+from verdicts import counts, mean_and_sd, table, verdict
 
-ROWS = {
-    "dna": 3_186,
-    "satimage": 6_435,
-    "optdigits": 5_620,
-    "reuters_r8": 7_674,
-    "snips": 14_484,
-    "letter": 20_000,
-    "shuttle": 58_000,
-    "connect4": 67_557,
-    "banking77": 13_083,
-    "fars": 100_968,
-    "20newsgroups": 18_828,
-    "clinc150": 22_500,
-    "covtype": 581_012,
-    "mnist": 70_000,
-    "synsep": 1_000_000,
-    "synnonsep": 1_000_000,
-    "kddcup99": 494_020,
-}
-"""The streams, those of little work first, and how many rows each must have."""
+TEXTS = (
+    "reuters_r8",
+    "ag_news",
+    "amazon4",
+    "snips",
+    "rcv1",
+    "banking77",
+    "20newsgroups",
+    "fdu_mtl",
+    "clinc150",
+)
+"""Streams of thousands of features: too many for a matrix for each label."""
 
-MORE_ROWS = {
-    "vowel": 990,
-    "ag_news": 7_600,
-    "amazon4": 8_000,
-    "poker": 25_010,
-    "rcv1": 23_428,
-    "fdu_mtl": 31_780,
-}
-"""Streams that are compared only if they are named."""
+FIRST_ROWS = 10_000
+"""Rows that contextualbandits, which takes milliseconds for a round, is compared on."""
 
-WAYS = {
-    "bag": "--bag 5",
-    "bag legacy": "--bag 5 --cb_force_legacy",
-    "squarecb": "--squarecb",
-    "epsilon": "--epsilon 0.02",
-    "epsilon dm": "--epsilon 0.02 --cb_force_legacy --cb_type dm",
-    "softmax": "--cb_explore_adf --softmax --lambda 10",
-    "regcb": "--cb_explore_adf --regcb",
-}
-"""Vowpal Wabbit's ways to explore, all under --cbify."""
-
-BITS = 22
-"""Vowpal Wabbit's weights have 2^22 places: enough that words rarely share one."""
-
-TIMED = ("mnist", "synsep")
-TIMED_WAY = "bag"
 BETTER = 0.85
 """A ratio of errors that is more than luck."""
 
-out = Console(width=80, highlight=False)
-log = Console(stderr=True, style="dim", highlight=False)
+TIMED = ("mnist", "synsep")
+TIMED_WAY = "--bag 5"
+TIMED_LINUCB = ("letter", "optdigits")
+TIMED_ROWS = 2_000
+"""Rows on which both LinUCBs are timed."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """One tool on one stream with one seed."""
-
-    stream: str
-    tool: str
-    seed: int
-    rows: int
-    classes: int
-    error: float
-    seconds: float
-
-    @property
-    def key(self) -> tuple[str, str, int, int]:
-        """What tells it from other runs."""
-        return self.stream, self.tool, self.seed, self.rows
+def show(options: argparse.Namespace, kept: Kept) -> None:
+    """Print our errors and the best rival's on all rows, and the ends of the scale."""
+    lines = all_rows(options)
+    if options.feedback:
+        tools, learners = [*rivals.WAYS], [comparing.chosen_learner(options)]
+    else:
+        tools, learners = [*rivals.WAYS, rivals.OAA], [comparing.chosen_learner(options), _arow]
+    found = list(comparing.measured(kept, lines, tools, options, learners))
+    _show_errors(options, found)
+    if not options.feedback:
+        _show_scale(options, found)
+    comparing.say_what_is_missing(found)
 
 
-class Results:
-    """The runs in a file, which is rewritten after each of them."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.read()
-
-    def read(self) -> None:
-        """Read the file, which another comparison may have added to."""
-        self.content = json.loads(self.path.read_text()) if self.path.exists() else {}
-        self.runs = {run.key: run for run in (Run(**run) for run in self.content.get("runs", []))}
-
-    def add(self, run: Run) -> None:
-        """Add a run, in the place of one of the same key if there is one."""
-        self.read()
-        self.runs[run.key] = run
-        self.write(machine=machine(), runs=[asdict(self.runs[key]) for key in sorted(self.runs)])
-
-    def write(self, **parts: Any) -> None:
-        """Replace parts of the file."""
-        self.content.update(parts)
-        unfinished = self.path.with_name(f"{self.path.name}.{os.getpid()}")
-        unfinished.write_text(json.dumps(self.content, indent=1) + "\n")
-        os.replace(unfinished, self.path)
-
-    def errors(self, stream: str, tool: str, rows: int, seeds: int) -> list[float]:
-        """Return the errors in percent over the seeds; nothing if one is missing."""
-        keys = [(stream, tool, seed, rows) for seed in range(seeds)]
-        return [100 * self.runs[key].error for key in keys] if self.runs.keys() >= {*keys} else []
+def _arow(n_classes: int, seed: int) -> AROW:
+    return AROW(classes=np.arange(n_classes), random_state=seed)
 
 
-@dataclass(frozen=True)
-class Stream:
-    """A stream with labels 0 to `n_classes` - 1."""
-
-    name: str
-    X: Any
-    y: np.ndarray
-    n_classes: int
+def _ways(errors: Errors) -> dict[str, list[float]]:
+    return {way.short: errors.rivals[way.short] for way in rivals.WAYS}
 
 
-def load(name: str, seed: int, rounds: int) -> Stream:
-    """Return the first rounds of a stream."""
-    X, y = streams.load(name, seed=seed)
-    expected = {**ROWS, **MORE_ROWS}[name]
-    if len(y) != expected:
-        raise ValueError(f"{name} has {len(y):,} rows here, not {expected:,}: other data?")
-    classes, y = np.unique(y, return_inverse=True)
-    return Stream(name, X[:rounds], y[:rounds], classes.size)
-
-
-def run_of_onebit(learner: type[Learner], stream: Stream, seed: int) -> Run:
-    """Play a learner with its default parameters."""
-    start = time.perf_counter()
-    error = play(_fresh(learner, stream, seed), stream.X, stream.y, record=False).error_rate
-    seconds = time.perf_counter() - start
-    rows = stream.y.size
-    return Run(stream.name, learner.__name__, seed, rows, stream.n_classes, error, seconds)
-
-
-def runs_of_vowpal_wabbit(ways: list[str], stream: Stream, seed: int) -> Iterator[Run]:
-    """Yield a run for each of these ways to explore."""
-    rows = stream.y.size
-    with tempfile.TemporaryDirectory() as folder:
-        cache = rivals.write_vw_cache(Path(folder), stream.X, stream.y, stream.n_classes, BITS)
-        for way in ways:
-            start = time.perf_counter()
-            error = rivals.run_vowpal_wabbit(
-                way, cache, stream.n_classes, rows, bits=BITS, seed=seed
-            )
-            seconds = time.perf_counter() - start
-            yield Run(stream.name, _tool(way), seed, rows, stream.n_classes, error, seconds)
-
-
-_GIVEN: dict[str, Any] = {}
-"""Parameters of the learner that are not its defaults."""
-
-
-def _fresh(learner: type[Learner], stream: Stream, seed: int) -> Learner:
-    return learner(classes=np.arange(stream.n_classes), random_state=seed, **_GIVEN)
-
-
-def _tool(way: str) -> str:
-    return f"VW {way}"
-
-
-def compare(options: argparse.Namespace, learner: type[Learner], results: Results) -> None:
-    """Make the runs that are missing, all streams with the first seed first."""
-    ways = [] if options.only == "onebit" else list(WAYS.values())
-    absent = set()
-    for seed in range(options.seeds):
-        for name, rows in options.streams.items():
-            missing = [
-                way
-                for way in ways
-                if options.fresh or (name, _tool(way), seed, rows) not in results.runs
-            ]
-            if name in absent or (options.only == "vw" and not missing):
-                continue
-            try:
-                stream = load(name, seed, rows)
-            except FileNotFoundError as error:
-                log.print(f"no data: {error}")
-                absent.add(name)
-                continue
-            if options.only != "vw":
-                _add(results, run_of_onebit(learner, stream, seed))
-            if missing:
-                for run in runs_of_vowpal_wabbit(missing, stream, seed):
-                    _add(results, run)
-
-
-def _add(results: Results, run: Run) -> None:
-    results.add(run)
-    log.print(
-        f"seed {run.seed} {run.stream}, {run.tool}: "
-        f"error {100 * run.error:.2f} %, {run.seconds:.1f} s"
-    )
-
-
-def show_errors(options: argparse.Namespace, learner: type[Learner], results: Results) -> None:
-    """Print the errors of both tools on each stream, and on how many streams onebit has fewer."""
-    table = _table(
-        f"{learner.__name__} and the best of VW: error %, mean ± sd of {options.seeds} seeds"
-    )
-    for heading in ("rows", "K", "onebit", "best VW", "which", "ratio"):
-        table.add_column(heading, justify="left" if heading == "which" else "right", no_wrap=True)
-    n_classes = {run.stream: run.classes for run in results.runs.values()}
-    ratios, incomplete = [], []
-    for name, rows in options.streams.items():
-        ours = results.errors(name, learner.__name__, rows, options.seeds)
-        theirs = {
-            way: results.errors(name, _tool(arguments), rows, options.seeds)
-            for way, arguments in WAYS.items()
-        }
-        tried = [way for way in theirs if theirs[way]]
-        best = min(tried, key=lambda way: np.mean(theirs[way]), default="")
-        if len(tried) < len(WAYS):
-            incomplete.append(name)
-        if ours and best:
-            ratios.append(np.mean(ours) / np.mean(theirs[best]))
-        table.add_row(
+def _show_errors(options: argparse.Namespace, found: Sequence[Errors]) -> None:
+    title = f"{options.learner} and the best rival: {comparing.what_is_shown(options)}"
+    headings = ("stream", "rows", "K", "n", "onebit", "best rival", "which", "ratio", "")
+    shown, verdicts, ratios = table(title, ["which", ""], *headings), [], []
+    for errors in found:
+        ours = errors.ours[0]
+        name = errors.line.stream
+        best = verdict(ours, {**_ways(errors), "constant": errors.constant})
+        best_way = verdict(ours, _ways(errors))
+        if best_way:
+            ratios.append(best_way.ratio)
+        if best:
+            verdicts.append((name, best))
+        shown.add_row(
             name,
-            f"{rows:,}",
-            str(n_classes.get(name, "")),
-            _mean_and_sd(ours),
-            _mean_and_sd(theirs.get(best, [])),
-            best,
-            f"{ratios[-1]:.2f}" if ours and best else "",
+            f"{errors.line.rows:,}",
+            str(errors.n_classes),
+            str(len(ours)),
+            mean_and_sd(ours),
+            mean_and_sd(best.theirs) if best else "",
+            best.which if best else "",
+            f"{best.ratio:.2f}" if best else "",
+            best.says if best else "",
         )
-    out.print(table)
-    counts = [f"at most {bound:g} on {sum(r <= bound for r in ratios)}" for bound in (1, BETTER)]
-    out.print(f"Of {len(ratios)} streams, the ratio is {' and '.join(counts)}.")
-    if incomplete:
-        out.print(f"Runs of Vowpal Wabbit are missing on {', '.join(incomplete)}.")
+    out.print(shown)
+    out.print(counts(verdicts, "the best rival"))
+    few = sum(ratio <= BETTER for ratio in ratios)
+    out.print(f"At most {BETTER:g} times the best of Vowpal Wabbit on {few} of {len(ratios)}.")
 
 
-def _mean_and_sd(errors: list[float]) -> str:
-    """Return both with as many decimals as give the mean three digits, four at most."""
-    if not errors:
-        return ""
-    mean = np.mean(errors)
-    decimals = 2 if mean == 0 else min(4, max(0, 2 - math.floor(math.log10(mean))))
-    sd = f" ±{np.std(errors, ddof=1):.{decimals}f}" if len(errors) > 1 else ""
-    return f"{mean:.{decimals}f}{sd}"
+def _show_scale(options: argparse.Namespace, found: Sequence[Errors]) -> None:
+    title = "The ends of the scale: nothing learned, and every label told"
+    headings = ("stream", "constant", options.learner, "AROW, told", "VW --oaa, told")
+    shown = table(title, [], *headings)
+    for errors in found:
+        columns = (errors.constant, *errors.ours, errors.rivals["oaa"])
+        shown.add_row(errors.line.stream, *map(mean_and_sd, columns))
+    out.print()
+    out.print(shown)
 
 
-def _table(title: str) -> Table:
-    table = Table(
+def all_rows(options: argparse.Namespace) -> list[Line]:
+    """Return a line for each stream."""
+    return [Line(name, min(ROWS[name], options.rounds)) for name in options.streams]
+
+
+def first_rows(options: argparse.Namespace) -> list[Line]:
+    """Return the first rows of the streams that are no texts."""
+    return [
+        Line(line.stream, min(line.rows, FIRST_ROWS))
+        for line in all_rows(options)
+        if line.stream not in TEXTS
+    ]
+
+
+def show_few(options: argparse.Namespace, kept: Kept) -> None:
+    """Print our errors and those of contextualbandits on the first rows."""
+    tools, lines = rivals.CONTEXTUALBANDITS, first_rows(options)
+    if not lines or options.feedback:
+        return
+    learner = comparing.chosen_learner(options)
+    found = list(comparing.measured(kept, lines, tools, options, [learner]))
+    title = "The first rows, and contextualbandits: error %, mean of n seeds"
+    headings = (
         "stream",
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
+        "rows",
+        "n",
+        "onebit",
+        *(tool.short for tool in tools),
+        "ratio",
+        "mistakes",
     )
-    table.columns[0].no_wrap = True
-    return table
+    shown, verdicts = table(title, [""], *headings), []
+    for errors in found:
+        best = verdict(errors.ours[0], errors.rivals)
+        if best:
+            verdicts.append((errors.line.stream, best))
+        columns = (errors.ours[0], *errors.rivals.values())
+        shown.add_row(
+            errors.line.stream,
+            f"{errors.line.rows:,}",
+            str(len(errors.ours[0])),
+            *(f"{np.mean(column):.2f}" if column else "" for column in columns),
+            f"{best.ratio:.2f}" if best else "",
+            best.says if best else "",
+        )
+    out.print()
+    out.print(shown)
+    out.print(counts(verdicts, "the best of contextualbandits"))
+    comparing.say_what_is_missing(found)
 
 
-def speed(options: argparse.Namespace, learner: type[Learner], results: Results) -> None:
+def speed(options: argparse.Namespace) -> None:
     """Time both tools on the same rounds in memory or in Vowpal Wabbit's cache, and print it."""
-    table = _table("Rounds a second, the fastest run")
-    for heading in ("rows", learner.__name__, f"VW {WAYS[TIMED_WAY]}", "x VW"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    shown = table(
+        "Rounds a second, the fastest run", ["rival"], "stream", "rows", "onebit", "", "rival", "x"
+    )
     timed = {}
-    for name in TIMED:
-        if name not in options.streams:
-            continue
+    for name in (name for name in (*TIMED, *TIMED_LINUCB) if name in options.streams):
+        rows = TIMED_ROWS if name in TIMED_LINUCB else min(ROWS[name], options.rounds)
         try:
-            stream = load(name, 0, options.streams[name])
+            rounds = Line(name, rows).load(0)
         except FileNotFoundError:
             continue
         log.print(f"timing {name}")
-        pair = _timed_onebit(learner, stream, options.repeats), _timed_vw(stream, options.repeats)
+        pair = (_lin_ucbs if name in TIMED_LINUCB else _learner_and_vw)(options, rounds)
         timed[name] = [
             {**asdict(tool), "rounds_a_second": 1e6 / tool.microseconds} for tool in pair
         ]
         ours, theirs = (1e6 / tool.microseconds for tool in pair)
         disturbed = " (disturbed)" if any(tool.disturbed for tool in pair) else ""
-        table.add_row(
+        shown.add_row(
             name,
-            f"{stream.y.size:,}",
-            f"{ours:,.0f}",
+            f"{rows:,}",
+            f"{pair[0].tool} {ours:,.0f}",
             f"{theirs:,.0f}",
+            pair[1].tool,
             f"{ours / theirs:.1f}{disturbed}",
         )
     if timed:
-        results.read()
-        results.write(speed=timed)
-        out.print(table)
+        content = {"machine": machine(), "speed": timed}
+        options.json.write_text(json.dumps(content, indent=1) + "\n")
+        out.print()
+        out.print(shown)
 
 
-def _timed_onebit(learner: type[Learner], stream: Stream, repeats: int) -> Measured:
-    play(_fresh(learner, stream, 0), stream.X[:20], stream.y[:20])  # compiles
-    runs, history = repeated(
-        repeats, lambda: play(_fresh(learner, stream, 0), stream.X, stream.y, record=False)
-    )
-    return Measured(learner.__name__, stream.y.size, runs, history.error_rate)
-
-
-def _timed_vw(stream: Stream, repeats: int) -> Measured:
+def _learner_and_vw(
+    options: argparse.Namespace, rounds: comparing.Rounds
+) -> tuple[Measured, Measured]:
     with tempfile.TemporaryDirectory() as folder:
-        cache = rivals.write_vw_cache(Path(folder), stream.X, stream.y, stream.n_classes, BITS)
-        return rivals.vowpal_wabbit(
-            WAYS[TIMED_WAY], cache, stream.n_classes, stream.y.size, repeats, BITS
-        )
+        bits, n = rivals.COMPARED_BITS, rounds.y.size
+        cache = rivals.write_vw_cache(Path(folder), rounds.X, rounds.y, rounds.n_classes, bits)
+        theirs = rivals.vowpal_wabbit(TIMED_WAY, cache, rounds.n_classes, n, options.repeats, bits)
+    new = comparing.chosen_learner(options)
+    play(new(rounds.n_classes, 0), rounds.X[:20], rounds.y[:20])  # compiles
+    runs, history = repeated(
+        options.repeats,
+        lambda: play(new(rounds.n_classes, 0), rounds.X, rounds.y, record=False),
+    )
+    return Measured(options.learner, n, runs, history.error_rate), theirs
 
 
-def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument(
-        "--streams", metavar="A,B,...", help=f"default: all but {', '.join(MORE_ROWS)}"
+def _lin_ucbs(options: argparse.Namespace, rounds: comparing.Rounds) -> tuple[Measured, Measured]:
+    """Time both LinUCBs as their users call them: a stream, and one row at a time."""
+    X, y, K = rounds.X, rounds.y, rounds.n_classes
+    play(LinUCB(classes=np.arange(K)), X[:20], y[:20])  # compiles
+    ours, history = repeated(options.repeats, lambda: play(LinUCB(classes=np.arange(K)), X, y))
+    theirs, labels = repeated(
+        1, lambda: rivals.run_contextualbandits(rivals.contextualbandits_lin_ucb(K, 1.0, 0), X, y)
     )
-    parser.add_argument("--seeds", type=int, default=5, help="seeds 0, 1, ... (default 5)")
-    parser.add_argument("--rounds", type=int, help="only the first rounds of each stream")
-    parser.add_argument("--learner", default="OneBitClassifier", help="any learner of onebit")
-    parser.add_argument(
-        "--as-prepared",
-        action="store_true",
-        help="leave the rows, which are prepared, as they are: standardize=False",
+    return (
+        Measured("LinUCB", y.size, ours, history.error_rate),
+        Measured("contextualbandits", y.size, theirs, float(np.mean(labels != y))),
     )
-    parser.add_argument(
-        "--only", choices=("vw", "onebit", "speed", "table"), help="these runs; table: none"
-    )
-    parser.add_argument(
-        "--fresh", action="store_true", help="make the runs that were kept anew, too"
-    )
-    parser.add_argument("--repeats", type=int, default=3, help="timed runs of each tool")
-    parser.add_argument("--json", type=Path, default=Path("compare-results.json"), metavar="FILE")
-    options = parser.parse_args(arguments)
-    known = {**ROWS, **MORE_ROWS}
-    names = list(ROWS) if options.streams is None else options.streams.split(",")
-    for name in names:
-        if name not in known:
-            parser.error(f"no stream {name!r}: there are {', '.join(known)}")
-    options.streams = {name: min(known[name], options.rounds or known[name]) for name in names}
-    if options.learner not in onebit.learners.__all__:
-        parser.error(
-            f"no learner {options.learner!r}: there are {', '.join(onebit.learners.__all__)}"
-        )
-    return options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare, show and write."""
-    options = _parsed(arguments)
-    learner = getattr(onebit, options.learner)
-    if options.as_prepared:
-        _GIVEN["standardize"] = False
-    results = Results(options.json)
-    if options.only in (None, "vw", "onebit"):
-        compare(options, learner, results)
-    if options.only != "speed":
-        show_errors(options, learner, results)
-    if options.only in (None, "speed"):
-        speed(options, learner, results)
+    """Compare and show."""
+    parser = comparing.parser(__doc__)
+    parser.add_argument(
+        "--rounds", type=int, default=10**9, help="only the first rounds of each stream"
+    )
+    parser.add_argument("--only-speed", action="store_true", help="only the measurement of speed")
+    parser.add_argument("--repeats", type=int, default=3, help="timed runs of each tool")
+    parser.add_argument("--json", type=Path, default=Path("compare-results.json"), metavar="FILE")
+    options = comparing.parsed(parser, list(ROWS), arguments)
+    kept = Kept()
+    if options.missing or options.fresh:
+        comparing.add_missing(kept, all_rows(options), [*rivals.WAYS, rivals.OAA], options)
+        comparing.add_missing(kept, first_rows(options), rivals.CONTEXTUALBANDITS, options)
+    if not options.only_rivals and not options.only_speed:
+        show(options, kept)
+        show_few(options, kept)
+    if not options.only_rivals and not options.feedback:
+        speed(options)
+    if options.write_page:
+        comparing.write_page("python bench/compare.py")
     return 0
 
 

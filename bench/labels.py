@@ -10,8 +10,8 @@ import argparse
 
 import numpy as np
 
-from compare import ROWS
 from onebit import OneBitClassifier, play, streams
+from rounds import ROWS
 
 TAUGHT = ["clinc150", "banking77", "20newsgroups", "letter", "mnist"]
 EXAMPLES = [0, 1, 3, 5]

@@ -144,6 +144,52 @@ def test_vectors_are_used_once_and_if_their_class_is_clear(tmp_path):
         assert dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)) == expected[label]
 
 
+# Their natural order
+
+
+def test_the_natural_order_is_that_of_the_file(tmp_path):
+    raw = np.array([[0], [3], [6], [1]])
+    write_arrays(tmp_path, "letter/letter.npz", raw, np.array([3, 1, 2, 26]))
+    for seed in (0, 1):
+        X, y = streams.load("letter", directory=tmp_path, order="natural", seed=seed)
+        assert y.tolist() == [3, 1, 2, 26]
+    shuffled, _ = streams.load("letter", directory=tmp_path)
+    assert same_rows(shuffled, X[order(4, 0)])
+    assert streams.load("letter", directory=tmp_path, order="natural", prepared=False)[
+        0
+    ].tolist() == [[0], [3], [6], [1]]
+
+
+def test_the_natural_order_of_reviews_is_that_of_their_days(tmp_path):
+    file = "amazon_multidomain/amazon4_blitzer.csv.xz"
+    days = ["July 1, 2006", "June 30, 2006", "", "August 2, 1999", "June 30, 2006 "]
+    rows = [[f"domain {i}", "a title", "words", day] for i, day in enumerate(days)]
+    write_table(tmp_path, file, "domain,title,text,date", *rows)
+    _, y = streams.load("amazon4", directory=tmp_path, order="natural")
+    assert y.tolist() == [f"domain {i}" for i in (2, 3, 1, 4, 0)]
+    _, y = streams.load("amazon4", directory=tmp_path)
+    assert y.tolist() == [f"domain {i}" for i in order(5, 0)]
+    write_table(tmp_path, file, "domain,title,text", ["books", "a title", "words"])
+    streams.load("amazon4", directory=tmp_path)
+    with pytest.raises(ValueError, match="columns domain, title, text, date: 'date'"):
+        streams.load("amazon4", directory=tmp_path, order="natural")
+
+
+def test_there_are_two_orders():
+    with pytest.raises(ValueError, match="'shuffled' or 'natural'; got 'time'"):
+        streams.load("letter", order="time")
+    assert set(streams.CHRONOLOGICAL) < set(streams.NAMES)
+
+
+@pytest.mark.parametrize("name", ["amazon4", pytest.param("kddcup99", marks=pytest.mark.slow)])
+def test_neighbours_in_time_are_alike(name):
+    X, y = real_stream(name, order="natural")
+    assert X.shape[0] == REAL[name][0]
+    _, counts = np.unique(y, return_counts=True)
+    chance = np.sum((counts / y.size) ** 2)
+    assert np.mean(y[1:] == y[:-1]) > chance + 6 * np.sqrt(chance / y.size)
+
+
 # Where files are looked for
 
 
@@ -275,6 +321,12 @@ REAL = {
 """Rows, features where they are known, and classes."""
 
 
+def real_stream(name, **options):
+    if not (DATA / named.SOURCES[name].file).is_file():
+        pytest.skip(f"no {named.SOURCES[name].file}: set ONEBIT_DATA to the folder of the data")
+    return streams.load(name, directory=DATA, **options)
+
+
 def test_every_file_is_tested():
     assert REAL.keys() == named.SOURCES.keys()
 
@@ -287,9 +339,7 @@ LARGE = {"covtype", "mnist", "kddcup99", "connect4", "fars", "20newsgroups", "fd
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in REAL]
 )
 def test_real_streams(name):
-    if not (DATA / named.SOURCES[name].file).is_file():
-        pytest.skip(f"no {named.SOURCES[name].file}: set ONEBIT_DATA to the folder of the data")
-    X, y = streams.load(name, directory=DATA)
+    X, y = real_stream(name)
     rows, features, classes = REAL[name]
     assert X.shape == (rows, X.shape[1] if features is None else features)
     assert len(np.unique(y)) == classes

@@ -14,18 +14,17 @@ from onebit.core import LINEAR, Cost, Kernels, Learner, kernel, lean_kernel
 from onebit.core.compiling import no_alias
 from onebit.core.example import Rows
 from onebit.core.generator import uniform
-from onebit.core.offer import on_offer
 from onebit.core.ranges import NOT_NEGATIVE
 from onebit.core.started import Started
 from onebit.core.state import Amount, Count, Field, Generator, Variances, Weights, Within
-from onebit.numerics.argmax import argmax
+from onebit.numerics.exploration import upper_confidence
 from onebit.numerics.linear import linear_scores, squared_norm, unit, unit_scores
+from onebit.numerics.ridge import ridge_step
 from onebit.numerics.second_order import (
     Inverse,
     class_inverse,
     new_inverses,
     quadratic,
-    subtract,
     times,
 )
 from onebit.theory import bounds
@@ -140,18 +139,6 @@ def multipliers(D, n, alpha, tau):
 
 
 @lean_kernel
-def choose(scores, n, width, offer, p):
-    """Figure 1, step 4, as a one-hot p; return the greedy label, with no confidence in it."""
-    for i in on_offer(offer, p.size):
-        p[i] = scores[i] + math.sqrt(width * n[i])
-    y_hat = argmax(p, offer)
-    for i in range(p.size):
-        p[i] = 0.0
-    p[y_hat] = 1.0
-    return argmax(scores, offer)
-
-
-@lean_kernel
 def sign(alpha, rng, correct):
     """Figure 1, steps 6-7: the beta of X_t = beta x_t. With alpha = 1 nothing is drawn."""
     if correct or (alpha < 1.0 and uniform(rng) >= (1.0 + alpha) / 2.0):
@@ -207,7 +194,7 @@ def score_projected_full(state, x, scores):
 @lean_kernel
 def policy(state, x, scores, offer, p):
     """Figure 1, step 4."""
-    return choose(scores, state.scratch.n, state.confidence.width[()], offer, p)
+    return upper_confidence(scores, state.scratch.n, state.confidence.width[()], offer, p)
 
 
 @lean_kernel
@@ -232,11 +219,7 @@ def learn_full(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 6-8. By Sherman and Morrison, A_t^{-1} x = A_{t-1}^{-1} x / (1 + n)."""
     W, A_inv, n = state.W, class_inverse(state.A_inv, label), state.scratch.n[label]
     beta = sign(state.alpha, state.rng, correct)
-    v = times(A_inv, unit(x))
-    step = (beta - scores[label]) / (1.0 + n)
-    for j in range(v.size):
-        W[j, label] += step * v[j]
-    subtract(A_inv, v, 1.0 / (1.0 + n))
+    ridge_step(W, A_inv, label, times(A_inv, unit(x)), n, beta - scores[label])
     end_round(state.confidence, n / (1.0 + n))
     return True
 

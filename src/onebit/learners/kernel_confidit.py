@@ -23,12 +23,12 @@ from onebit.learners.confidit import (
     ConfidenceLearner,
     Confidit,
     Scratch,
-    choose,
     end_round,
     multipliers,
     new_confidence,
     sign,
 )
+from onebit.numerics.exploration import upper_confidence
 from onebit.numerics.rkhs import KERNEL_NAMES, KernelFunction
 
 SMALLEST = 1e-280
@@ -187,7 +187,9 @@ def score_projected(state: State, x: Example, scores: np.ndarray) -> None:
 
 def policy(state, x, scores, offer, p):
     """Figure 1, step 4."""
-    return choose.py_func(scores, state.scratch.n, float(state.confidence.width), offer, p)
+    return upper_confidence.py_func(
+        scores, state.scratch.n, float(state.confidence.width), offer, p
+    )
 
 
 def learn(state, x, scores, label, probability, offer, correct):

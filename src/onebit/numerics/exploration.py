@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from onebit.core.compiling import lean_kernel
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.numerics.argmax import argmax
@@ -29,3 +31,18 @@ def gamma_greedy(state, x, scores, offer, p):
         p[k] = share
     p[best] = share + (1.0 - gamma)
     return best
+
+
+@lean_kernel
+def upper_confidence(scores, n, width, offer, p):
+    """Choose the label with the largest ``scores[i] + sqrt(width n[i])``, as a one-hot p.
+
+    The greedy label is the one with no confidence added.
+    """
+    for i in on_offer(offer, p.size):
+        p[i] = scores[i] + math.sqrt(width * n[i])
+    y_hat = argmax(p, offer)
+    for i in range(p.size):
+        p[i] = 0.0
+    p[y_hat] = 1.0
+    return argmax(scores, offer)

@@ -79,11 +79,14 @@ class Inverse(NamedTuple):
 
 def new_inverse(n: int, a: float) -> Inverse:
     """Return the inverse of ``a I``, n x n, for updates of any size, guarded by `is_settled`."""
-    return of_class(new_inverses(1, n, a), 0)._replace(rounding=_MORE_ROUNDING)
+    return of_class(new_inverses(1, n, a, any_size=True), 0)
 
 
-def new_inverses(n_classes: int, n: int, a: float) -> Inverse:
-    """Return the inverse of ``a I``, n x n, once for each class, for updates of unit length."""
+def new_inverses(n_classes: int, n: int, a: float, *, any_size: bool = False) -> Inverse:
+    """Return the inverse of ``a I``, n x n, once for each class, for updates of unit length.
+
+    If updates are of any size, they are to be guarded by `is_settled`.
+    """
     needed, available = 8 * n_classes * n * n, _memory()
     if needed > available:
         raise ValueError(
@@ -98,7 +101,7 @@ def new_inverses(n_classes: int, n: int, a: float) -> Inverse:
         weights=np.zeros((n_classes, PENDING)),
         n_pending=np.zeros((n_classes, 1), dtype=np.int64),
         first=1.0 / a,
-        rounding=_ROUNDING,
+        rounding=_MORE_ROUNDING if any_size else _ROUNDING,
     )
 
 

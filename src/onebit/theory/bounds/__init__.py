@@ -16,6 +16,7 @@ from onebit.theory.bounds.banditron import (
 )
 from onebit.theory.bounds.confidit import CONFIDIT, confidit, confidit_separated, confidit_terms
 from onebit.theory.bounds.gaptron import GAPTRON, gaptron
+from onebit.theory.bounds.lin_ucb import LIN_TS, LIN_UCB
 from onebit.theory.bounds.logistic import (
     AGGREGATING,
     AIOLI,
@@ -76,6 +77,8 @@ __all__ = [
     "GAPTRON",
     "GAUSSIAN_AGGREGATING",
     "KERNEL_SEPARABLE_BANDIT",
+    "LIN_TS",
+    "LIN_UCB",
     "NEWTRON",
     "OBAMA",
     "ONE_BIT_CLASSIFIER",
