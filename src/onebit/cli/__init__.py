@@ -1,4 +1,4 @@
-"""The command line, one file a command: `onebit learners`, `run`, `demo`, `regret`, `warm-up`."""
+"""The command line, one file a command: `onebit learners`, `run`, `compare`, `demo`, ...."""
 
 import sys
 
@@ -9,5 +9,5 @@ except ModuleNotFoundError as missing:
     sys.exit(f"the command line needs {missing.name}: pip install 'onebit[cli]'")
 
 # Each registers its command.
-from onebit.cli import demo, learners, regret, run, warm_up  # noqa: F401
+from onebit.cli import compare, demo, learners, regret, run, warm_up  # noqa: F401
 from onebit.cli.app import main as main

@@ -62,6 +62,12 @@ class Asked:
         """Whether it is no name."""
         return self.name.lower() not in (*NAMES, *SYNTHETIC)
 
+    def check(self) -> None:
+        """Raise if it is neither a name nor a file."""
+        if self.is_file and not Path(self.name).is_file():
+            known = ", ".join(NAMES)
+            raise ValueError(f"no stream {self.name!r}: it is neither a file nor one of {known}")
+
     def open(self, seed: int = 0) -> Opened:
         """Return the stream; the seed is that of all draws."""
         start = perf_counter()
@@ -91,9 +97,7 @@ class Asked:
         if name in NAMES:
             X, y = load(name, seed=seed)
             return name, [(X, y)], len(y), sorted(set(y.tolist()))
-        if not Path(self.name).is_file():
-            known = ", ".join(NAMES)
-            raise ValueError(f"no stream {self.name!r}: it is neither a file nor one of {known}")
+        self.check()
         options = {} if self.label is None else {"label": self.label}
         file = from_file(self.name, **options)
         return self.name, file, file.n_examples, file.classes.tolist()
