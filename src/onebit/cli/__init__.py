@@ -9,5 +9,5 @@ except ModuleNotFoundError as missing:
     sys.exit(f"the command line needs {missing.name}: pip install 'onebit[cli]'")
 
 # Each registers its command.
-from onebit.cli import compare, demo, learners, regret, run, warm_up  # noqa: F401
+from onebit.cli import compare, demo, lab, learners, regret, run, warm_up  # noqa: F401
 from onebit.cli.app import main as main

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +49,20 @@ def draw_sweep(table: pd.DataFrame) -> Any:
     return figure
 
 
+def draw_with_legend(draw: Callable[[Any], Any], title: str) -> Any:
+    """Return a figure of one picture, with its legend below."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.5, 4.4), layout="constrained")
+    ax = figure.add_subplot()
+    draw(ax)
+    ax.set_title(title, loc="left")
+    figure.legend(
+        *ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False
+    )
+    return figure
+
+
 def swept_parameters(table: pd.DataFrame) -> list[str]:
     """Return the parameters that are numbers, and have several values."""
     from pandas.api.types import is_numeric_dtype
@@ -69,7 +84,8 @@ def draw_curves(ax: Any, table: pd.DataFrame) -> Any:
         rounds = np.array(runs.curve_rounds.iloc[0])
         errors = 100 * np.stack([np.array(curve) for curve in runs.curve_errors])
         shown = rounds >= min(10, rounds[-1])
-        rounds, mean, sd = rounds[shown], errors.mean(axis=0)[shown], errors.std(axis=0)[shown]
+        rounds, errors = rounds[shown], errors[:, shown]
+        mean, sd = errors.mean(axis=0), errors.std(axis=0, ddof=min(1, len(errors) - 1))
         ax.plot(rounds, mean, label=name, linewidth=1.8, **line)
         ax.fill_between(
             rounds, np.maximum(mean - sd, 1e-3), mean + sd, color=line["color"], alpha=0.15, lw=0
@@ -88,7 +104,7 @@ def draw_parameter(ax: Any, table: pd.DataFrame, parameter: str) -> Any:
     for name, line in styles.items():
         some = means[means.learner == name]
         if some[parameter].isna().all():
-            ax.axhline(100 * some.error.min(), linewidth=1.2, **line)
+            ax.axhline(100 * some.error.min(), linewidth=1.2, label=name, **line)
             continue
         # Of other parameters, those that are best.
         some = some.loc[some.groupby(parameter).error.idxmin()].sort_values(parameter)
