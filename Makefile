@@ -11,10 +11,14 @@ QUICK := tests/core tests/features tests/numerics tests/theory/test_losses.py te
     tests/test_rooms.py tests/learners/test_banditron.py tests/learners/test_perceptron.py \
     $(patsubst %,--ignore=tests/core/test_%.py,compiling skops state storage threads)
 
+# What `make serve-drill` does besides killing a service on SQLite: DRILL=--postgres.
+DRILL ?=
+
 # Minutes that `make fuzz` takes; FUZZ=--checked makes compiled code check each index.
 MINUTES ?= 60
 
 .PHONY: demo lint quick test test-all fuzz bench errors compare compare-drift clean
+.PHONY: serve-demo serve-load serve-soak serve-drill serve-stream serve-fuzz
 
 demo: .venv/.installed-cli
 	$(BIN)/onebit demo
@@ -47,6 +51,24 @@ compare: .venv/.installed-bench
 
 compare-drift: .venv/.installed-bench
 	$(BIN)/python bench/drift.py
+
+serve-demo: .venv/.installed-serve
+	$(BIN)/onebit serve --demo
+
+serve-load: .venv/.installed-bench
+	$(BIN)/python bench/serve_load.py --postgres
+
+serve-soak: .venv/.installed-bench
+	$(BIN)/python bench/serve_load.py --only sqlite --soak 600
+
+serve-drill: .venv/.installed-dev
+	$(BIN)/python bench/serve_drill.py --rows 1000000 $(DRILL)
+
+serve-stream: .venv/.installed-dev
+	$(BIN)/python bench/serve_stream.py
+
+serve-fuzz: .venv/.installed-dev
+	$(BIN)/python bench/serve_fuzz.py
 
 clean:
 	rm -rf .venv build dist .fuzz-cache .hypothesis .pytest_cache .mypy_cache .ruff_cache

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from onebit import evaluation as evaluation
     from onebit import features as features
     from onebit import learners as learners
     from onebit import streams as streams
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from onebit.core import play as play
     from onebit.core.pipeline import make_pipeline as make_pipeline
     from onebit.learners import *  # noqa: F403
+    from onebit.serve.client import AsyncClient as AsyncClient
+    from onebit.serve.client import Client as Client
     from onebit.warming import warm_up as warm_up
 
 # Names are imported on first use: scikit-learn and Numba together take a second to import.
-_ROOMS = ["features", "lab", "learners", "streams", "theory"]
+_ROOMS = ["evaluation", "features", "lab", "learners", "streams", "theory"]
 _PLACES = dict.fromkeys(
     ["NONE_OF_THESE", "Decision", "History", "Learner", "load", "play"], "onebit.core"
 ) | {
@@ -30,6 +33,8 @@ _PLACES = dict.fromkeys(
     "to_batch": "onebit.batch",
     "warm_up": "onebit.warming",
 }
+# Not in `__all__`: to import everything must not need an extra.
+_OF_EXTRAS = dict.fromkeys(["AsyncClient", "Client"], "onebit.serve.client")
 
 
 def __getattr__(name: str) -> Any:
@@ -37,6 +42,8 @@ def __getattr__(name: str) -> Any:
         return [*import_module("onebit.learners").__all__, *_PLACES, *_ROOMS]
     if name in _ROOMS:
         value = import_module(f"onebit.{name}")
+    elif name in _OF_EXTRAS:
+        value = getattr(import_module(_OF_EXTRAS[name]), name)
     elif name in _PLACES:
         if name == "load":  # it knows the learners and steps that have been imported
             import_module("onebit.learners")
@@ -51,4 +58,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__getattr__("__all__")})
+    return sorted({*globals(), *_OF_EXTRAS, *__getattr__("__all__")})

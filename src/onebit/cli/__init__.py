@@ -1,4 +1,4 @@
-"""The command line, one file a command: `onebit learners`, `run`, `compare`, `demo`, ...."""
+"""The command line, one file a command: `onebit learners`, `run`, `demo`, `serve` and so on."""
 
 import sys
 
@@ -9,5 +9,15 @@ except ModuleNotFoundError as missing:
     sys.exit(f"the command line needs {missing.name}: pip install 'onebit[cli]'")
 
 # Each registers its command.
-from onebit.cli import compare, demo, lab, learners, regret, run, warm_up  # noqa: F401
+from onebit.cli import (  # noqa: F401
+    compare,
+    demo,
+    evaluate,
+    lab,
+    learners,
+    regret,
+    run,
+    serve,
+    warm_up,
+)
 from onebit.cli.app import main as main

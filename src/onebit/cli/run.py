@@ -91,6 +91,8 @@ def print_run(learner: Learner, stream: Opened, seed: int, result: Result) -> No
     table.add_row("error %", f"[bold]{percent(history.n_mistakes, history)}[/]")
     table.add_row("explored %", percent(history.n_explored, history))
     table.add_row("updated %", percent(history.n_updated, history))
+    if history.changes:
+        table.add_row("changes noticed", escape(shown_changes(history)))
     table.add_row("seconds", f"{result.playing:.3f}")
     table.add_row("microseconds a round", f"{microseconds(result):.3f}")
     console = Console()
@@ -114,6 +116,7 @@ def run_as_json(learner: Learner, stream: Opened, seed: int, result: Result) -> 
         "mistakes": history.n_mistakes,
         "explored": history.n_explored,
         "updated": history.n_updated,
+        "changes": [change._asdict() for change in history.changes],
         "error_rate": history.error_rate,
         "seconds": result.playing,
         "microseconds_a_round": microseconds(result),
@@ -121,6 +124,16 @@ def run_as_json(learner: Learner, stream: Opened, seed: int, result: Result) -> 
         "stream_seconds": stream.seconds + result.reading,
         "onebit": onebit.__version__,
     }
+
+
+def shown_changes(history: History, most: int = 6) -> str:
+    """Return the last changes noticed, as ``everything in round 5,003; 'b' in round 6,120``."""
+    last = history.changes[-most:]
+    named = (
+        f"{'everything' if c.label is None else repr(c.label)} in round {c.round:,}" for c in last
+    )
+    earlier = len(history.changes) - len(last)
+    return "; ".join([*([f"{earlier} earlier"] if earlier else []), *named])
 
 
 def percent(n: int, history: History) -> str:

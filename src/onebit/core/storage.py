@@ -66,15 +66,17 @@ def write(path: str | PathLike[str], learner: Learner, steps: Sequence[Any] = ()
 
     A file that is there is replaced at once or not at all.
     """
+    replace_file(path, to_bytes(learner, steps))
+
+
+def to_bytes(learner: Learner, steps: Sequence[Any] = ()) -> bytes:
+    """Return what `write` writes."""
     described = [plain_step(step) for step in steps]
     if not learner._started:
-        parameters = learner.get_params(deep=False)
-        replace_file(path, _in_file(_header(learner, parameters, described), {}))
-        return
+        return _in_file(_header(learner, learner.get_params(deep=False), described), {})
     run = learner._run
     with run.turns:  # what another thread learns meanwhile is in all of the file, or in nothing
-        content = _content(learner, run, described)
-    replace_file(path, content)
+        return _content(learner, run, described)
 
 
 def read(path: str | PathLike[str]) -> Learner | Pipeline:
@@ -89,9 +91,17 @@ def read(path: str | PathLike[str]) -> Learner | Pipeline:
             raise ValueError(f"{path} is not a learner saved by onebit: it is no regular file")
         content = file.read()
     try:
-        return _model_in(content)
-    except (ValueError, SafetensorError, RecursionError) as error:
+        return from_bytes(content)
+    except ValueError as error:
         raise ValueError(f"{path} is not a learner saved by onebit: {error}") from error
+
+
+def from_bytes(content: bytes) -> Learner | Pipeline:
+    """Return the learner or pipeline of which `to_bytes` made this; raise ValueError if none."""
+    try:
+        return _model_in(content)
+    except (SafetensorError, RecursionError) as error:
+        raise ValueError(str(error)) from error
 
 
 def arrays_of(state: Any) -> Iterator[tuple[str, np.ndarray]]:
@@ -150,7 +160,12 @@ def _header(learner: Learner, parameters: dict[str, Any], steps: list[Any]) -> d
 
 def _in_file(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     text = json.dumps(header, allow_nan=False)
-    return safetensors.numpy.save(arrays, {"onebit": text, "sha256": _digest(text, arrays)})
+    content = safetensors.numpy.save(arrays, {"onebit": text, "sha256": _digest(text, arrays)})
+    # What safetensors says of a file comes in any order; the same learner should be the same bytes.
+    (size,) = struct.unpack("<Q", content[:8])
+    ordered = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True).encode()
+    ordered += b" " * (-len(ordered) % 8)  # arrays begin at a multiple of eight
+    return b"".join((struct.pack("<Q", len(ordered)), ordered, content[8 + size :]))
 
 
 def _model_in(content: bytes) -> Learner | Pipeline:
@@ -189,6 +204,9 @@ def _model_in(content: bytes) -> Learner | Pipeline:
         # Whatever a learner says of parameters that it was never meant to have.
         raise ValueError(_wrong_parameters(learner, error)) from error
     grows = isinstance(learner._kernels, PythonKernels)
+    if learner._later is not None and not any(name.startswith(learner._later) for name in arrays):
+        first = arrays_of(learner._state)
+        arrays |= {name: array for name, array in first if name.startswith(learner._later)}
     state = _restored(learner._state, arrays, grows)
     check_state(state, sizes)
     learner._state = state
@@ -394,6 +412,8 @@ def _check_shapes(learner: Learner, arrays: dict[str, np.ndarray], sizes: dict[s
     _, state = small._begin(min(n_features, 2), min(n_classes, 2), new_generator(0))
     expected = {_of_any_class(name): (array, field) for name, array, field in declared(state)}
     for name in sorted(expected.keys() - set(map(_of_any_class, arrays))):
+        if learner._later is not None and name.startswith(learner._later):
+            continue  # in a file from before
         raise _MismatchError(f"it has no {name}")
     for name, array in arrays.items():
         if _of_any_class(name) not in expected:

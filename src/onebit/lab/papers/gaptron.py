@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from onebit.lab.papers import soba
-from onebit.lab.papers.paper import Finding, Paper, Section, Sweep, percent
+from onebit.lab.papers.paper import (
+    Finding,
+    Paper,
+    Section,
+    Sweep,
+    best_settings,
+    by_stream,
+    percent,
+)
 from onebit.lab.pictures import draw_curves, draw_with_legend
-from onebit.lab.results import best, summary
+from onebit.lab.results import summary
 from onebit.learners import (
     AROW,
     SOBA,
@@ -50,15 +59,11 @@ ONE_BIT = {
 def _sweeps(scale: str) -> dict[str, Sweep]:
     (wanted,) = soba.PAPER.sweeps(scale).values()
     # Gaptron's defaults are for examples of unit length.
-    streams = {name: _of_unit_length(asked) for name, asked in wanted.streams.items()}
+    streams = {name: replace(asked, unit=True) for name, asked in wanted.streams.items()}
     return {
         "told": Sweep(TOLD, {}, streams, wanted.seeds),
         "one_bit": Sweep(ONE_BIT, {}, streams, wanted.seeds),
     }
-
-
-def _of_unit_length(asked: soba.Asked) -> soba.Asked:
-    return soba.Asked(asked.name, asked.rounds, unit=True)
 
 
 def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
@@ -74,9 +79,7 @@ def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
         )
     ]
     for part, title in (("told", "With full information"), ("one_bit", "With one bit")):
-        table = tables[part]
-        streams = {name: table[table.stream == name] for name in dict.fromkeys(table.stream)}
-        means = summary(best(table))
+        streams = by_stream(tables[part])
         sections.append(
             Section(
                 title,
@@ -86,19 +89,15 @@ def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
                     name: draw_with_legend(partial(draw_curves, table=some), name)
                     for name, some in streams.items()
                 },
-                tables={
-                    "best": means.assign(
-                        **{"error %": 100 * means.error, "sd": 100 * means.error_sd}
-                    )[["stream", "learner", "error %", "sd", "seeds"]]
-                },
-                findings=[_first_of(means, name) for name in streams],
+                tables={"best": best_settings(tables[part])},
+                findings=[_first_of(some, name) for name, some in streams.items()],
             )
         )
     return sections
 
 
-def _first_of(means: pd.DataFrame, stream: str) -> Finding:
-    ranked = means[means.stream == stream]
+def _first_of(table: pd.DataFrame, stream: str) -> Finding:
+    ranked = summary(table).drop_duplicates("learner")
     seen = ", ".join(f"{row.learner} {percent(row.error)}" for row in ranked.itertuples())
     return Finding(
         f"On {stream}, Gaptron with one of its losses makes the fewest mistakes (not a claim of "

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from onebit.lab.results import best, summary
 from onebit.streams.named import SOURCES, VARIABLE
 
 if TYPE_CHECKING:
@@ -63,6 +64,18 @@ def is_there(stream: str) -> bool:
     """Whether the file of a named stream is where it is looked for."""
     folder = os.environ.get(VARIABLE)
     return folder is not None and Path(folder, SOURCES[stream].file).is_file()
+
+
+def by_stream(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the runs on each stream."""
+    return {name: table[table.stream == name] for name in dict.fromkeys(table.stream)}
+
+
+def best_settings(table: pd.DataFrame, *parameters: str) -> pd.DataFrame:
+    """Return mean and spread of each learner, with the parameters that are best on a stream."""
+    means = summary(best(table))
+    shown = means.assign(**{"error %": 100 * means.error, "sd": 100 * means.error_sd})
+    return shown[["stream", "learner", *parameters, "error %", "sd", "seeds"]]
 
 
 def percent(share: float) -> str:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from onebit.lab.papers.paper import Finding, Paper, Section, Sweep, is_there, percent
+from onebit.lab.papers.paper import (
+    Finding,
+    Paper,
+    Section,
+    Sweep,
+    best_settings,
+    by_stream,
+    is_there,
+    percent,
+)
 from onebit.lab.pictures import draw_curves, draw_parameter, draw_with_legend
 from onebit.lab.results import best, summary
 from onebit.learners import SOBA, Banditron, Newtron, Perceptron
@@ -55,7 +64,7 @@ def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
     table = tables["figure_2"]
     first = Figure(figsize=(5.5, 4), layout="constrained")
     eta_family(first.add_subplot())
-    streams = {name: table[table.stream == name] for name in dict.fromkeys(table.stream)}
+    streams = by_stream(table)
     missing = [name for name in N_CLASSES if name not in streams]
     absent = f" Not here, for want of data: {', '.join(missing)}." if missing else ""
     return [
@@ -79,7 +88,7 @@ def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
                 name: draw_with_legend(partial(draw_curves, table=some), name)
                 for name, some in streams.items()
             },
-            tables={"best": _best_settings(table)},
+            tables={"best": best_settings(table, "gamma")},
         ),
         Section(
             "What the paper found",
@@ -88,13 +97,6 @@ def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
             findings=_findings(streams),
         ),
     ]
-
-
-def _best_settings(table: pd.DataFrame) -> pd.DataFrame:
-    means = summary(best(table))
-    return means.assign(
-        **{"error %": 100 * means.error, "sd": 100 * means.error_sd}
-    )[["stream", "learner", "gamma", "error %", "sd", "seeds"]]  # fmt: skip
 
 
 def _findings(streams: dict[str, pd.DataFrame]) -> list[Finding]:

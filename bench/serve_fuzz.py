@@ -1,0 +1,188 @@
+"""Broken requests: no answer of 5xx, no wrong lesson, nothing let in.
+
+    python bench/serve_fuzz.py [--requests 100000] [--seed 0]
+
+It serves a model, with keys, and sends requests that are changed at random: JSON of wrong types
+and depths, bytes, paths, headers, keys and sizes; and clients that stop in the middle. In between,
+sound rounds are played. At the end the log must have exactly their rows, by `onebit log verify`. It
+prints how often each status came (0: the service hung up), and ends with 1 if there was any fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from serve_drill import Service
+
+LABELS = ["billing", "delivery", "login"]
+ODD: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    2**63,
+    10**30,
+    1e308,
+    -0.0,
+    "",
+    "\x00",
+    "é\u2028",
+    "x" * 5000,
+    [],
+    {},
+    [[]],
+]
+VERBS = ["decide", "feedback", "labels", "shadows", "log", "learner", "decisions", "nothing", ""]
+
+
+class Fuzz:
+    """Requests at random."""
+
+    def __init__(self, seed: int, keys: dict[str, str]) -> None:
+        self._rng, self._keys = random.Random(seed), keys
+
+    def value(self, depth: int = 0) -> Any:
+        """Return a JSON value."""
+        rng = self._rng
+        if depth > 4 or rng.random() < 0.5:
+            return rng.choice(ODD)
+        if rng.random() < 0.5:
+            return [self.value(depth + 1) for _ in range(rng.randrange(4))]
+        return {rng.choice(["record", "id", "a", ""]): self.value(depth + 1) for _ in range(3)}
+
+    def body(self, verb: str) -> bytes:
+        """Return the body of a request, more or less sound."""
+        rng = self._rng
+        examples: dict[str, dict[str, Any]] = {
+            "decide": {"record": {"subject": "card", "n": 1}, "among": LABELS[:2], "id": "x"},
+            "feedback": {"id": f"none-{rng.randrange(100)}", "correct": True},
+            "labels": {"add": ["billing"], "retire": ["none"]},
+            "shadows": {"name": "bad name", "learner": "SOBA", "parameters": {"gamma": 7}},
+        }
+        sound = examples.get(verb, {"name": "m", "labels": LABELS, "frozen": 3})
+        name = rng.choice([*sound, "more"])
+        sound[name] = self.value()
+        if verb in ("labels", "shadows") or (verb == "decide" and name != "more"):
+            sound["not a field"] = 1  # so that it cannot be right by chance
+        found: Any = [sound] * rng.choice([1, 2, 1001]) if rng.random() < 0.1 else sound
+        content = json.dumps(found).encode()
+        if rng.random() < 0.3:
+            at = rng.randrange(len(content) + 1)
+            content = (
+                content[:at] + rng.randbytes(rng.randrange(4)) + content[at + rng.randrange(3) :]
+            )
+        if rng.random() < 0.02:
+            content = b'{"record":' + b"[" * rng.choice([100, 100_000])
+        if rng.random() < 0.005:
+            content = b" " * (2**20 + 1)
+        return content
+
+    def request(self) -> tuple[str, str, bytes, dict[str, str]]:
+        """Return method, path, body and headers."""
+        rng, verb = self._rng, self._rng.choice(VERBS)
+        model = rng.choice(["m", "m", "m", "none", "..", "%2e%2e", "a" * 300, "é"])
+        path = rng.choice([f"/v1/models/{model}/{verb}", f"/v1/models/{model}", "/v1/models", "/x"])
+        method = rng.choice(["POST", "POST", "POST", "GET", "PUT", "PATCH", "BREW"])
+        if rng.random() < 0.7:  # most of them where lessons are
+            verb = rng.choice(["decide", "feedback"])
+            method, path = "POST", f"/v1/models/m/{verb}"
+        headers = {"content-type": rng.choice(["application/json"] * 9 + ["text/plain"])}
+        # Never the key that may change or remove the model.
+        key = rng.choice([self._keys["use"]] * 8 + ["x", "wrong", "Bearer"])
+        headers["authorization"] = f"Bearer {key}"
+        return method, path, self.body(verb), headers
+
+
+async def send(service: Service, fuzz: Fuzz, n: int, found: Counter[int]) -> list[str]:
+    """Send requests; return what went wrong."""
+    faults: list[str] = []
+    limits = httpx.Limits(max_connections=32)
+    async with httpx.AsyncClient(base_url=service.url, timeout=60, limits=limits) as http:
+
+        async def some(k: int) -> None:
+            for _ in range(k):
+                method, path, body, headers = fuzz.request()
+                try:
+                    reply = await http.request(method, path, content=body, headers=headers)
+                except httpx.TransportError:  # as while it sends a body that is too large
+                    found[0] += 1
+                    continue
+                found[reply.status_code] += 1
+                # Feedback in a list is answered one by one, and none of it should be accepted.
+                refused = reply.status_code < 400 and b'"status"' in reply.content
+                refused = refused and b'"accepted"' not in reply.content
+                if not (refused or 400 <= reply.status_code < 500):
+                    faults.append(f"{method} {path} {body[:80]!r}: {reply.status_code}")
+
+        await asyncio.gather(*(some(n // 16) for _ in range(16)))
+    return faults
+
+
+def hang_up(service: Service, times: int) -> None:
+    """Be clients that stop in the middle, or say nothing."""
+    head = b"POST /v1/models/m/decide HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n"
+    for i in range(times):
+        with socket.create_connection(("127.0.0.1", service.port)) as line:
+            line.sendall([b"", head[:20], head, head + b'\r\n{"rec', b"\x16\x03\x01\x00"][i % 5])
+
+
+def main() -> None:
+    """Send broken requests, and look at the log."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--requests", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--port", type=int, default=8761)
+    options = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="onebit-fuzz-")
+    onebit, where = [sys.executable, "-m", "onebit"], ["--data", folder]
+    keys = {}
+    for name, scopes in {"use": "decide,feedback", "admin": "admin"}.items():
+        command = [*onebit, "key", "add", name, "--scopes", scopes, *where]
+        keys[name] = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    service = Service(options.port, where)
+    service.start()
+    try:
+        admin = {"authorization": f"Bearer {keys['admin']}"}
+        with httpx.Client(base_url=service.url, headers=admin, timeout=120) as http:
+            body = {"name": "m", "labels": LABELS, "n_features": 1024}
+            http.post("/v1/models", json=body).raise_for_status()
+            found, faults, fuzz = Counter[int](), [], Fuzz(options.seed, keys)
+            for _ in range(10):
+                made = http.post("/v1/models/m/decide", json={"record": "card charged"}).json()
+                said = {"id": made["id"], "correct": True}
+                http.post("/v1/models/m/feedback", json=said).raise_for_status()
+                faults += asyncio.run(send(service, fuzz, options.requests // 10, found))
+                hang_up(service, 20)
+                print(
+                    f"{sum(found.values()):,} requests: {dict(sorted(found.items()))}", flush=True
+                )
+            rows = http.get("/v1/models/m").json()["rows"]
+        if rows != 21:
+            faults.append(f"the log has {rows} rows, and 21 were written")
+        service.stop(signal.SIGTERM)
+        if subprocess.run([*onebit, "log", "verify", *where]).returncode:
+            faults.append("the log is not what was learned")
+        for fault in faults[:20]:
+            print(fault)
+        sys.exit(1 if faults else 0)
+    finally:
+        service.stop()
+        shutil.rmtree(Path(folder), ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

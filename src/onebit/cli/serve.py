@@ -1,0 +1,182 @@
+"""`onebit serve`, `onebit log` and `onebit key`: the decision service."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from onebit.cli.app import AsJson, app, fail
+
+if TYPE_CHECKING:
+    from onebit.serve.log import Log
+
+T = TypeVar("T")
+
+Data = Annotated[str, typer.Option(help="The folder of logs, snapshots and keys.")]
+Database = Annotated[
+    str | None, typer.Option(help="postgresql://..., in place of a folder.", show_default=False)
+]
+
+log_app = typer.Typer(help="Look after logs.", add_completion=False, rich_markup_mode=None)
+key_app = typer.Typer(help="Add and remove API keys.", add_completion=False, rich_markup_mode=None)
+app.add_typer(log_app, name="log")
+app.add_typer(key_app, name="key")
+
+
+@app.command()
+def serve(
+    data: Data = "onebit-data",
+    database: Database = None,
+    host: Annotated[str, typer.Option(help="Where to listen; others need a key.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes; more than one need --database.")
+    ] = 1,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="A model with simulated traffic, in a folder of its own.")
+    ] = False,
+    log_requests: Annotated[
+        bool, typer.Option("--log-requests", help="Log every request, not only what changes.")
+    ] = False,
+    most_body: Annotated[int, typer.Option(min=1024, help="Bytes of a request.")] = 2**20,
+    most_items: Annotated[int, typer.Option(min=1, help="Items of a list in a request.")] = 1000,
+    most_features: Annotated[int, typer.Option(min=1, help="Features of an example.")] = 10_000,
+    most_labels: Annotated[int, typer.Option(min=2, help="Labels of a model.")] = 1000,
+    most_requests: Annotated[int, typer.Option(min=1, help="Requests at the same time.")] = 1000,
+) -> None:
+    """Serve models over HTTP: decisions, feedback, and a page to see how it goes."""
+    _needs_serve()
+    from onebit.serve.limits import Limits
+    from onebit.serve.running import Options
+    from onebit.serve.running import serve as run
+
+    if workers > 1 and database is None:
+        raise ValueError("a folder is for one process: --workers needs --database")
+    limits = Limits(most_body, items=most_items, features=most_features, labels=most_labels)
+    limits = limits._replace(in_flight=most_requests)
+    options = Options(data, database, host, port, workers, log_requests, limits)
+    if demo:
+        from onebit.serve.demo import serve_demo
+
+        serve_demo(options)
+        return
+    print(f"onebit serves on http://{host}:{port}", file=sys.stderr)
+    run(options)
+
+
+@log_app.command()
+def verify(
+    data: Data = "onebit-data",
+    database: Database = None,
+    model: Annotated[str | None, typer.Option(help="Only this model.", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Replay logs from their first row, and compare snapshots and decisions."""
+    _needs_serve()
+    from onebit.serve.verify import Verdict
+    from onebit.serve.verify import verify as replay
+
+    async def work(log: Log) -> dict[str, tuple[Verdict, float]]:
+        found = await log.models()
+        if model is not None and model not in found:
+            raise ValueError(f"no model {model!r}: there are {', '.join(found) or 'none'}")
+        verdicts = {}
+        for name, key in found.items():
+            if model is None or name == model:
+                start = time.perf_counter()
+                verdict = await replay(log, key, _progress(name, as_json))
+                verdicts[name] = verdict, time.perf_counter() - start
+        return verdicts
+
+    verdicts = _with_log(data, database, work, make=False)
+    for name, (verdict, seconds) in verdicts.items():
+        if as_json:
+            print(json.dumps({"model": name, **verdict._asdict(), "seconds": round(seconds, 3)}))
+            continue
+        equal = f"{len(verdict.equal)} snapshots equal to the byte"
+        print(
+            f"{name}: {verdict.rows:,} rows, {equal}, {verdict.checked:,} decisions made again"
+            + (f", {verdict.unchecked:,} not" if verdict.unchecked else "")
+            + f", {seconds:.1f} s"
+        )
+    faults = [f"{name}: {fault}" for name, (v, _) in verdicts.items() for fault in v.faults]
+    if faults:
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        fail(faults[0] + more)
+
+
+@key_app.command()
+def add(
+    name: Annotated[str, typer.Argument(help="To know the key by.")],
+    scopes: Annotated[
+        str, typer.Option(help="Some of decide, feedback and admin, with commas.")
+    ] = "decide,feedback",
+    data: Data = "onebit-data",
+    database: Database = None,
+) -> None:
+    """Make an API key, and print it: it cannot be read again."""
+    _needs_serve()
+    from onebit.serve.keys import make_key
+
+    wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
+    print(_with_log(data, database, lambda log: make_key(log, name, wanted)))
+
+
+@key_app.command("list")
+def list_keys(data: Data = "onebit-data", database: Database = None) -> None:
+    """List the API keys by name."""
+    for key in _with_log(data, database, lambda log: log.keys(), make=False):
+        print(f"{key.name}: {key.scopes}")
+
+
+@key_app.command()
+def remove(
+    name: Annotated[str, typer.Argument(help="The name of the key.")],
+    data: Data = "onebit-data",
+    database: Database = None,
+) -> None:
+    """Remove an API key: within seconds it opens nothing."""
+    if not _with_log(data, database, lambda log: log.remove_key(name), make=False):
+        raise ValueError(f"there is no key {name!r}")
+
+
+def _with_log(
+    data: str, database: str | None, work: Callable[[Log], Awaitable[T]], *, make: bool = True
+) -> T:
+    _needs_serve()
+    from onebit.serve.log import LogError
+    from onebit.serve.running import open_log
+
+    async def run() -> T:
+        log = open_log(data, database, alone=False, make=make)
+        await log.open()
+        try:
+            return await work(log)
+        finally:
+            await log.close()
+
+    try:
+        return asyncio.run(run())
+    except LogError as error:
+        raise ValueError(str(error)) from None
+
+
+def _progress(name: str, hidden: bool) -> Callable[[int], None]:
+    if hidden or not sys.stderr.isatty():
+        return lambda n: None
+    return lambda n: print(f"\r{name}: {n:,} rows", end="\r", file=sys.stderr)
+
+
+def _needs_serve() -> None:
+    try:
+        import msgspec as _msgspec  # noqa: F401
+        import prometheus_client as _prometheus  # noqa: F401
+        import uvicorn as _uvicorn  # noqa: F401
+    except ModuleNotFoundError as missing:
+        sys.exit(f"the service needs {missing.name}: pip install 'onebit[serve]'")

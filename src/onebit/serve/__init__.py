@@ -1,0 +1,1 @@
+"""The decision service: models behind an address, each the fold of its log."""

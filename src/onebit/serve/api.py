@@ -1,0 +1,184 @@
+"""What requests and answers look like: the types of the HTTP interface."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from onebit.serve.rows import Id, Label, Labels, LearnerSpec, ModelSpec, Name
+
+
+class RefusedError(Exception):
+    """A request that cannot be met, with the status of HTTP that says why."""
+
+    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.headers = status, headers
+
+
+class Problem(Struct, frozen=True):
+    """Why a request was refused."""
+
+    error: str
+    request_id: str
+
+
+class Question(Struct, frozen=True, forbid_unknown_fields=True):
+    """What to decide about."""
+
+    record: str | dict[str, Any] | list[Any]
+    """A text, a JSON object, or a list of numbers."""
+    id: Id | None = None
+    """What the decision is to be known by; asked again with it, it is the same decision."""
+    among: Labels | None = None
+    """The labels on offer; by default all that are not retired."""
+
+
+class Answer(Struct, frozen=True):
+    """A decision."""
+
+    id: str
+    label: Label
+    probability: float
+    """With which this label was chosen."""
+    confidence: float | None
+    """The learner's own estimate of the probability that the label is right."""
+
+
+class Said(Struct, frozen=True, forbid_unknown_fields=True):
+    """Feedback for a decision: `correct`, or `truth`."""
+
+    id: Id
+    correct: bool | UnsetType = UNSET
+    """Whether the label was right."""
+    truth: Label | UnsetType | None = UNSET
+    """The right label; null if it is none of these."""
+
+
+Status = Literal["accepted", "repeated", "unknown", "expired", "contradiction", "invalid"]
+
+
+class Heard(Struct, frozen=True, omit_defaults=True):
+    """What became of feedback."""
+
+    id: str
+    status: Status
+    """accepted: it is in the log; repeated: it already was, and teaches nothing more."""
+    message: str | None = None
+
+
+class NewModel(ModelSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model to be made."""
+
+    name: Name
+
+
+class NewShadow(LearnerSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A shadow to be added."""
+
+    name: Name
+
+
+class Interval(Struct, frozen=True):
+    """An estimate, with an interval that holds at all times with probability 0.95."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+class LabelView(Struct, frozen=True):
+    """A label, and how it does."""
+
+    label: Label
+    retired: bool
+    chosen: int
+    right: int
+    wrong: int
+
+
+class ShadowView(Struct, frozen=True):
+    """A learner that is taught by the same log, and the accuracy it would have had."""
+
+    name: str
+    learner: str
+    parameters: dict[str, Any]
+    since: int
+    """The row that added it."""
+    accuracy: Interval | None
+    live: Interval | None
+    """The accuracy of the learner that decides, since the same row."""
+
+
+class PointView(Struct, frozen=True):
+    """Sums up to a time, and the accuracy of all feedback up to then."""
+
+    at: float
+    decisions: int
+    explored: int
+    right: int
+    wrong: int
+    accuracy: Interval | None
+
+
+class ModelView(Struct, frozen=True):
+    """A model."""
+
+    name: str
+    learner: str
+    parameters: dict[str, Any]
+    input: str
+    n_features: int
+    rows: int
+    """Of its log, that it knows."""
+    behind: int
+    """Rows of its log that it does not know yet."""
+    taught_here: bool
+    """Whether this process makes its snapshots and lets decisions expire."""
+    frozen: bool
+    expiry_seconds: float | None
+    expired_counts_as: str
+    decisions: int
+    explored: int
+    right: int
+    wrong: int
+    expired: int
+    awaited: int
+    """Decisions whose feedback may still come."""
+    accuracy: Interval | None
+    labels: list[LabelView]
+
+
+class ModelDetail(ModelView, frozen=True):
+    """A model, with how it did over time."""
+
+    curve: list[PointView]
+    changes: list[float]
+    """Times at which its accuracy had changed."""
+    shadows: list[ShadowView]
+
+
+class DecisionView(Struct, frozen=True, omit_defaults=True):
+    """A decision of the log, and what was said of it."""
+
+    id: str
+    at: float
+    record: Any
+    label: Label
+    probability: float
+    explored: bool
+    correct: bool | None = None
+    truth: Label | None = None
+    expired: bool = False
+
+
+class LogRow(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A row of a log, as it is exported: a line of JSON."""
+
+    n: int
+    kind: Literal["model", "decision", "feedback", "labels", "settings", "shadow"]
+    at: float
+    body: Raw
+    """What the row says: a JSON object."""
+    id: Id | None = None

@@ -1,0 +1,466 @@
+"""The service as an ASGI application: requests in, answers out."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import logging
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from importlib import resources
+from typing import Any
+from urllib.parse import parse_qs
+
+import msgspec
+
+from onebit.core.validation import short
+from onebit.serve import views
+from onebit.serve.api import LogRow, NewModel, NewShadow, Problem, Question, RefusedError, Said
+from onebit.serve.importing import import_log
+from onebit.serve.keys import Keyring
+from onebit.serve.limits import Limits
+from onebit.serve.log import Log, LogError
+from onebit.serve.metrics import Metrics
+from onebit.serve.openapi import description
+from onebit.serve.paths import PATHS, Path, key_of
+from onebit.serve.rows import LabelsBody, LearnerSpec, Settings, ShadowBody
+from onebit.serve.service import Live, Service, exported
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+KEYS_SECONDS = 2.0
+"""Until a key that was added or removed is noticed."""
+
+_STATUS = {"unknown": 404, "expired": 410, "contradiction": 409, "invalid": 422}
+"""Of an answer to feedback for one decision."""
+
+_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_LOCAL = re.compile(r"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?", re.IGNORECASE)
+
+_PAGE = {"/": "page.html", "/page.css": "page.css", "/page.js": "page.js"}
+_MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+_PAGE_HEADERS = [
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; "
+        b"connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+        b"frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+]
+
+_encode = msgspec.json.Encoder().encode
+_logger = logging.getLogger(__name__)
+
+
+class Request:
+    """A request, as handlers see it."""
+
+    __slots__ = ("body", "names", "receive", "scope")
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.scope, self.receive = scope, receive
+        self.names: list[str] = []
+        self.body: Any = None
+
+
+class Reply:
+    """An answer; `content` may also come in parts."""
+
+    __slots__ = ("content", "headers", "media", "status")
+
+    def __init__(
+        self,
+        content: bytes | AsyncIterator[bytes],
+        status: int = 200,
+        media: str = "application/json",
+        headers: list[tuple[bytes, bytes]] | None = None,
+    ) -> None:
+        self.content, self.status, self.media = content, status, media
+        self.headers = headers or []
+
+
+class App:
+    """The ASGI application.
+
+    Parameters
+    ----------
+    log : Log
+    limits : Limits, optional
+    log_requests : bool, default=False
+        Whether to log every request; otherwise only those that are refused or change a model.
+    """
+
+    def __init__(
+        self, log: Log, limits: Limits | None = None, *, log_requests: bool = False
+    ) -> None:
+        self.limits, self._log_requests = limits or Limits(), log_requests
+        self.service = Service(log, self.limits)
+        self._metrics = Metrics(self.service)
+        self._keys = Keyring([])
+        self._tasks: list[asyncio.Task[None]] = []
+        self._reading: dict[asyncio.Task[Any] | None, float] = {}
+        """Requests whose body is awaited, and since when."""
+        self._in_flight, self.stopping = 0, False
+        self._numbers, self._process = itertools.count(), os.urandom(4).hex()
+        self._paths: dict[tuple[str, str], tuple[Path, Any, Any]] = {}
+        self._methods: dict[str, list[str]] = {}
+        for path in PATHS:
+            key = key_of(path.method, path.path)
+            reads = path.takes is not None and path.taken == "application/json"
+            decoder = msgspec.json.Decoder(path.takes) if reads else None
+            self._paths[key] = path, getattr(self, f"_{path.handler}"), decoder
+            self._methods.setdefault(key[1], []).append(path.method)
+        self._page = {
+            place: Reply(
+                resources.files(__package__).joinpath("page", file).read_bytes(),
+                media=f"{_MEDIA[file.rpartition('.')[2]]}; charset=utf-8",
+                headers=_PAGE_HEADERS,
+            )
+            for place, file in _PAGE.items()
+        }
+        self._openapi_text = json.dumps(description()).encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or start and stop with the server."""
+        if scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            await self.start()
+        except LogError as error:
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def start(self) -> None:
+        """Open the log, and read all models."""
+        await self.service.start()
+        self._keys = Keyring(await self.service.log.keys())
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._read_keys()), loop.create_task(self._end_slow())]
+
+    async def stop(self) -> None:
+        """Write what is left, and close the log."""
+        self.stopping = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.service.stop()
+
+    async def _read_keys(self) -> None:
+        while True:
+            await asyncio.sleep(KEYS_SECONDS)
+            try:
+                self._keys = Keyring(await self.service.log.keys())
+            except LogError as error:
+                _logger.error("keys: %s", error)
+
+    # From request to answer
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start, headers = time.perf_counter(), dict(scope["headers"])
+        given = headers.get(b"x-request-id")
+        if given is not None and _ID.fullmatch(given):
+            name = given
+        else:
+            name = b"%s-%x" % (self._process.encode(), next(self._numbers))
+        self._in_flight += 1
+        where, path = "other", None
+        try:
+            if self._in_flight > self.limits.in_flight:
+                raise RefusedError(429, "too many requests at the same time")
+            reply = self._page.get(scope["path"]) if scope["method"] == "GET" else None
+            if reply is None:
+                key = key_of(scope["method"], scope["path"])
+                found = self._paths.get(key)
+                if found is None:
+                    raise self._no_such_path(key)
+                path, handler, decoder = found
+                where = f"{path.method} {path.path}"
+                self._check_key(path, headers)
+                request = Request(scope, receive)
+                request.names = scope["path"].split("/")[3::2]
+                if path.takes is not None:
+                    self._check_media(path, headers)
+                    if decoder is not None:
+                        body = await self._body(receive, headers)
+                        request.body = _decoded(decoder, body)
+                reply = await handler(request)
+        except RefusedError as error:
+            reply = self._refusal(error.status, str(error), name, error.headers)
+        except LogError as error:
+            _logger.error("request %s: %s", name.decode(), error)
+            reply = self._refusal(503, "the log cannot be written or read now; try again", name)
+        except _GoneError:
+            return
+        except Exception:
+            _logger.exception("request %s", name.decode())
+            reply = self._refusal(500, "this is a defect of onebit; the log says more", name)
+        finally:
+            self._in_flight -= 1
+        seconds = time.perf_counter() - start
+        self._metrics.observe(where, reply.status, seconds)
+        if self._log_requests or reply.status >= 400 or (path and path.handler in _LOGGED):
+            _logger.info(
+                "%s %s: %d",
+                *(scope["method"], scope["path"], reply.status),
+                extra={"request_id": name.decode(), "seconds": round(seconds, 6)},
+            )
+        await _send(reply, name, send)
+
+    def _no_such_path(self, key: tuple[str, str]) -> RefusedError:
+        methods = self._methods.get(key[1])
+        if methods is None:
+            return RefusedError(404, f"there is no such path: {short(key[1])}; see /openapi.json")
+        allowed = ", ".join(methods)
+        return RefusedError(405, f"{key[0]} is not possible here: {allowed}", {"allow": allowed})
+
+    def _refusal(
+        self, status: int, message: str, name: bytes, headers: dict[str, str] | None = None
+    ) -> Reply:
+        more = [(key.encode(), value.encode()) for key, value in (headers or {}).items()]
+        if status in (429, 503):
+            more.append((b"retry-after", b"1"))
+        return Reply(_encode(Problem(message, name.decode())), status, headers=more)
+
+    def _check_key(self, path: Path, headers: dict[bytes, bytes]) -> None:
+        if not self._keys:
+            # A page from elsewhere must not reach the service through its user's browser.
+            host = headers.get(b"host", b"").decode("latin-1")
+            if not _LOCAL.fullmatch(host):
+                raise RefusedError(
+                    403, f"without keys, only this machine is answered; not {host!r:.80}"
+                )
+            return
+        if path.scope is None:
+            return
+        kind, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        scopes = self._keys.scopes_of(key) if kind.lower() == "bearer" else frozenset()
+        if not scopes:
+            challenge = {"www-authenticate": "Bearer"}
+            raise RefusedError(401, "a key is needed: Authorization: Bearer ...", challenge)
+        if path.scope not in scopes and "admin" not in scopes:
+            raise RefusedError(403, f"this key does not allow {path.scope}")
+
+    def _check_media(self, path: Path, headers: dict[bytes, bytes]) -> None:
+        media = (
+            headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
+        )
+        if media != path.taken:
+            raise RefusedError(415, f"the body is {path.taken}; got {short(media)}")
+
+    async def _end_slow(self) -> None:
+        """End requests whose body does not come; a timeout for each would take longer."""
+        while True:
+            await asyncio.sleep(min(1.0, self.limits.seconds))
+            late = time.monotonic() - self.limits.seconds
+            for task, since in list(self._reading.items()):
+                if since < late and task is not None:
+                    del self._reading[task]
+                    task.cancel()
+
+    async def _body(self, receive: Receive, headers: dict[bytes, bytes]) -> bytes:
+        parts = [part async for part in self._parts(receive, headers, self.limits.body)]
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def _parts(
+        self, receive: Receive, headers: dict[bytes, bytes], most: int
+    ) -> AsyncIterator[bytes]:
+        """Yield the body as it comes; refuse one that is too large or too slow."""
+        too_large = RefusedError(413, f"a body has at most {most:,} bytes")
+        length = headers.get(b"content-length", b"0")
+        if len(length) > 15 or (length.isdigit() and int(length) > most):
+            raise too_large
+        size, task = 0, asyncio.current_task()
+        while True:
+            self._reading[task] = time.monotonic()
+            try:
+                message = await receive()
+            except asyncio.CancelledError:
+                if task in self._reading:
+                    raise
+                raise RefusedError(408, "the body did not come in time") from None
+            finally:
+                self._reading.pop(task, None)
+            if message["type"] == "http.disconnect":
+                raise _GoneError
+            part = message.get("body", b"")
+            size += len(part)
+            if size > most:
+                raise too_large
+            yield part
+            if not message.get("more_body", False):
+                return
+
+    # What is asked
+
+    async def _decide(self, request: Request) -> Reply:
+        live, body = self._model(request), request.body
+        if isinstance(body, Question):
+            return Reply(_encode((await self.service.decide(live, [body]))[0]))
+        self._check_items(body)
+        return Reply(_encode(await self.service.decide(live, body)))
+
+    async def _hear(self, request: Request) -> Reply:
+        live, body = self._model(request), request.body
+        if isinstance(body, Said):
+            (heard,) = await self.service.hear(live, [body])
+            return Reply(_encode(heard), _STATUS.get(heard.status, 200))
+        self._check_items(body)
+        return Reply(_encode(await self.service.hear(live, body)))
+
+    def _check_items(self, items: list[Any]) -> None:
+        if not 1 <= len(items) <= self.limits.items:
+            most = self.limits.items
+            raise RefusedError(422, f"a list has 1 to {most:,} items; this one has {len(items):,}")
+
+    def _model(self, request: Request) -> Live:
+        return self.service.model(request.names[0])
+
+    async def _list_models(self, request: Request) -> Reply:
+        return Reply(_encode([views.view_of(live) for live in self.service.live.values()]))
+
+    async def _make_model(self, request: Request) -> Reply:
+        body: NewModel = request.body
+        return Reply(_encode(views.view_of(await self.service.make(body))))
+
+    async def _show_model(self, request: Request) -> Reply:
+        fields, meta = views.detail_of(self._model(request))
+        return Reply(_encode(await asyncio.to_thread(views.finish_detail, fields, meta)))
+
+    async def _change_model(self, request: Request) -> Reply:
+        live, settings = self._model(request), request.body
+        if settings == Settings():
+            raise RefusedError(422, "there is nothing to change")
+        await self.service.change_settings(live, settings)
+        return Reply(_encode(views.view_of(live)))
+
+    async def _remove_model(self, request: Request) -> Reply:
+        await self.service.remove(request.names[0])
+        return Reply(b"", 204)
+
+    async def _change_labels(self, request: Request) -> Reply:
+        live, body = self._model(request), request.body
+        assert isinstance(body, LabelsBody)
+        await self.service.change_labels(live, body)
+        return Reply(_encode(views.view_of(live)))
+
+    async def _add_shadow(self, request: Request) -> Reply:
+        live, body = self._model(request), request.body
+        assert isinstance(body, NewShadow)
+        spec = LearnerSpec(learner=body.learner, parameters=body.parameters)
+        await self.service.change_shadow(live, ShadowBody("add", body.name, spec))
+        return Reply(_encode(views.view_of(live)))
+
+    async def _remove_shadow(self, request: Request) -> Reply:
+        live = self._model(request)
+        await self.service.change_shadow(live, ShadowBody("remove", request.names[1]))
+        return Reply(b"", 204)
+
+    async def _promote(self, request: Request) -> Reply:
+        live = self._model(request)
+        await self.service.change_shadow(live, ShadowBody("promote", request.names[1]))
+        return Reply(_encode(views.view_of(live)))
+
+    async def _newest(self, request: Request) -> Reply:
+        live = self._model(request)
+        query = parse_qs(request.scope["query_string"].decode("latin-1"))
+        limit = query.get("limit", ["20"])[-1]
+        if not re.fullmatch(r"[0-9]{1,3}", limit) or not 1 <= int(limit) <= 200:
+            raise RefusedError(422, f"limit is a number from 1 to 200; got {short(limit)}")
+        return Reply(_encode(await views.newest(self.service.log, live, int(limit))))
+
+    async def _learner(self, request: Request) -> Reply:
+        live = self._model(request)
+        student = live.model.student.copy()
+        content = await asyncio.to_thread(student.to_bytes)
+        disposition = f'attachment; filename="{live.name}.safetensors"'.encode()
+        headers = [(b"content-disposition", disposition)]
+        return Reply(content, media="application/octet-stream", headers=headers)
+
+    async def _export(self, request: Request) -> Reply:
+        live = self._model(request)
+
+        async def lines() -> AsyncIterator[bytes]:
+            async for rows in exported(self.service.log, live.key):
+                yield b"".join(
+                    _encode(LogRow(row.n, row.kind, row.at, msgspec.Raw(row.body.encode()), row.id))
+                    + b"\n"
+                    for row in rows
+                )
+
+        return Reply(lines(), media="application/x-ndjson")
+
+    async def _import_(self, request: Request) -> Reply:
+        headers = dict(request.scope["headers"])
+        parts = self._parts(request.receive, headers, self.limits.imported)
+        live = await import_log(self.service, request.names[0], parts)
+        return Reply(_encode(views.view_of(live)))
+
+    async def _health(self, request: Request) -> Reply:
+        return Reply(b'{"status":"ok"}')
+
+    async def _ready(self, request: Request) -> Reply:
+        if self.stopping:
+            raise RefusedError(503, "the service stops")
+        await self.service.log.check()
+        return Reply(b'{"status":"ready"}')
+
+    async def _figures(self, request: Request) -> Reply:
+        return Reply(self._metrics.text(), media="text/plain; version=0.0.4; charset=utf-8")
+
+    async def _openapi(self, request: Request) -> Reply:
+        return Reply(self._openapi_text)
+
+
+class _GoneError(Exception):
+    """The client hung up."""
+
+
+_LOGGED = frozenset(
+    path.handler
+    for path in PATHS
+    if path.method != "GET" and path.handler not in ("decide", "hear")
+)
+"""Requests that are always logged: those that change a model."""
+
+
+def _decoded(decoder: Any, body: bytes) -> Any:
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise RefusedError(422, str(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(400, f"the body is not JSON: {error}") from None
+
+
+async def _send(reply: Reply, name: bytes, send: Send) -> None:
+    headers = [
+        (b"content-type", reply.media.encode()),
+        (b"x-request-id", name),
+        *reply.headers,
+    ]
+    start = {"type": "http.response.start", "status": reply.status, "headers": headers}
+    if isinstance(reply.content, bytes):
+        headers.append((b"content-length", b"%d" % len(reply.content)))
+        await send(start)
+        await send({"type": "http.response.body", "body": reply.content})
+        return
+    await send(start)
+    async for part in reply.content:
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})

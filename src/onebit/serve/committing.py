@@ -1,0 +1,52 @@
+"""A thread that waits for the disk, so that the event loop need not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+_Work = tuple[Callable[[], Any], "asyncio.Future[Any]"]
+
+
+class Committer:
+    """A thread that does one thing after the other.
+
+    An executor of the standard library does the same, and takes as long for it as a disk.
+    """
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[_Work | None] = SimpleQueue()
+        self._thread = Thread(target=self._run, name="commit", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
+        """Do `work` in the thread; return a future of what it returns, or raises."""
+        future = asyncio.get_running_loop().create_future()
+        self._queue.put((work, future))
+        return future
+
+    def end(self) -> None:
+        """Do what is left, and end the thread."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (found := self._queue.get()) is not None:
+            work, future = found
+            try:
+                result, error = work(), None
+            except BaseException as raised:
+                result, error = None, raised
+            future.get_loop().call_soon_threadsafe(_finish, future, result, error)
+
+
+def _finish(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if future.cancelled():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)

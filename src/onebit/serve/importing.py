@@ -1,0 +1,93 @@
+"""Models from logs that were exported."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from onebit.serve.api import LogRow, RefusedError
+from onebit.serve.log import Entry, NameTakenError
+from onebit.serve.model import Model
+from onebit.serve.rows import BODIES, ModelSpec, Name, Row, text_of
+from onebit.serve.service import ROWS_AT_ONCE, Live, Service, apply_all
+
+_decode = msgspec.json.Decoder(LogRow).decode
+_LONGEST = 2**21
+"""Bytes of a line."""
+
+
+async def import_log(service: Service, name: str, parts: AsyncIterator[bytes]) -> Live:
+    """Make a model of this name from the lines of a log; if one of them is wrong, nothing is."""
+    try:
+        msgspec.convert(name, Name)
+    except msgspec.ValidationError as error:
+        raise RefusedError(422, f"{error}") from None
+    service.check_room(name)
+    key, model = None, None
+    rows: list[Row] = []
+    try:
+        async for line in _lines(parts):
+            row = _row(line, key or 0, model.n + len(rows) + 1 if model else 1)
+            if model is None:
+                model = await service.begun(row)
+                key = await service.log.add_model(None, row.at, row.body)
+                continue
+            rows.append(row)
+            if len(rows) == ROWS_AT_ONCE:
+                await _take(service, model, rows)
+                rows = []
+        if model is None or key is None:
+            raise RefusedError(422, "the log is empty")
+        if rows:
+            await _take(service, model, rows)
+        await service.log.name_model(key, name)
+    except NameTakenError as error:
+        raise RefusedError(409, str(error)) from None
+    except BaseException:
+        if key is not None:
+            await service.log.remove_model(key)
+        raise
+    return service.add(name, key, model)
+
+
+async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    left = b""
+    async for part in parts:
+        *lines, left = (left + part).split(b"\n")
+        for line in lines:
+            yield line
+        if len(left) > _LONGEST:
+            raise RefusedError(422, f"a line has at most {_LONGEST:,} bytes")
+    if left.strip():
+        yield left
+
+
+def _row(line: bytes, key: int, n: int) -> Row:
+    try:
+        found = _decode(line)
+        body = msgspec.json.decode(found.body, type=BODIES[found.kind])
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(422, f"row {n}: {error}") from None
+    if found.n != n:
+        raise RefusedError(422, f"row {n} is expected, and there is row {found.n}")
+    if (found.id is None) == (found.kind in ("decision", "feedback")):
+        raise RefusedError(422, f"row {n}: decisions and feedback have an id, and no other rows")
+    if (found.kind == "model") != (n == 1):
+        raise RefusedError(422, f"row {n}: the first row makes the model, and no other one")
+    if isinstance(body, ModelSpec) and body.seed is None:
+        raise RefusedError(422, "the first row has the seed of the model")
+    return Row(key, n, found.kind, found.id, found.at, text_of(body))
+
+
+async def _take(service: Service, model: Model, rows: list[Row]) -> None:
+    """Write rows and let the model know them."""
+    entries = [Entry(row.model, row.kind, row.id, row.at, row.body) for row in rows]
+    numbers = await service.log.append(entries)
+    if numbers != [row.n for row in rows]:
+        first = rows[next(i for i, row in enumerate(rows) if numbers[i] != row.n)]
+        raise RefusedError(422, f"row {first.n}: there is a row of its kind and id already")
+    try:
+        await apply_all(service.log, model, rows)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise RefusedError(422, str(error)) from None

@@ -1,0 +1,25 @@
+"""How much a request may ask for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Limits(NamedTuple):
+    """Limits of the service; what goes beyond gets an answer of 4xx."""
+
+    body: int = 2**20
+    """Bytes of a body."""
+    imported: int = 2**30
+    """Bytes of a log that is imported."""
+    items: int = 1000
+    """Decisions or feedback in one request."""
+    features: int = 10_000
+    """Features of an example that are not zero."""
+    labels: int = 1000
+    """Labels of a model, retired ones included."""
+    models: int = 1000
+    in_flight: int = 1000
+    """Requests that are being answered."""
+    seconds: float = 20.0
+    """Until the body of a request is there."""

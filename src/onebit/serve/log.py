@@ -1,0 +1,147 @@
+"""Where logs are kept: what the service needs of a database."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from onebit.serve.rows import Kind, Row
+
+
+class LogError(Exception):
+    """The log could not be written or read: the disk is full, the database away."""
+
+
+class NameTakenError(ValueError):
+    """A model of that name exists."""
+
+
+class Entry(NamedTuple):
+    """A row to be written; its number is given to it when it is."""
+
+    model: int
+    kind: Kind
+    id: str | None
+    at: float
+    body: str
+
+
+class Key(NamedTuple):
+    """An API key, of which only a digest is kept."""
+
+    name: str
+    digest: str
+    scopes: str
+    """Some of decide, feedback and admin, with commas in between."""
+    created: float
+
+
+class Head(NamedTuple):
+    """A model's key, and the number of the last row of its log."""
+
+    key: int
+    rows: int
+
+
+class Snapshot(NamedTuple):
+    """A model after n rows, as bytes."""
+
+    n: int
+    meta: bytes
+    learners: dict[str, bytes]
+
+
+class Log(ABC):
+    """The logs of all models, their snapshots, and the API keys.
+
+    Rows of a model are numbered 1, 2, ..., without a gap, in the order in which they become
+    visible. No two decisions of a model have the same id, and no decision has feedback twice: the
+    database itself refuses that.
+    """
+
+    shared: bool
+    """Whether other processes may write to it at the same time."""
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Make ready; raise LogError if that is not possible."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of everything."""
+
+    @abstractmethod
+    async def check(self) -> None:
+        """Raise LogError if nothing can be written now."""
+
+    @abstractmethod
+    async def models(self) -> dict[str, int]:
+        """Return the models there are: their names, with their keys."""
+
+    @abstractmethod
+    async def heads(self) -> dict[str, Head]:
+        """Return the models there are, with their numbers of rows."""
+
+    @abstractmethod
+    async def teach(self, models: list[int]) -> set[int]:
+        """Try to become the teacher of these models; return those that this process teaches."""
+
+    @abstractmethod
+    async def add_model(self, name: str | None, at: float, body: str) -> int:
+        """Write the first row of a model, and return the model's key.
+
+        One without a name is not there for others until `name_model`.
+        """
+
+    @abstractmethod
+    async def name_model(self, model: int, name: str) -> None:
+        """Give a model its name; raise NameTakenError if another one has it."""
+
+    @abstractmethod
+    async def remove_model(self, model: int) -> None:
+        """Remove a model with its log."""
+
+    @abstractmethod
+    async def append(self, entries: list[Entry]) -> list[int]:
+        """Write rows, all or none, on disk when this returns; return their numbers.
+
+        An entry that would be the second decision of an id, or the second feedback for one, or of
+        a model that was removed, is left out, and its number is 0.
+        """
+
+    @abstractmethod
+    async def rows(self, model: int, after: int, limit: int) -> list[Row]:
+        """Return the rows that follow a row, at most `limit` of them."""
+
+    @abstractmethod
+    async def find(self, model: int, ids: list[str]) -> list[Row]:
+        """Return all rows of these ids: decisions and feedback."""
+
+    @abstractmethod
+    async def newest(self, model: int, limit: int) -> list[Row]:
+        """Return the last decisions, the last one first."""
+
+    @abstractmethod
+    async def unanswered(self, model: int, after: int, limit: int) -> list[Row]:
+        """Return the decisions without feedback among the `limit` rows that follow a row."""
+
+    @abstractmethod
+    async def add_snapshot(self, model: int, snapshot: Snapshot, keep: int) -> None:
+        """Write a snapshot, and forget all but the last `keep`."""
+
+    @abstractmethod
+    def snapshots(self, model: int) -> AsyncIterator[Snapshot]:
+        """Yield the snapshots that are not damaged, the newest first."""
+
+    @abstractmethod
+    async def keys(self) -> list[Key]:
+        """Return the API keys."""
+
+    @abstractmethod
+    async def add_key(self, key: Key) -> None:
+        """Add an API key; raise NameTakenError if another one has its name."""
+
+    @abstractmethod
+    async def remove_key(self, name: str) -> bool:
+        """Remove an API key; return whether there was one."""

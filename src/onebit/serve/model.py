@@ -1,0 +1,368 @@
+"""A model: the fold of its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from onebit.core import Decision
+from onebit.serve.estimates import watched
+from onebit.serve.rows import (
+    DecisionBody,
+    FeedbackBody,
+    LabelsBody,
+    LearnerSpec,
+    ModelSpec,
+    Row,
+    Settings,
+    ShadowBody,
+    body_of,
+)
+from onebit.serve.student import Student, feedback_for
+
+MOST_AWAITED = 20_000
+"""Decisions that a model keeps in memory until there is feedback; older ones are in the log."""
+
+MOST_POINTS = 120
+"""Of a curve over time."""
+
+MOST_SHADOWS = 8
+
+BITS_AT_ONCE = 64
+"""That a shadow's estimate takes: one by one would take longer than to learn from them."""
+
+PREVIOUS = "previous"
+"""The shadow that decided before another one was promoted."""
+
+
+class Tally(Struct):
+    """How often a label was chosen, and what was said of it."""
+
+    chosen: int = 0
+    right: int = 0
+    wrong: int = 0
+
+
+class Point(NamedTuple):
+    """Sums up to a time: decisions, explored ones, feedback that said right, and wrong."""
+
+    at: float
+    decisions: int
+    explored: int
+    right: int
+    wrong: int
+
+
+class Statistics(Struct):
+    """What happened so far, in as little as a page needs."""
+
+    decisions: int = 0
+    explored: int = 0
+    right: int = 0
+    wrong: int = 0
+    answered: int = 0
+    """Decisions that feedback is no longer awaited for."""
+    expired: int = 0
+    """Of these, those that nobody said anything of in time."""
+    labels: dict[str, Tally] = {}
+    """By the label as text."""
+    curve: list[Point] = []
+    stride: int = 1
+    """Feedback between two points of the curve."""
+
+    @property
+    def feedback(self) -> int:
+        """How often someone said whether a decision was right."""
+        return self.right + self.wrong
+
+    @property
+    def awaited(self) -> int:
+        """Decisions whose feedback may still come."""
+        return self.decisions - self.answered
+
+    def of(self, label: Any) -> Tally:
+        """Return the tally of a label, to be added to."""
+        return self.labels.setdefault(str(label), Tally())
+
+    def add_point(self, at: float) -> None:
+        """Add a point after each `stride` of feedback; if there are too many, keep every other."""
+        if self.feedback % self.stride:
+            return
+        self.curve.append(Point(at, self.decisions, self.explored, self.right, self.wrong))
+        if len(self.curve) > MOST_POINTS:
+            self.stride *= 2
+            self.curve = [point for point in self.curve if not sum(point[3:]) % self.stride]
+
+
+class Awaited(NamedTuple):
+    """A decision that has no feedback yet; without `decision`, what its row says is enough."""
+
+    body: DecisionBody
+    decision: Decision | None = None
+
+
+class Shadow(Struct):
+    """Another learner that is taught by the same log, and how it would have done."""
+
+    spec: LearnerSpec
+    since: int
+    """The row that added it."""
+    right: int
+    """Feedback until then that said right, of the learner that decides; wrong: the rest of it."""
+    wrong: int
+    estimate: dict[str, Any] | None = None
+    """Its accuracy, as `estimates.watched` keeps it."""
+    pending: list[tuple[float, float]] = []
+    """Bits with their weights that the estimate does not know yet."""
+
+
+class Meta(Struct):
+    """All of a model but its learners, as a snapshot holds it."""
+
+    n: int
+    spec: ModelSpec
+    taught: LearnerSpec
+    """The learner that decides: the one of `spec`, or a shadow that was promoted."""
+    statistics: Statistics
+    shadows: dict[str, Shadow]
+    frozen: bool
+    expiry_seconds: float | None
+    expired_counts_as: str
+
+
+class Model:
+    """A model after the first n rows of its log.
+
+    Nothing but `apply` changes what it knows, so that it depends on these rows alone. `decide`
+    only asks.
+    """
+
+    def __init__(self, meta: Meta, students: dict[str, Student]) -> None:
+        self.meta, self.students = meta, students
+        self.awaited: dict[str, Awaited] = {}
+
+    @classmethod
+    def begin(cls, row: Row) -> Model:
+        """Return the model that the first row of a log makes."""
+        if (row.n, row.kind) != (1, "model"):
+            raise ValueError(f"a log begins with row 1, of a model; got row {row.n}, of {row.kind}")
+        spec: ModelSpec = body_of(row)
+        if spec.seed is None:
+            raise ValueError("the first row of a log has the seed of the model")
+        if len(set(spec.labels)) < len(spec.labels):
+            raise ValueError("labels has a label twice")
+        student = Student.begin(spec, spec, spec.labels)
+        meta = Meta(
+            1,
+            spec,
+            LearnerSpec(learner=spec.learner, parameters=spec.parameters),
+            Statistics(),
+            {},
+            False,
+            spec.expiry_seconds,
+            spec.expired_counts_as,
+        )
+        return cls(meta, {"": student})
+
+    @classmethod
+    def restore(cls, meta: bytes, students: dict[str, bytes]) -> Model:
+        """Return what `snapshot` made this of; raise ValueError if it is not sound."""
+        found = msgspec.json.decode(meta, type=Meta)
+        if set(students) != {"", *found.shadows} or found.spec.seed is None:
+            raise ValueError("a snapshot has the learners that it names")
+        seed = found.spec.seed
+        return cls(found, {k: Student.from_bytes(v, seed) for k, v in students.items()})
+
+    def snapshot(self) -> tuple[bytes, dict[str, bytes]]:
+        """Return the model as bytes: the same for the same rows."""
+        learners = {name: student.to_bytes() for name, student in sorted(self.students.items())}
+        return msgspec.json.encode(self.meta, order="sorted"), learners
+
+    def copy(self) -> Model:
+        """Return one that stays as this one is now."""
+        students = {name: student.copy() for name, student in self.students.items()}
+        return Model(self.copy_of_meta(), students)
+
+    def copy_of_meta(self) -> Meta:
+        """Return all but the learners, as it is now."""
+        return msgspec.convert(msgspec.to_builtins(self.meta), Meta)
+
+    @property
+    def n(self) -> int:
+        """The number of rows that it knows."""
+        return self.meta.n
+
+    @property
+    def student(self) -> Student:
+        """The learner that decides."""
+        return self.students[""]
+
+    @property
+    def shadows(self) -> Iterator[tuple[str, Student]]:
+        """The learners that do not."""
+        return (item for item in self.students.items() if item[0])
+
+    # Decisions
+
+    def decide(
+        self, record: Any, among: list[Any] | None, decision_id: str | None, most_features: int
+    ) -> tuple[Decision, DecisionBody]:
+        """Choose a label for a record; return the decision, and what its row says."""
+        student = self.student
+        x = student.example(record)
+        if x.values.size > most_features:
+            raise ValueError(
+                f"an example has at most {most_features:,} features; this one has {x.values.size:,}"
+            )
+        decision = student.decide(x, among, decision_id)
+        body = DecisionBody(
+            record,
+            decision.label,
+            float(decision.probability),
+            self.n,
+            decision.confidence,
+            None if decision.among is None else list(decision.among),
+            student.explored(decision),
+        )
+        return decision, body
+
+    # The fold
+
+    def apply(self, row: Row, body: Any = None, about: Awaited | None = None) -> None:
+        """Go on with the next row.
+
+        Parameters
+        ----------
+        row : Row
+            Number n + 1 of the log.
+        body : Struct, optional
+            What it says, if that is known already.
+        about : Awaited, optional
+            The decision of this row, or what it is feedback for. Needed for feedback if the
+            decision is not in `awaited`.
+        """
+        if row.n != self.n + 1:
+            raise ValueError(f"row {row.n} does not follow row {self.n}")
+        body = body_of(row) if body is None else body
+        if row.kind == "decision":
+            self._add_decision(str(row.id), body, about)
+        elif row.kind == "feedback":
+            known = self.awaited.pop(str(row.id), None) or about
+            if known is None:
+                raise ValueError(f"row {row.n} is feedback for {row.id!r}, which nobody decided")
+            self._add_feedback(row, body, known)
+        elif row.kind == "labels":
+            for student in self.students.values():
+                student.change_labels(body.add, body.retire)
+        elif row.kind == "settings":
+            self._change_settings(body)
+        elif row.kind == "shadow":
+            self._change_shadow(body, row.n)
+        else:
+            raise ValueError(f"row {row.n} is of a {row.kind}, which only the first row is")
+        self.meta.n = row.n
+
+    def check(self, body: LabelsBody | ShadowBody) -> None:
+        """Raise ValueError for a change that is not possible, and compile what it needs."""
+        new = self.copy()
+        if isinstance(body, LabelsBody):
+            for student in new.students.values():
+                student.change_labels(body.add, body.retire)
+        else:
+            new._change_shadow(body, new.n + 1)
+            if body.action == "add":
+                new.students[body.name].warm_up()
+
+    def _add_decision(self, name: str, body: DecisionBody, about: Awaited | None) -> None:
+        statistics = self.meta.statistics
+        statistics.decisions += 1
+        statistics.explored += body.explored
+        statistics.of(body.label).chosen += 1
+        self.awaited[name] = Awaited(body) if about is None else about
+        if len(self.awaited) > MOST_AWAITED:
+            del self.awaited[next(iter(self.awaited))]
+
+    def _add_feedback(self, row: Row, body: FeedbackBody, about: Awaited) -> None:
+        statistics, label = self.meta.statistics, about.body.label
+        statistics.answered += 1
+        statistics.expired += body.expired is not UNSET
+        correct = is_right(body, label)
+        if correct is not None:
+            statistics.right += correct
+            statistics.wrong += not correct
+            tally = statistics.of(label)
+            tally.right += correct
+            tally.wrong += not correct
+            statistics.add_point(row.at)
+        if self.meta.frozen or not feedback_for(body):
+            return
+        decision = about.decision
+        if decision is None:
+            x, among = self.student.example(about.body.record), about.body.among
+            offered = None if among is None else tuple(among)
+            decision = Decision(x, label, about.body.probability, offered)
+        if correct is not None:
+            self._estimate_shadows(decision, correct)
+        for student in self.students.values():
+            student.learn(decision, body, row.n)
+
+    def _estimate_shadows(self, decision: Decision, correct: bool) -> None:
+        """Weigh a bit by how much more probable its label was for a shadow."""
+        for name, shadow in self.meta.shadows.items():
+            p = self.students[name].probability_of(decision)
+            shadow.pending.append((float(correct), p / decision.probability))
+            if len(shadow.pending) >= BITS_AT_ONCE:
+                shadow.estimate = watched(shadow.estimate, shadow.pending)
+                shadow.pending = []
+
+    def _change_settings(self, body: Settings) -> None:
+        meta = self.meta
+        if body.frozen is not UNSET:
+            meta.frozen = body.frozen
+        if body.expiry_seconds is not UNSET:
+            meta.expiry_seconds = body.expiry_seconds
+        if body.expired_counts_as is not UNSET:
+            meta.expired_counts_as = body.expired_counts_as
+
+    def _change_shadow(self, body: ShadowBody, n: int) -> None:
+        meta = self.meta
+        if body.action == "add":
+            if body.name in meta.shadows:
+                raise ValueError(f"there is a shadow {body.name!r} already")
+            if len(meta.shadows) >= MOST_SHADOWS:
+                raise ValueError(f"a model has at most {MOST_SHADOWS} shadows")
+            spec = LearnerSpec() if body.spec is None else body.spec
+            student = Student.begin(meta.spec, spec, self.student.labels)
+            student.change_labels([], self.student.retired)
+            self._add_shadow(body.name, spec, student, n)
+            return
+        if body.name not in meta.shadows:
+            raise ValueError(f"there is no shadow {body.name!r}")
+        shadow, student = meta.shadows.pop(body.name), self.students.pop(body.name)
+        if body.action == "promote":
+            self._add_shadow(PREVIOUS, meta.taught, self.student, n)
+            meta.taught, self.students[""] = shadow.spec, student
+
+    def _add_shadow(self, name: str, spec: LearnerSpec, student: Student, n: int) -> None:
+        statistics = self.meta.statistics
+        self.meta.shadows[name] = Shadow(spec, n, statistics.right, statistics.wrong)
+        self.students[name] = student
+
+
+def is_right(feedback: FeedbackBody, label: Any) -> bool | None:
+    """Return whether feedback says that a label is right; None if it says nothing."""
+    if feedback.expired is not UNSET:
+        return False if feedback.expired == "wrong" else None
+    if feedback.truth is not UNSET:
+        return feedback.truth == label
+    return bool(feedback.correct)
+
+
+def agree(one: FeedbackBody, other: FeedbackBody, label: Any) -> bool:
+    """Return whether two say the same of a decision for a label, as far as both say anything."""
+    if one.truth is not UNSET and other.truth is not UNSET:
+        return one.truth == other.truth
+    return is_right(one, label) == is_right(other, label)

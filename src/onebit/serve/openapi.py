@@ -1,0 +1,111 @@
+"""The OpenAPI description, made from the types and the table of paths."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+import onebit
+from onebit.serve.api import Problem
+from onebit.serve.paths import PATHS, Path
+from onebit.serve.rows import Name
+
+_WHY = {
+    400: "The body is not JSON.",
+    401: "There is no key, or no such key.",
+    403: "The key does not allow that.",
+    404: "There is nothing of that name or id.",
+    408: "The body took too long.",
+    409: "It exists already, or contradicts what was said before.",
+    410: "No feedback came for this decision in time.",
+    413: "The body is too large.",
+    415: "The body is not of the type that is taken.",
+    422: "The body is JSON, and does not make sense.",
+    429: "There are too many requests at the same time.",
+    503: "The log cannot be written now: nothing happened, and it may be tried again.",
+}
+
+
+def description() -> dict[str, Any]:
+    """Return the OpenAPI description of the service."""
+    types: list[Any] = [Problem, Name]
+    for path in PATHS:
+        types += [kind for kind in (path.takes, path.returns) if _has_schema(kind)]
+    schemas, components = msgspec.json.schema_components(
+        types, ref_template="#/components/schemas/{name}"
+    )
+    found = dict(zip(map(repr, types), schemas, strict=True))
+    paths: dict[str, Any] = {}
+    for path in PATHS:
+        paths.setdefault(path.path, {})[path.method.lower()] = _operation(path, found)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "onebit",
+            "version": onebit.__version__,
+            "description": "Decisions, and feedback that is one bit: right or wrong.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"key": []}, {}],
+    }
+
+
+def _has_schema(kind: Any) -> bool:
+    return kind not in (None, bytes)
+
+
+def _operation(path: Path, schemas: dict[str, Any]) -> dict[str, Any]:
+    names = re.findall(r"{(\w+)}", path.path)
+    name_schema = schemas[repr(Name)]
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": name_schema} for name in names
+    ]
+    parameters += [{"name": k, "in": "query", "schema": v} for k, v in path.query.items()]
+    operation: dict[str, Any] = {
+        "operationId": path.handler.rstrip("_"),
+        "summary": path.summary,
+        "parameters": parameters,
+        "responses": {"204": {"description": "Done."}},
+    }
+    if path.scope is not None:
+        operation["description"] = f"If there are keys, one with the scope `{path.scope}`."
+    if path.returns is not None:
+        schema = schemas.get(repr(path.returns), {"type": "string", "format": "binary"})
+        if path.media != "application/json":
+            schema = {"type": "string"}
+        operation["responses"] = {
+            "200": {"description": "Done.", "content": {path.media: {"schema": schema}}}
+        }
+    if path.takes is not None:
+        schema = schemas[repr(path.takes)] if path.taken == "application/json" else {}
+        content = {path.taken: {"schema": schema}}
+        operation["requestBody"] = {"required": True, "content": content}
+    refused = {*path.refuses}
+    if path.scope is not None:
+        refused |= {401, 403, 422, 429}
+    if path.takes is not None:
+        refused |= {400, 408, 413, 415}
+    if path.method != "GET":
+        refused |= {503}
+    problem = {"application/json": {"schema": schemas[repr(Problem)]}}
+    for status in sorted(refused):
+        operation["responses"][str(status)] = {"description": _WHY[status], "content": problem}
+    if path.handler == "hear":
+        heard = {"application/json": {"schema": schemas[repr(path.returns)]}}
+        for status in (404, 409, 410, 422):
+            schema = {
+                "anyOf": [
+                    problem["application/json"]["schema"],
+                    heard["application/json"]["schema"],
+                ]
+            }
+            operation["responses"][str(status)]["content"] = {
+                "application/json": {"schema": schema}
+            }
+    return operation

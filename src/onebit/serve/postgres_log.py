@@ -1,0 +1,374 @@
+"""Logs in PostgreSQL, which any number of processes share."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection, sql
+
+from onebit.serve.log import Entry, Head, Key, Log, LogError, NameTakenError, Snapshot
+from onebit.serve.rows import Row
+
+T = TypeVar("T")
+
+VERSION = 1
+"""Of the tables below; a database of a later version is refused."""
+
+_TABLES = """
+CREATE SCHEMA onebit;
+CREATE TABLE onebit.version (version INT NOT NULL);
+CREATE TABLE onebit.model (
+    key BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    name TEXT UNIQUE,
+    rows BIGINT NOT NULL
+);
+CREATE TABLE onebit.log (
+    model BIGINT NOT NULL,
+    n BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    id TEXT,
+    at DOUBLE PRECISION NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (model, n)
+);
+CREATE UNIQUE INDEX log_ids ON onebit.log (model, id, kind) WHERE id IS NOT NULL;
+CREATE TABLE onebit.snapshot (
+    model BIGINT NOT NULL,
+    n BIGINT NOT NULL,
+    meta BYTEA NOT NULL,
+    names TEXT[] NOT NULL,
+    learners BYTEA[] NOT NULL,
+    digest TEXT NOT NULL,
+    PRIMARY KEY (model, n)
+);
+CREATE TABLE onebit.key (
+    name TEXT PRIMARY KEY,
+    digest TEXT NOT NULL UNIQUE,
+    scopes TEXT NOT NULL,
+    created DOUBLE PRECISION NOT NULL
+);
+"""
+
+_LOCK = int.from_bytes(b"1bit")
+"""The first of the two numbers of the locks in the database; the second is a model's key, or 0."""
+
+_COLUMNS = "model, n, kind, id, at, body"
+
+_LOCK_MODELS = "SELECT 1 FROM onebit.model WHERE key = ANY(%s) ORDER BY key FOR UPDATE"
+
+# A statement of its own after the one that locks: so it sees what others wrote until then.
+_INSERT = f"""
+WITH given AS (
+    SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::float8[], %s::text[])
+    WITH ORDINALITY AS given (model, kind, id, at, body, i)
+), fresh AS (
+    SELECT given.*, model.rows + row_number() OVER (PARTITION BY model ORDER BY i) AS n
+    FROM given JOIN onebit.model ON model.key = given.model
+    WHERE given.id IS NULL OR NOT EXISTS (
+        SELECT 1 FROM onebit.log
+        WHERE log.model = given.model AND log.id = given.id AND log.kind = given.kind
+    )
+), written AS (
+    INSERT INTO onebit.log ({_COLUMNS}) SELECT {_COLUMNS} FROM fresh
+), counted AS (
+    UPDATE onebit.model SET rows = rows + more.n
+    FROM (SELECT model, count(*) AS n FROM fresh GROUP BY model) AS more
+    WHERE key = more.model
+)
+SELECT i, n FROM fresh
+"""
+
+
+class Line:
+    """A connection that comes back after the database was away; used by one at a time.
+
+    Parameters
+    ----------
+    url : str
+    tries : int, default=1
+        How often to do what is asked; more than once only if it may be done twice.
+    """
+
+    def __init__(self, url: str, *, tries: int = 1) -> None:
+        self._url, self._lock, self._tries = url, asyncio.Lock(), tries
+        self.connection: AsyncConnection[Any] | None = None
+
+    async def run(self, work: Callable[[AsyncConnection[Any]], Awaitable[T]]) -> T:
+        """Do `work` with the connection; raise LogError if the database cannot do it."""
+        async with self._lock:
+            for left in range(self._tries - 1, -1, -1):
+                try:
+                    if self.connection is None or self.connection.closed:
+                        self.connection = await AsyncConnection.connect(
+                            self._url, autocommit=True, connect_timeout=5
+                        )
+                    return await work(self.connection)
+                except (psycopg.OperationalError, psycopg.InterfaceError, OSError) as error:
+                    await self._hang_up()
+                    if not left:
+                        raise LogError(f"PostgreSQL: {error}") from error
+                except psycopg.Error as error:
+                    raise LogError(f"PostgreSQL: {error}") from error
+                except asyncio.CancelledError:
+                    await self._hang_up()  # what was asked may still be answered
+                    raise
+            raise AssertionError("unreachable")
+
+    async def _hang_up(self) -> None:
+        if self.connection is not None:
+            connection, self.connection = self.connection, None
+            await connection.close()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        async with self._lock:
+            await self._hang_up()
+
+
+class PostgresLog(Log):
+    """Logs in a database, in the schema ``onebit``.
+
+    Whoever writes rows of a model holds the model's own row until they are committed: so they are
+    numbered in the order in which others see them. Who teaches a model holds an advisory lock,
+    which the database takes back when the connection ends.
+
+    Parameters
+    ----------
+    url : str
+        ``postgresql://user:password@host:port/database``
+    """
+
+    shared = True
+
+    def __init__(self, url: str) -> None:
+        # What only reads may be asked again, on a new connection.
+        self._write, self._read, self._teacher = Line(url), Line(url, tries=2), Line(url)
+        self._taught: set[int] = set()
+        self._taught_by: Any = None
+
+    async def open(self) -> None:
+        """Connect, and make the tables if need be."""
+        await self._write.run(self._make_tables)
+
+    @staticmethod
+    async def _make_tables(db: AsyncConnection[Any]) -> None:
+        async with db.transaction():
+            await db.execute("SELECT pg_advisory_xact_lock(%s, 0)", (_LOCK,))
+            found = await db.execute("SELECT to_regclass('onebit.version')")
+            row = await found.fetchone()
+            if row is None or row[0] is None:
+                await db.execute(_TABLES)
+                query = sql.SQL("INSERT INTO onebit.version VALUES ({})").format(VERSION)
+                await db.execute(query)
+            found = await db.execute("SELECT version FROM onebit.version")
+            row = await found.fetchone()
+            if row is not None and row[0] > VERSION:
+                raise LogError(f"the database is of a later version of onebit: {row[0]}")
+
+    async def close(self) -> None:
+        """Close all connections, and with them give models to other teachers."""
+        for line in (self._write, self._read, self._teacher):
+            await line.close()
+
+    async def check(self) -> None:
+        """Raise LogError if nothing can be written now."""
+        (row,) = await self._ask("SELECT pg_is_in_recovery()", line=self._write)
+        if row[0]:
+            raise LogError("PostgreSQL is read-only now")
+
+    async def _ask(self, query: str, *values: Any, line: Line | None = None) -> list[Any]:
+        async def work(db: AsyncConnection[Any]) -> list[Any]:
+            found = await db.execute(query, values)
+            return await found.fetchall() if found.description else [(found.rowcount,)]
+
+        return await (line or self._read).run(work)
+
+    async def _rows(self, query: str, *values: Any) -> list[Row]:
+        return list(map(Row._make, await self._ask(query, *values)))
+
+    # Models
+
+    async def models(self) -> dict[str, int]:
+        """Return the models there are: their names, with their keys."""
+        return {name: head.key for name, head in (await self.heads()).items()}
+
+    async def heads(self) -> dict[str, Head]:
+        """Return the models there are, with their numbers of rows."""
+        query = "SELECT name, key, rows FROM onebit.model WHERE name IS NOT NULL ORDER BY name"
+        return {name: Head(key, rows) for name, key, rows in await self._ask(query)}
+
+    async def teach(self, models: list[int]) -> set[int]:
+        """Try to become the teacher of these models; return those that this process teaches."""
+
+        async def work(db: AsyncConnection[Any]) -> set[int]:
+            if db is not self._taught_by:  # a new connection holds no locks
+                for name, value in _KEEP_ALIVE.items():
+                    await db.execute(f"SET {name} = {value}")
+                self._taught, self._taught_by = set(), db
+            await db.execute("SELECT 1")
+            for key in self._taught.difference(models):
+                await db.execute("SELECT pg_advisory_unlock(%s, %s)", (_LOCK, key))
+            self._taught &= set(models)
+            for key in models:
+                if key not in self._taught:
+                    found = await db.execute("SELECT pg_try_advisory_lock(%s, %s)", (_LOCK, key))
+                    row = await found.fetchone()
+                    if row is not None and row[0]:
+                        self._taught.add(key)
+            return set(self._taught)
+
+        return await self._teacher.run(work)
+
+    async def add_model(self, name: str | None, at: float, body: str) -> int:
+        """Write the first row of a model, and return the model's key."""
+
+        async def work(db: AsyncConnection[Any]) -> int:
+            async with db.transaction():
+                query = "INSERT INTO onebit.model (name, rows) VALUES (%s, 1) RETURNING key"
+                row = await (await db.execute(query, (name,))).fetchone()
+                key = int(row[0]) if row is not None else 0
+                query = f"INSERT INTO onebit.log ({_COLUMNS}) VALUES (%s, 1, 'model', NULL, %s, %s)"
+                await db.execute(query, (key, at, body))
+                return key
+
+        return await self._named(self._write.run(work), name)
+
+    async def name_model(self, model: int, name: str) -> None:
+        """Give a model its name; raise NameTakenError if another one has it."""
+        query = "UPDATE onebit.model SET name = %s WHERE key = %s"
+        await self._named(self._ask(query, name, model, line=self._write), name)
+
+    async def _named(self, work: Awaitable[T], name: str | None) -> T:
+        try:
+            return await work
+        except LogError as error:
+            if isinstance(error.__cause__, psycopg.errors.UniqueViolation):
+                raise NameTakenError(f"{name!r} exists already") from None
+            raise
+
+    async def remove_model(self, model: int) -> None:
+        """Remove a model with its log."""
+
+        async def work(db: AsyncConnection[Any]) -> None:
+            async with db.transaction():
+                await db.execute("DELETE FROM onebit.model WHERE key = %s", (model,))
+                await db.execute("DELETE FROM onebit.log WHERE model = %s", (model,))
+                await db.execute("DELETE FROM onebit.snapshot WHERE model = %s", (model,))
+
+        await self._write.run(work)
+
+    # Rows
+
+    async def append(self, entries: list[Entry]) -> list[int]:
+        """Write rows, all or none, on disk when this returns; return their numbers."""
+        numbers, seen, kept = [0] * len(entries), set(), []
+        for i, entry in enumerate(entries):
+            if entry.id is None or (entry.model, entry.kind, entry.id) not in seen:
+                seen.add((entry.model, entry.kind, entry.id))
+                kept.append(i)
+        columns = [list(column) for column in zip(*(entries[i] for i in kept), strict=True)]
+
+        async def work(db: AsyncConnection[Any]) -> list[Any]:
+            # All statements are on their way before the first is answered.
+            async with db.pipeline(), db.transaction():
+                await db.execute(_LOCK_MODELS, (list(set(columns[0])),))
+                found = await db.execute(_INSERT, columns)
+                return await found.fetchall()
+
+        for i, n in await self._write.run(work):
+            numbers[kept[i - 1]] = n
+        return numbers
+
+    async def rows(self, model: int, after: int, limit: int) -> list[Row]:
+        """Return the rows that follow a row, at most `limit` of them."""
+        query = f"SELECT {_COLUMNS} FROM onebit.log WHERE model = %s AND n > %s ORDER BY n LIMIT %s"
+        return await self._rows(query, model, after, limit)
+
+    async def find(self, model: int, ids: list[str]) -> list[Row]:
+        """Return all rows of these ids: decisions and feedback."""
+        query = f"SELECT {_COLUMNS} FROM onebit.log WHERE model = %s AND id = ANY(%s)"
+        return await self._rows(query, model, ids)
+
+    async def newest(self, model: int, limit: int) -> list[Row]:
+        """Return the last decisions, the last one first."""
+        query = (
+            f"SELECT {_COLUMNS} FROM onebit.log WHERE model = %s AND kind = 'decision' "
+            "ORDER BY n DESC LIMIT %s"
+        )
+        return await self._rows(query, model, limit)
+
+    async def unanswered(self, model: int, after: int, limit: int) -> list[Row]:
+        """Return the decisions without feedback among the `limit` rows that follow a row."""
+        query = (
+            f"SELECT {_COLUMNS} FROM onebit.log AS made WHERE model = %s AND n > %s AND n <= %s "
+            "AND kind = 'decision' AND NOT EXISTS (SELECT 1 FROM onebit.log AS said WHERE "
+            "said.model = made.model AND said.id = made.id AND said.kind = 'feedback') ORDER BY n"
+        )
+        return await self._rows(query, model, after, after + limit)
+
+    # Snapshots
+
+    async def add_snapshot(self, model: int, snapshot: Snapshot, keep: int) -> None:
+        """Write a snapshot, and forget all but the last `keep`."""
+        names, learners = list(snapshot.learners), list(snapshot.learners.values())
+        values = (model, snapshot.n, snapshot.meta, names, learners, _digest(snapshot))
+
+        async def work(db: AsyncConnection[Any]) -> None:
+            async with db.transaction():
+                await db.execute(
+                    "INSERT INTO onebit.snapshot VALUES (%s, %s, %s, %s, %s::bytea[], %s) "
+                    "ON CONFLICT (model, n) DO NOTHING",
+                    values,
+                )
+                await db.execute(
+                    "DELETE FROM onebit.snapshot WHERE model = %s AND n NOT IN (SELECT n FROM "
+                    "onebit.snapshot WHERE model = %s ORDER BY n DESC LIMIT %s)",
+                    (model, model, keep),
+                )
+
+        await self._teacher.run(work)
+
+    async def snapshots(self, model: int) -> AsyncIterator[Snapshot]:
+        """Yield the snapshots that are not damaged, the newest first."""
+        query = "SELECT n FROM onebit.snapshot WHERE model = %s ORDER BY n DESC"
+        for (n,) in await self._ask(query, model):
+            query = (
+                "SELECT n, meta, names, learners, digest FROM onebit.snapshot "
+                "WHERE model = %s AND n = %s"
+            )
+            for _, meta, names, learners, digest in await self._ask(query, model, n):
+                found = Snapshot(n, meta, dict(zip(names, learners, strict=True)))
+                if _digest(found) == digest:
+                    yield found
+
+    # Keys
+
+    async def keys(self) -> list[Key]:
+        """Return the API keys."""
+        query = "SELECT name, digest, scopes, created FROM onebit.key ORDER BY name"
+        return list(map(Key._make, await self._ask(query)))
+
+    async def add_key(self, key: Key) -> None:
+        """Add an API key; raise NameTakenError if another one has its name."""
+        query = "INSERT INTO onebit.key VALUES (%s, %s, %s, %s)"
+        await self._named(self._ask(query, *key, line=self._write), key.name)
+
+    async def remove_key(self, name: str) -> bool:
+        """Remove an API key; return whether there was one."""
+        query = "DELETE FROM onebit.key WHERE name = %s RETURNING name"
+        return bool(await self._ask(query, name, line=self._write))
+
+
+_KEEP_ALIVE = {"tcp_keepalives_idle": 2, "tcp_keepalives_interval": 1, "tcp_keepalives_count": 3}
+"""So that the database notices within seconds that the machine of a teacher is gone."""
+
+
+def _digest(snapshot: Snapshot) -> str:
+    digest = hashlib.sha256(snapshot.meta)
+    for name, content in sorted(snapshot.learners.items()):
+        digest.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
+    return digest.hexdigest()

@@ -1,0 +1,139 @@
+"""The rows of a log: what each kind of row says, and how it is written."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from onebit.core.decision import LONGEST_ID
+
+LONGEST_LABEL = 200
+
+Id = Annotated[
+    str,
+    Meta(
+        max_length=LONGEST_ID,
+        pattern=r"\A[^\x00]+\Z",
+        description="What a decision is known by.",
+    ),
+]
+Label = (
+    Annotated[str, Meta(max_length=LONGEST_LABEL, pattern=r"\A[^\x00]+\Z")]
+    | Annotated[int, Meta(ge=-(2**53), le=2**53)]
+)
+Labels = Annotated[list[Label], Meta(min_length=1)]
+Name = Annotated[
+    str,
+    Meta(
+        pattern=r"\A[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z",
+        description="Letters, digits, `_`, `.` and `-`, at most 64, a letter or digit first.",
+    ),
+]
+
+Kind = Literal["model", "decision", "feedback", "labels", "settings", "shadow"]
+
+
+class Row(NamedTuple):
+    """A row of a model's log: number n of it, written at a time, in seconds since 1970."""
+
+    model: int
+    n: int
+    kind: Kind
+    id: str | None
+    at: float
+    body: str
+
+
+class Settings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What of a model can be changed while it runs; what is left out stays as it is."""
+
+    frozen: bool | UnsetType = UNSET
+    """Whether feedback is written, but not learned from."""
+    expiry_seconds: Annotated[float, Meta(gt=0, le=1e9)] | UnsetType | None = UNSET
+    """Seconds after which feedback is no longer awaited; null is never."""
+    expired_counts_as: Literal["nothing", "wrong"] | UnsetType = UNSET
+    """What a decision counts as for which no feedback came in time."""
+
+
+class LearnerSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A learner and its parameters."""
+
+    learner: Annotated[str, Meta(max_length=64)] = "OneBitClassifier"
+    """One of onebit's learners that need one bit and whose round costs O(nnz K)."""
+    parameters: dict[str, bool | int | float | str | None] = {}
+    """As the learner's class takes them; those that are left out have their defaults."""
+
+
+class ModelSpec(LearnerSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a model is made from: the first row of its log."""
+
+    labels: Annotated[list[Label], Meta(min_length=2)]
+    input: Literal["records", "numbers"] = "records"
+    """What decisions are about: texts and JSON objects, or lists of so many numbers."""
+    n_features: Annotated[int, Meta(ge=1, le=2**24)] | None = None
+    """The length of the lists of numbers; for records, the columns they are hashed to."""
+    seed: Annotated[int, Meta(ge=0, lt=2**53)] | None = None
+    """Of all that is drawn; by default one that nobody knows."""
+    expiry_seconds: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+    expired_counts_as: Literal["nothing", "wrong"] = "nothing"
+
+
+class DecisionBody(Struct, frozen=True, omit_defaults=True):
+    """A decision; seen: the rows of the log that the model knew of when it decided."""
+
+    record: Any
+    label: Label
+    probability: float
+    seen: int
+    confidence: float | None = None
+    among: list[Label] | None = None
+    explored: bool = False
+
+
+class FeedbackBody(Struct, frozen=True, omit_defaults=True):
+    """What someone said of a decision, or what it counts as since nobody did."""
+
+    correct: bool | UnsetType = UNSET
+    truth: Label | UnsetType | None = UNSET
+    """The right label; null is none of these."""
+    expired: Literal["nothing", "wrong"] | UnsetType = UNSET
+
+
+class LabelsBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Labels that come and go."""
+
+    add: list[Label] = []
+    retire: list[Label] = []
+
+
+class ShadowBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A shadow that comes, goes, or takes the place of the learner that decides."""
+
+    action: Literal["add", "remove", "promote"]
+    name: Name
+    spec: LearnerSpec | None = None
+
+
+BODIES: dict[str, Any] = {
+    "model": ModelSpec,
+    "decision": DecisionBody,
+    "feedback": FeedbackBody,
+    "labels": LabelsBody,
+    "settings": Settings,
+    "shadow": ShadowBody,
+}
+
+_DECODERS = {kind: msgspec.json.Decoder(body) for kind, body in BODIES.items()}
+_encode = msgspec.json.Encoder().encode
+
+
+def body_of(row: Row) -> Any:
+    """Return what a row says."""
+    return _DECODERS[row.kind].decode(row.body)
+
+
+def text_of(body: Struct) -> str:
+    """Return what a row says, as it is written."""
+    return _encode(body).decode()

@@ -1,0 +1,508 @@
+"""The models of a service: what they are asked, what they are told, and how that is written."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from msgspec import UNSET, Struct, ValidationError, structs
+
+from onebit.core.decision import new_id
+from onebit.core.validation import short
+from onebit.serve.api import Answer, Heard, NewModel, Question, RefusedError, Said
+from onebit.serve.limits import Limits
+from onebit.serve.log import Entry, Log, LogError, NameTakenError, Snapshot
+from onebit.serve.model import Awaited, Model, agree
+from onebit.serve.rows import (
+    DecisionBody,
+    FeedbackBody,
+    Kind,
+    LabelsBody,
+    ModelSpec,
+    Row,
+    Settings,
+    ShadowBody,
+    body_of,
+    text_of,
+)
+from onebit.serve.writer import Part, Writer
+
+SNAPSHOT_ROWS = 10_000
+"""A snapshot of a model is made after so many rows."""
+
+SNAPSHOTS_KEPT = 3
+
+ROWS_AT_ONCE = 1000
+"""Rows that are read, and applied before other requests have their turn."""
+
+FOLLOW_SECONDS = 0.05
+"""Between two looks for what other processes wrote."""
+
+TEACH_SECONDS = 1.0
+"""Between two tries to teach the models that nobody teaches."""
+
+SWEEP_SECONDS = 1.0
+"""Between two looks for decisions that expired."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Live:
+    """A model that decides, with what is being written of it."""
+
+    def __init__(self, name: str, key: int, model: Model) -> None:
+        self.name, self.key, self.model = name, key, model
+        self.head = model.n
+        self.deciding: dict[str, asyncio.Future[Any]] = {}
+        self.answering: dict[str, tuple[FeedbackBody, asyncio.Future[Any]]] = {}
+        self.snapshot_at = 0
+        self.snapshotting: asyncio.Task[None] | None = None
+        self.taught_here = True
+        self.swept = 0
+        """Decisions up to this row have feedback, or expired."""
+
+
+class Service:
+    """All models of a log.
+
+    Decisions are made at once, by what a model knows then. Rows are written by one task, many at a
+    time, and become knowledge once they are on disk: a model never knows what the log does not.
+    """
+
+    def __init__(self, log: Log, limits: Limits | None = None) -> None:
+        self.log, self.limits = log, limits or Limits()
+        self.live: dict[str, Live] = {}
+        self.writer = Writer(log, self._written)
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._making: set[str] = set()
+        """Models that are in the log, and not here yet."""
+
+    # From start to stop
+
+    async def start(self) -> None:
+        """Read all models: each from its newest sound snapshot, and the rows since."""
+        await self.log.open()
+        for name, key in (await self.log.models()).items():
+            self.add(name, key, await restore(self.log, key))
+        self.writer.start()
+        if self.log.shared:
+            self._spawn(self._follow())
+        self._spawn(self._sweep())
+
+    async def stop(self) -> None:
+        """Write what is to be written, make snapshots of all models, and close the log."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.writer.stop()
+        for live in self.live.values():
+            if live.snapshotting is not None:
+                await asyncio.gather(live.snapshotting, return_exceptions=True)
+            if live.taught_here:
+                await self._snapshot(live)
+        await self.log.close()
+
+    def _spawn(self, work: Any) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # Models
+
+    def model(self, name: str) -> Live:
+        """Return the model of a name."""
+        if name not in self.live:
+            raise RefusedError(404, f"there is no model {short(name)}")
+        return self.live[name]
+
+    async def make(self, new: NewModel) -> Live:
+        """Make a model."""
+        self.check_room(new.name)
+        fields = structs.asdict(new)
+        del fields["name"]
+        if new.seed is None:
+            fields["seed"] = secrets.randbits(53)
+        spec = ModelSpec(**fields)
+        at = time.time()
+        model = await self.begun(Row(0, 1, "model", None, at, text_of(spec)))
+        self._making.add(new.name)
+        try:
+            key = await self.log.add_model(new.name, at, text_of(spec))
+            return self.add(new.name, key, model)
+        except NameTakenError as error:
+            raise RefusedError(409, str(error)) from None
+        finally:
+            self._making.discard(new.name)
+
+    async def begun(self, row: Row) -> Model:
+        """Return the model that the first row of a log makes, with all compiled that it needs."""
+        spec: ModelSpec = body_of(row)
+        self._check_labels(len(spec.labels))
+        model = await _tried(Model.begin, row)
+        await asyncio.to_thread(model.student.warm_up)
+        return model
+
+    async def remove(self, name: str) -> None:
+        """Remove a model with its log."""
+        live = self.model(name)
+        del self.live[name]
+        if live.snapshotting is not None:
+            await asyncio.gather(live.snapshotting, return_exceptions=True)
+        await self.log.remove_model(live.key)
+
+    async def change_settings(self, live: Live, settings: Settings) -> None:
+        """Freeze a model, or let it go on; say when decisions expire."""
+        await self._write(live, "settings", settings)
+
+    async def change_labels(self, live: Live, labels: LabelsBody) -> None:
+        """Add and retire labels."""
+        if not labels.add and not labels.retire:
+            raise RefusedError(422, "add or retire at least one label")
+        self._check_labels(len(live.model.student.labels) + len(labels.add))
+        await _tried(live.model.check, labels)
+        await self._write(live, "labels", labels)
+
+    async def change_shadow(self, live: Live, body: ShadowBody) -> None:
+        """Add, remove or promote a shadow."""
+        if body.action != "add" and body.name not in live.model.meta.shadows:
+            raise RefusedError(404, f"{live.name} has no shadow {short(body.name)}")
+        await _tried(live.model.check, body)
+        await self._write(live, "shadow", body)
+
+    def check_room(self, name: str) -> None:
+        """Refuse another model if there is one of that name, or too many."""
+        if name in self.live:
+            raise RefusedError(409, f"there is a model {name!r} already")
+        if len(self.live) >= self.limits.models:
+            raise RefusedError(
+                422, f"there are {self.limits.models:,} models, the most there can be"
+            )
+
+    def _check_labels(self, n: int) -> None:
+        if n > self.limits.labels:
+            raise RefusedError(422, f"a model has at most {self.limits.labels:,} labels; got {n:,}")
+
+    def add(self, name: str, key: int, model: Model) -> Live:
+        """Let a model decide from now on."""
+        self.live[name] = live = Live(name, key, model)
+        live.snapshot_at, live.taught_here = model.n, not self.log.shared
+        return live
+
+    async def _write(self, live: Live, kind: Kind, body: Struct) -> None:
+        entry = Entry(live.key, kind, None, time.time(), text_of(body))
+        await self.writer.write(live, [Part(entry, body)])
+
+    # Decisions
+
+    async def decide(self, live: Live, questions: list[Question]) -> list[Answer]:
+        """Choose a label for each; all are written before this returns, or none is."""
+        own = {question.id for question in questions} - {None}
+        ids = [question.id for question in questions if question.id is not None]
+        known = await self._decided(live, ids)
+        model, most, at = live.model, self.limits.features, time.time()
+        parts, answers = [], []
+        for i, question in enumerate(questions):
+            name = new_id() if question.id is None else question.id
+            if name in known:
+                body = known[name]
+                if body.record != question.record:
+                    raise RefusedError(409, f"the id {short(name)} is of another record")
+                answers.append(Answer(name, body.label, body.probability, body.confidence))
+                continue
+            try:
+                decision, body = model.decide(question.record, question.among, name, most)
+            except (ValueError, TypeError) as error:
+                where = f"item {i}: " if len(questions) > 1 else ""
+                raise RefusedError(422, f"{where}{error}") from None
+            entry = Entry(live.key, "decision", name, at, text_of(body))
+            parts.append(Part(entry, body, Awaited(body, decision)))
+            answers.append(Answer(name, body.label, body.probability, body.confidence))
+        if parts:
+            future = self.writer.write(live, parts)
+            mine = [str(part.entry.id) for part in parts if part.entry.id in own]
+            live.deciding.update(dict.fromkeys(mine, future))
+            try:
+                numbers = await future
+            finally:
+                for name in mine:
+                    live.deciding.pop(name, None)
+            if (
+                0 in numbers and self.model(live.name) is live
+            ):  # another process wrote a decision of such an id meanwhile
+                again = zip(answers, questions, strict=True)
+                return await self.decide(
+                    live, [structs.replace(question, id=a.id) for a, question in again]
+                )
+        return answers
+
+    async def _decided(self, live: Live, ids: list[str]) -> dict[str, DecisionBody]:
+        """Return those decisions of these ids that there are, when they are on disk."""
+        if not ids:
+            return {}
+        if len(set(ids)) < len(ids):
+            raise RefusedError(422, "two decisions have the same id")
+        while busy := [live.deciding[name] for name in ids if name in live.deciding]:
+            await asyncio.wait(busy)
+        found = {name: live.model.awaited[name].body for name in ids if name in live.model.awaited}
+        missing = [name for name in ids if name not in found]
+        if missing:
+            for row in await self.log.find(live.key, missing):
+                if row.kind == "decision":
+                    found[str(row.id)] = body_of(row)
+        return found
+
+    # Feedback
+
+    async def hear(self, live: Live, items: list[Said], *, again: bool = False) -> list[Heard]:
+        """Take feedback; what is accepted is written before this returns.
+
+        Parameters
+        ----------
+        live : Live
+        items : list of Said
+        again : bool, default=False
+            Whether others wrote feedback meanwhile, so that only the log knows what there is.
+        """
+        heard: list[Heard | None] = [None] * len(items)
+        abouts = await self._abouts(live, [item.id for item in items], again)
+        parts, mine, waiting = [], [], []
+        at = time.time()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        for i, item in enumerate(items):
+            name, body = item.id, FeedbackBody(item.correct, item.truth)
+            about, before = abouts.get(name, (None, None))
+            fault = _fault(live.model, item)
+            if fault is not None:
+                heard[i] = Heard(name, "invalid", fault)
+            elif about is None:
+                heard[i] = Heard(name, "unknown", "there is no decision of this id")
+            elif before is not None:
+                heard[i] = _again(name, body, before, about)
+            elif name in live.answering:
+                waiting.append((i, live.answering[name], body, about))
+            else:
+                entry = Entry(live.key, "feedback", name, at, text_of(body))
+                parts.append(Part(entry, body, about))
+                live.answering[name] = body, future
+                mine.append(i)
+        try:
+            numbers = await self.writer.write(live, parts, future) if parts else []
+        finally:
+            for i in mine:
+                live.answering.pop(items[i].id, None)
+        for i, n in zip(mine, numbers, strict=True):
+            if n:
+                heard[i] = Heard(items[i].id, "accepted")
+        for i, (before, other), body, about in waiting:
+            await asyncio.wait([other])
+            if other.exception() is None:
+                heard[i] = _again(items[i].id, body, before, about)
+        left = [i for i, one in enumerate(heard) if one is None]
+        if (
+            left and self.model(live.name) is live
+        ):  # others wrote, or failed to write, feedback for these meanwhile
+            more = await self.hear(live, [items[i] for i in left], again=True)
+            for i, one in zip(left, more, strict=True):
+                heard[i] = one
+        return [one for one in heard if one is not None]
+
+    async def _abouts(
+        self, live: Live, ids: list[str], again: bool
+    ) -> dict[str, tuple[Awaited, FeedbackBody | None]]:
+        """Return the decisions of these ids, with the feedback that there is."""
+        awaited = live.model.awaited
+        found: dict[str, tuple[Awaited, FeedbackBody | None]] = {
+            name: (awaited[name], None) for name in ids if name in awaited and not again
+        }
+        missing = list({name for name in ids if name not in found})
+        if missing:
+            rows = await self.log.find(live.key, missing)
+            said = {row.id: body_of(row) for row in rows if row.kind == "feedback"}
+            for row in rows:
+                if row.kind == "decision":
+                    found[str(row.id)] = Awaited(body_of(row)), said.get(row.id)
+        return found
+
+    # What happens when rows are written
+
+    def _written(self, live: Live, parts: list[Part], numbers: list[int]) -> None:
+        """Let a model know rows that are on disk."""
+        for part, n in zip(parts, numbers, strict=True):
+            if n:
+                live.head = max(live.head, n)
+            if n == live.model.n + 1:  # those of other processes are read from the log
+                live.model.apply(Row(live.key, n, *part.entry[1:]), part.body, part.about)
+        self._maybe_snapshot(live)
+
+    def _maybe_snapshot(self, live: Live) -> None:
+        due = live.model.n - live.snapshot_at >= SNAPSHOT_ROWS
+        if due and live.taught_here and live.snapshotting is None:
+            live.snapshotting = asyncio.get_running_loop().create_task(self._snapshot(live))
+            live.snapshotting.add_done_callback(lambda _: setattr(live, "snapshotting", None))
+
+    async def _snapshot(self, live: Live) -> None:
+        if live.snapshot_at == live.model.n > 1 or self.live.get(live.name) is not live:
+            return
+        model = live.model.copy()
+        live.snapshot_at = model.n
+        try:
+            meta, learners = await asyncio.to_thread(model.snapshot)
+            await self.log.add_snapshot(live.key, Snapshot(model.n, meta, learners), SNAPSHOTS_KEPT)
+        except LogError as error:
+            _logger.error("no snapshot of %s: %s", live.name, error)
+
+    async def _follow(self) -> None:
+        """Let models know what other processes wrote, and teach those that nobody teaches."""
+        tried = 0.0
+        while True:
+            try:
+                await self._follow_once()
+                if time.monotonic() - tried > TEACH_SECONDS:
+                    taught = await self.log.teach([live.key for live in self.live.values()])
+                    for live in self.live.values():
+                        live.taught_here = live.key in taught
+                    tried = time.monotonic()
+            except LogError as error:
+                _logger.error("following: %s", error)
+                for live in self.live.values():
+                    live.taught_here = False
+                tried = 0.0
+                await asyncio.sleep(TEACH_SECONDS / 2)
+            await asyncio.sleep(FOLLOW_SECONDS)
+
+    async def _follow_once(self) -> None:
+        heads = await self.log.heads()
+        for name, live in list(self.live.items()):
+            if name not in heads or heads[name].key != live.key:
+                del self.live[name]
+        for name, (key, head) in heads.items():
+            if name not in self.live and name not in self._making:
+                model = await restore(self.log, key)
+                if name not in self.live:
+                    self.add(name, key, model)
+            elif name in self.live:
+                live = self.live[name]
+                live.head = max(live.head, head)
+                if live.head > live.model.n:
+                    await follow(self.log, key, live.model)
+                    self._maybe_snapshot(live)
+
+    async def _sweep(self) -> None:
+        """Write, for decisions that expired, what they then count as."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            for live in list(self.live.values()):
+                with contextlib.suppress(LogError):
+                    while live.taught_here and await self._sweep_some(live):
+                        pass
+
+    async def _sweep_some(self, live: Live) -> bool:
+        meta = live.model.meta
+        if meta.expiry_seconds is None:
+            return False
+        until = time.time() - meta.expiry_seconds
+        rows = await self.log.unanswered(live.key, live.swept, ROWS_AT_ONCE)
+        busy = [row for row in rows if row.at > until or row.id in live.answering]
+        rows = rows[: rows.index(busy[0])] if busy else rows
+        if rows:
+            body = FeedbackBody(expired="wrong" if meta.expired_counts_as == "wrong" else "nothing")
+            at, text = time.time(), text_of(body)
+            parts = [
+                Part(Entry(live.key, "feedback", row.id, at, text), body, Awaited(body_of(row)))
+                for row in rows
+            ]
+            future = self.writer.write(live, parts)
+            live.answering.update({str(row.id): (body, future) for row in rows})
+            try:
+                await future
+            finally:
+                for row in rows:
+                    live.answering.pop(str(row.id), None)
+        live.swept = min(busy[0].n - 1 if busy else live.swept + ROWS_AT_ONCE, live.model.n)
+        return not busy and live.swept < live.model.n
+
+
+# Reading logs
+
+
+async def restore(log: Log, key: int) -> Model:
+    """Return a model as it is after all rows: its newest sound snapshot, and the rows since."""
+    async for snapshot in log.snapshots(key):
+        try:
+            model = Model.restore(snapshot.meta, snapshot.learners)
+        except (ValueError, ValidationError) as error:
+            _logger.warning("the snapshot of model %d at row %d: %s", key, snapshot.n, error)
+            continue
+        await follow(log, key, model)
+        return model
+    rows = await log.rows(key, 0, 1)
+    if not rows:
+        raise LogError(f"the log of model {key} is empty")
+    model = Model.begin(rows[0])
+    await follow(log, key, model)
+    return model
+
+
+async def follow(log: Log, key: int, model: Model) -> None:
+    """Let a model know all rows that there are."""
+    while rows := await log.rows(key, model.n, ROWS_AT_ONCE):
+        await apply_all(log, model, rows)
+        await asyncio.sleep(0)
+
+
+async def apply_all(log: Log, model: Model, rows: list[Row]) -> None:
+    """Let a model know the next rows; the decisions they are about are read from the log."""
+    wanted = {str(row.id) for row in rows if row.kind == "feedback"}
+    # A model may let go of these before it comes to their feedback.
+    abouts = {name: model.awaited[name] for name in wanted if name in model.awaited}
+    here = [row for row in rows if row.kind == "decision" and row.id in wanted]
+    missing = list(wanted - abouts.keys() - {row.id for row in here})
+    for i in range(0, len(missing), ROWS_AT_ONCE):
+        here += await log.find(rows[0].model, missing[i : i + ROWS_AT_ONCE])
+    abouts |= {str(row.id): Awaited(body_of(row)) for row in here if row.kind == "decision"}
+    for row in rows:
+        if row.n > model.n:  # others may have applied some of them while these were read
+            model.apply(row, None, abouts.get(str(row.id)))
+
+
+async def exported(log: Log, key: int) -> AsyncIterator[list[Row]]:
+    """Yield all rows of a log, some at a time."""
+    n = 0
+    while rows := await log.rows(key, n, ROWS_AT_ONCE):
+        yield rows
+        n = rows[-1].n
+
+
+# Checks
+
+
+async def _tried(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Do what may take long in a thread; what is wrong with it is the fault of the request."""
+    try:
+        return await asyncio.to_thread(work, *arguments)
+    except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
+        raise RefusedError(422, str(error) or type(error).__name__) from None
+
+
+def _fault(model: Model, item: Said) -> str | None:
+    if (item.correct is UNSET) == (item.truth is UNSET):
+        return "feedback has either correct or truth"
+    if item.truth is not UNSET and item.truth is not None:
+        labels = model.student.labels
+        if item.truth not in labels:
+            return f"the truth {short(item.truth)} is none of the labels"
+    return None
+
+
+def _again(name: str, body: FeedbackBody, before: FeedbackBody, about: Awaited) -> Heard:
+    if before.expired is not UNSET:
+        return Heard(name, "expired", "no feedback came for this decision in time")
+    if agree(body, before, about.body.label):
+        return Heard(name, "repeated")
+    return Heard(name, "contradiction", "other feedback for this decision was accepted before")

@@ -1,0 +1,384 @@
+"""Logs in a folder: SQLite for the rows, files for the snapshots."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from onebit.core.replacing import replace_file
+from onebit.serve.committing import Committer
+from onebit.serve.log import Entry, Head, Key, Log, LogError, NameTakenError, Snapshot
+from onebit.serve.rows import Row
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+T = TypeVar("T")
+
+VERSION = 1
+"""Of the tables below; a database of a later version is refused."""
+
+_TABLES = """
+CREATE TABLE model (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT UNIQUE
+);
+CREATE TABLE log (
+    model INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    id TEXT,
+    at REAL NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (model, n)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX log_ids ON log (model, id, kind) WHERE id IS NOT NULL;
+CREATE TABLE snapshot (
+    model INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    meta BLOB NOT NULL,
+    files TEXT NOT NULL,
+    PRIMARY KEY (model, n)
+);
+CREATE TABLE key (
+    name TEXT PRIMARY KEY,
+    digest TEXT NOT NULL UNIQUE,
+    scopes TEXT NOT NULL,
+    created REAL NOT NULL
+);
+"""
+
+_ROOM = 2**23
+"""Bytes of the write-ahead log between two checkpoints, about."""
+
+_COLUMNS = "model, n, kind, id, at, body"
+
+
+class SQLiteLog(Log):
+    """Logs in a folder, for one service at a time.
+
+    A commit is on disk before it returns (write-ahead log, ``synchronous=FULL``). Rows are inserted
+    in the thread of the event loop, which takes microseconds, and committed in another one, which
+    waits for the disk.
+
+    Parameters
+    ----------
+    folder : path
+    alone : bool, default=True
+        Whether no other process may open it so at the same time: the one that writes rows.
+    make : bool, default=True
+        Whether to make what is not there yet.
+    """
+
+    shared = False
+
+    def __init__(
+        self, folder: str | os.PathLike[str], *, alone: bool = True, make: bool = True
+    ) -> None:
+        self.folder, self._alone, self._make = Path(folder), alone, make
+        self._committer = Committer()
+        self._lock: Any = None
+        self._heads: dict[int, int] = {}
+        self._writing = asyncio.Lock()
+
+    async def open(self) -> None:
+        """Open the database, and make it if need be."""
+        path = self.folder / "log.sqlite"
+        try:
+            if self._make:
+                (self.folder / "snapshots").mkdir(parents=True, exist_ok=True)
+            elif not path.exists():
+                raise LogError(f"{self.folder} has no log.sqlite: it is no folder of onebit serve")
+            if self._alone:
+                self._take_lock()
+            self._write, self._read = self._connect(path), self._connect(path)
+            with self._errors():
+                self._make_tables()
+                self._read.execute("PRAGMA query_only = 1")
+                if self._alone:
+                    self._make_room(path)
+                query = "SELECT key, (SELECT max(n) FROM log WHERE model = key) FROM model"
+                self._heads = dict(self._read.execute(query))
+        except OSError as error:
+            raise LogError(f"{error.filename}: {error.strerror}") from error
+
+    async def close(self) -> None:
+        """Close the database; the next one may open it."""
+        self._committer.end()
+        for connection in (self._write, self._read):
+            connection.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    def _take_lock(self) -> None:
+        self._lock = open(self.folder / "lock", "a")  # noqa: SIM115
+        if fcntl is not None:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self._lock.close()
+                raise LogError(f"another onebit serve uses {self.folder}") from None
+
+    def _connect(self, path: Path) -> sqlite3.Connection:
+        with self._errors():
+            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            connection.execute("PRAGMA busy_timeout = 5000")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA cache_size = -65536")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {_ROOM * 3 // 4 // 4096}")
+            if self._make:
+                connection.execute("PRAGMA journal_mode = WAL")
+        return connection
+
+    def _make_tables(self) -> None:
+        (version,) = self._write.execute("PRAGMA user_version").fetchone()
+        if version > VERSION:
+            raise LogError(f"{self.folder} is of a later version of onebit: {version}")
+        if version == 0:
+            if not self._make:
+                raise LogError(f"{self.folder} has an empty log.sqlite")
+            script = f"BEGIN; {_TABLES} PRAGMA user_version = {VERSION}; COMMIT"
+            self._write.executescript(script)
+
+    def _make_room(self, path: Path) -> None:
+        """Let the write-ahead log have its size before it is written to.
+
+        To write into a file is flushed to disk several times as fast as to append to it. What does
+        not fit into the cache goes to the write-ahead log, and rolled back, it stays as room.
+        """
+        connection = self._connect(path)
+        connection.execute("PRAGMA cache_size = -64")
+        connection.execute("BEGIN IMMEDIATE")
+        values = (0, 0, _ROOM)
+        connection.execute("INSERT INTO snapshot VALUES (?, ?, zeroblob(?), '')", values)
+        connection.execute("ROLLBACK")
+        connection.close()
+        with open(f"{path}-wal", "rb") as file:
+            os.fsync(file.fileno())
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise LogError(f"{self.folder}: {error}") from error
+
+    async def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do `work` in this thread, and commit it in another one; on an error, all is undone."""
+        async with self._writing:
+            with self._errors():
+                self._write.execute("BEGIN IMMEDIATE")
+                try:
+                    done = work(self._write)
+                    await self._committer.submit(lambda: self._write.execute("COMMIT"))
+                except BaseException:
+                    if self._write.in_transaction:
+                        with contextlib.suppress(sqlite3.Error):
+                            self._write.execute("ROLLBACK")
+                    raise
+            return done
+
+    def _rows(self, query: str, *values: Any) -> list[Row]:
+        with self._errors():
+            return list(map(Row._make, self._read.execute(query, values)))
+
+    async def check(self) -> None:
+        """Raise LogError if nothing can be written now."""
+        await self._transaction(lambda db: db.execute("PRAGMA user_version").fetchone())
+
+    # Models
+
+    async def models(self) -> dict[str, int]:
+        """Return the models there are: their names, with their keys."""
+        with self._errors():
+            query = "SELECT name, key FROM model WHERE name IS NOT NULL ORDER BY name"
+            return dict(self._read.execute(query))
+
+    async def heads(self) -> dict[str, Head]:
+        """Return the models there are, with their numbers of rows."""
+        return {name: Head(key, self._heads[key]) for name, key in (await self.models()).items()}
+
+    async def teach(self, models: list[int]) -> set[int]:
+        """Return all models: this process is the only one."""
+        return set(models)
+
+    async def add_model(self, name: str | None, at: float, body: str) -> int:
+        """Write the first row of a model, and return the model's key."""
+
+        def work(db: sqlite3.Connection) -> int:
+            with _taken(name):
+                key = db.execute("INSERT INTO model (name) VALUES (?)", (name,)).lastrowid
+            row = Row(int(key or 0), 1, "model", None, at, body)
+            db.execute("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)", row)
+            return row.model
+
+        key = await self._transaction(work)
+        self._heads[key] = 1
+        return key
+
+    async def name_model(self, model: int, name: str) -> None:
+        """Give a model its name; raise NameTakenError if another one has it."""
+
+        def work(db: sqlite3.Connection) -> None:
+            with _taken(name):
+                db.execute("UPDATE model SET name = ? WHERE key = ?", (name, model))
+
+        await self._transaction(work)
+
+    async def remove_model(self, model: int) -> None:
+        """Remove a model with its log: at once for others, row by row for the disk."""
+
+        def unname(db: sqlite3.Connection) -> None:
+            db.execute("UPDATE model SET name = NULL WHERE key = ?", (model,))
+
+        await self._transaction(unname)
+        self._heads.pop(model, None)
+        await self._clear(model)
+
+    async def _clear(self, model: int) -> None:
+        def some(db: sqlite3.Connection) -> int:
+            query = (
+                "DELETE FROM log WHERE model = ?1 AND n IN "
+                "(SELECT n FROM log WHERE model = ?1 LIMIT 5000)"
+            )
+            return db.execute(query, (model,)).rowcount
+
+        def rest(db: sqlite3.Connection) -> None:
+            db.execute("DELETE FROM snapshot WHERE model = ?", (model,))
+            db.execute("DELETE FROM model WHERE key = ?", (model,))
+
+        while await self._transaction(some):
+            await asyncio.sleep(0)
+        await self._transaction(rest)
+        for path in (self.folder / "snapshots").glob(f"{model}-*"):
+            path.unlink(missing_ok=True)
+
+    # Rows
+
+    async def append(self, entries: list[Entry]) -> list[int]:
+        """Write rows, all or none, on disk when this returns; return their numbers."""
+        heads: dict[int, int] = {}
+        numbers: list[int] = []
+
+        def work(db: sqlite3.Connection) -> None:
+            insert = f"INSERT OR IGNORE INTO log ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
+            for model, kind, name, at, body in entries:
+                n = heads.get(model, self._heads.get(model, 0)) + 1
+                if n > 1 and db.execute(insert, (model, n, kind, name, at, body)).rowcount:
+                    heads[model] = n
+                    numbers.append(n)
+                else:
+                    numbers.append(0)
+
+        await self._transaction(work)
+        self._heads.update(heads)
+        return numbers
+
+    async def rows(self, model: int, after: int, limit: int) -> list[Row]:
+        """Return the rows that follow a row, at most `limit` of them."""
+        query = f"SELECT {_COLUMNS} FROM log WHERE model = ? AND n > ? ORDER BY n LIMIT ?"
+        return self._rows(query, model, after, limit)
+
+    async def find(self, model: int, ids: list[str]) -> list[Row]:
+        """Return all rows of these ids: decisions and feedback."""
+        places = ", ".join("?" * len(ids))
+        return self._rows(
+            f"SELECT {_COLUMNS} FROM log WHERE model = ? AND id IN ({places})", model, *ids
+        )
+
+    async def newest(self, model: int, limit: int) -> list[Row]:
+        """Return the last decisions, the last one first."""
+        query = (
+            f"SELECT {_COLUMNS} FROM log WHERE model = ? AND kind = 'decision' "
+            "ORDER BY n DESC LIMIT ?"
+        )
+        return self._rows(query, model, limit)
+
+    async def unanswered(self, model: int, after: int, limit: int) -> list[Row]:
+        """Return the decisions without feedback among the `limit` rows that follow a row."""
+        query = (
+            f"SELECT {_COLUMNS} FROM log AS made WHERE model = ? AND n > ? AND n <= ? "
+            "AND kind = 'decision' AND NOT EXISTS (SELECT 1 FROM log WHERE model = made.model "
+            "AND id = made.id AND kind = 'feedback') ORDER BY n"
+        )
+        return self._rows(query, model, after, after + limit)
+
+    # Snapshots
+
+    async def add_snapshot(self, model: int, snapshot: Snapshot, keep: int) -> None:
+        """Write a snapshot: its files first, then the row that says what is in them."""
+        files = {}
+        for i, (name, content) in enumerate(snapshot.learners.items()):
+            file = f"{model}-{snapshot.n}-{i}.safetensors"
+            try:
+                await asyncio.to_thread(replace_file, self.folder / "snapshots" / file, content)
+            except OSError as error:
+                raise LogError(f"{error.filename}: {error.strerror}") from error
+            files[name] = [file, hashlib.sha256(content).hexdigest()]
+
+        def work(db: sqlite3.Connection) -> list[Any]:
+            values = (model, snapshot.n, snapshot.meta, json.dumps(files))
+            db.execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)", values)
+            query = (
+                "DELETE FROM snapshot WHERE model = ?1 AND n NOT IN "
+                "(SELECT n FROM snapshot WHERE model = ?1 ORDER BY n DESC LIMIT ?2) RETURNING files"
+            )
+            return db.execute(query, (model, keep)).fetchall()
+
+        for (old,) in await self._transaction(work):
+            for file, _ in json.loads(old).values():
+                (self.folder / "snapshots" / file).unlink(missing_ok=True)
+
+    async def snapshots(self, model: int) -> AsyncIterator[Snapshot]:
+        """Yield the snapshots that are not damaged, the newest first."""
+        with self._errors():
+            query = "SELECT n, meta, files FROM snapshot WHERE model = ? ORDER BY n DESC"
+            found = self._read.execute(query, (model,)).fetchall()
+        for n, meta, files in found:
+            learners = {}
+            for name, (file, digest) in json.loads(files).items():
+                with contextlib.suppress(OSError):
+                    content = (self.folder / "snapshots" / file).read_bytes()
+                    if hashlib.sha256(content).hexdigest() == digest:
+                        learners[name] = content
+            if len(learners) == len(json.loads(files)):
+                yield Snapshot(n, meta, learners)
+
+    # Keys
+
+    async def keys(self) -> list[Key]:
+        """Return the API keys."""
+        with self._errors():
+            query = "SELECT name, digest, scopes, created FROM key ORDER BY name"
+            return list(map(Key._make, self._read.execute(query)))
+
+    async def add_key(self, key: Key) -> None:
+        """Add an API key; raise NameTakenError if another one has its name."""
+
+        def work(db: sqlite3.Connection) -> None:
+            with _taken(key.name):
+                db.execute("INSERT INTO key VALUES (?, ?, ?, ?)", key)
+
+        await self._transaction(work)
+
+    async def remove_key(self, name: str) -> bool:
+        """Remove an API key; return whether there was one."""
+        query = "DELETE FROM key WHERE name = ?"
+        return bool(await self._transaction(lambda db: db.execute(query, (name,)).rowcount))
+
+
+@contextlib.contextmanager
+def _taken(name: str | None) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise NameTakenError(f"{name!r} exists already") from None

@@ -1,0 +1,194 @@
+"""A learner as the service keeps it: what it draws depends on the log alone."""
+
+from __future__ import annotations
+
+import copy
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import UNSET
+
+from onebit import learners
+from onebit.core import NONE_OF_THESE, Decision, storage
+from onebit.core.decision import new_id
+from onebit.core.example import INDEX, Example
+from onebit.core.pipeline import Pipeline
+from onebit.core.validation import check_example, short
+from onebit.features import Records
+from onebit.serve.rows import FeedbackBody, LearnerSpec, ModelSpec
+
+if TYPE_CHECKING:
+    from onebit import Learner
+
+MOST_WEIGHTS = 2**24
+"""Of a learner: a feature and a label have one each. `OneBitClassifier` holds 16 bytes for each."""
+
+
+def names_of_learners() -> list[str]:
+    """Return the learners that a model can have, by name."""
+    classes = (getattr(learners, name) for name in learners.__all__)
+    return [cls.__name__ for cls in classes if cls.feedback == "bandit" and cls.cost.is_linear]
+
+
+class Student:
+    """A learner that decides and learns as the log says, and the step that makes examples.
+
+    What it draws for a decision depends on the seed and the decision's id, and what it draws when
+    it learns, on the seed and the number of the row. So the state after a row depends on the rows
+    up to there, and on nothing else.
+    """
+
+    def __init__(self, learner: Learner, records: Records | None, seed: int) -> None:
+        self.learner, self.records = learner, records
+        self._seed = seed.to_bytes(8)
+
+    @classmethod
+    def begin(cls, model: ModelSpec, spec: LearnerSpec, labels: list[Any]) -> Student:
+        """Return a learner before its first round."""
+        records, n_features = None, model.n_features
+        if model.input == "records":
+            records = Records() if n_features is None else Records(n_features=n_features)
+            n_features = records._width()
+        elif n_features is None:
+            raise ValueError("a model of numbers needs n_features, how many there are")
+        learner = _learner(spec, labels, n_features)
+        student = cls(learner, records, model.seed or 0)
+        learner.decide(_nothing(n_features))  # which starts it
+        return student
+
+    def warm_up(self) -> None:
+        """Compile all that is needed, by use of a copy."""
+        student = self.copy()
+        for among in (None, self.labels[:-1]):
+            decision = student.decide(_nothing(self.learner.n_features_in_), among)
+            student.learn(decision, FeedbackBody(correct=True), 1)
+            student.probability_of(decision)
+
+    @classmethod
+    def from_bytes(cls, content: bytes, seed: int) -> Student:
+        """Return what `to_bytes` made this of."""
+        model = storage.from_bytes(content)
+        if not isinstance(model, Pipeline):
+            return cls(model, None, seed)
+        (_, records), (_, learner) = model.steps
+        return cls(learner, records, seed)
+
+    def to_bytes(self) -> bytes:
+        """Return the learner as `onebit.load` reads it."""
+        self._draw_from(b"")  # decisions in between leave no trace
+        return storage.to_bytes(self.learner, [] if self.records is None else [self.records])
+
+    def copy(self) -> Student:
+        """Return one that goes on as this one would."""
+        new = copy.copy(self)
+        new.learner = copy.deepcopy(self.learner)
+        return new
+
+    @property
+    def labels(self) -> list[Any]:
+        """All labels, those that are retired included."""
+        return self.learner._run.labels
+
+    @property
+    def retired(self) -> list[Any]:
+        """The labels that are retired."""
+        return self.learner.retired_classes_.tolist()
+
+    def example(self, record: Any) -> Example:
+        """Return what the learner sees of a record."""
+        if self.records is not None:
+            return self.records.encode(record)
+        n = self.learner.n_features_in_
+        if not isinstance(record, list):
+            raise ValueError(f"this model decides about lists of {n} numbers; got {short(record)}")
+        for value in record:
+            if type(value) is not float and type(value) is not int:
+                raise ValueError(f"a list of numbers is needed; it has {short(value)}")
+        return check_example(record, self.learner._run.all_features)
+
+    def decide(
+        self, x: Example, among: list[Any] | None = None, decision_id: str | None = None
+    ) -> Decision:
+        """Choose a label: what depends on the id alone, besides what was learned."""
+        name = new_id() if decision_id is None else decision_id
+        self._draw_from(b"decision" + name.encode(errors="surrogatepass"))
+        return self.learner.decide(x, among, id=name)
+
+    def explored(self, decision: Decision) -> bool:
+        """Tell whether the decision that was just made is for another label than the greedy one."""
+        run = self.learner._run
+        scores, label = run.scores, run.positions[decision.label]
+        if decision.among is None:
+            return int(scores.argmax()) != label
+        return any(scores[run.positions[other]] > scores[label] for other in decision.among)
+
+    def learn(self, decision: Decision, feedback: FeedbackBody, n: int) -> None:
+        """Learn what row n says of a decision."""
+        # Who learned what is in the log: the learner need not remember ids.
+        decision = Decision(decision.x, decision.label, decision.probability, decision.among)
+        said = feedback_for(feedback)
+        if said:
+            self._draw_from(b"row" + n.to_bytes(8))
+            self.learner.learn(decision, **said)
+
+    def probability_of(self, decision: Decision) -> float:
+        """Return how probable the label of another's decision would have been here."""
+        p = self.learner.policy(decision.x, decision.among)
+        return float(p[0, self.learner._run.positions[decision.label]])
+
+    def change_labels(self, add: list[Any], retire: list[Any]) -> None:
+        """Add and retire labels."""
+        if add:
+            full = self.learner.get_params().get("covariance") == "full"
+            _check_size(self.learner.n_features_in_, len(self.labels) + len(add), full)
+            self.learner.add_classes(add)
+        if retire:
+            self.learner.retire_classes(retire)
+
+    def _draw_from(self, key: bytes) -> None:
+        digest = blake2b(self._seed + key, digest_size=32).digest()
+        self.learner._state.rng[:] = np.frombuffer(digest, np.uint64)
+
+
+def feedback_for(body: FeedbackBody) -> dict[str, Any]:
+    """Return what `learn` is told; nothing, if there is nothing to learn."""
+    if body.expired is not UNSET:
+        return {"correct": False} if body.expired == "wrong" else {}
+    if body.truth is not UNSET:
+        return {"truth": NONE_OF_THESE if body.truth is None else body.truth}
+    return {"correct": body.correct}
+
+
+def _learner(spec: LearnerSpec, labels: list[Any], n_features: int) -> Learner:
+    known = {name.lower(): name for name in names_of_learners()}
+    if spec.learner.lower() not in known:
+        raise ValueError(f"no learner {short(spec.learner)}: there are {', '.join(known.values())}")
+    cls = getattr(learners, known[spec.learner.lower()])
+    taken = set(cls._get_param_names()) - {"classes", "random_state"}
+    for name in spec.parameters:
+        if name not in taken:
+            raise ValueError(
+                f"{cls.__name__} has no parameter {short(name)}: it has {', '.join(sorted(taken))}"
+            )
+    _check_size(n_features, len(labels), spec.parameters.get("covariance") == "full")
+    learner = cls(classes=labels, random_state=0, **spec.parameters)
+    if learner.feedback != "bandit":
+        raise ValueError(
+            f"{cls.__name__} with these parameters needs the label itself, not one bit"
+        )
+    learner._validate_params()
+    return learner
+
+
+def _nothing(n_features: int) -> Example:
+    return Example(np.empty(0, INDEX), np.empty(0), n_features)
+
+
+def _check_size(n_features: int, n_labels: int, full: bool) -> None:
+    weights = (n_features * n_labels) ** (2 if full else 1)
+    if weights > MOST_WEIGHTS:
+        raise ValueError(
+            f"{n_features:,} features and {n_labels:,} labels make {weights:,} numbers to hold; "
+            f"a model has at most {MOST_WEIGHTS:,}"
+        )

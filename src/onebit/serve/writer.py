@@ -1,0 +1,104 @@
+"""The one task that writes rows: many requests share one flush to disk."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from onebit.serve.log import Entry, Log
+
+if TYPE_CHECKING:
+    from onebit.serve.model import Awaited
+    from onebit.serve.service import Live
+
+MOST_ROWS = 5000
+"""Written at once."""
+
+
+class Part(NamedTuple):
+    """A row to be written, with what it says and the decision it is, or is about."""
+
+    entry: Entry
+    body: Any
+    about: Awaited | None = None
+
+
+class Writer:
+    """Writes the rows of requests in the order in which they came.
+
+    Whatever comes while one batch is on its way to the disk is the next batch.
+
+    Parameters
+    ----------
+    log : Log
+    written : callable
+        Called with what `write` was given, and the numbers of the rows, once they are on disk.
+
+    Attributes
+    ----------
+    observe : callable
+        Called with the number of rows of a batch, and the seconds it took.
+    """
+
+    def __init__(self, log: Log, written: Callable[..., None]) -> None:
+        self._log, self._written = log, written
+        self.observe: Callable[[int, float], None] = lambda rows, seconds: None
+        self._queue: deque[tuple[Live, list[Part], asyncio.Future[Any]]] = deque()
+        self._some, self._ending = asyncio.Event(), False
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """Write what is left, and end."""
+        self._ending = True
+        self._some.set()
+        if self._task is not None:
+            await self._task
+
+    def write(
+        self, live: Live, parts: list[Part], future: asyncio.Future[Any] | None = None
+    ) -> asyncio.Future[Any]:
+        """Return a future of the numbers of the rows, or of LogError."""
+        if future is None:
+            future = asyncio.get_running_loop().create_future()
+        self._queue.append((live, parts, future))
+        self._some.set()
+        return future
+
+    async def _run(self) -> None:
+        while self._queue or not self._ending:
+            await self._some.wait()
+            self._some.clear()
+            while self._queue:
+                batch = [self._queue.popleft()]
+                rows = len(batch[0][1])
+                while self._queue and rows < MOST_ROWS:
+                    batch.append(self._queue.popleft())
+                    rows += len(batch[-1][1])
+                await self._write_batch(batch)
+
+    async def _write_batch(self, batch: list[tuple[Live, list[Part], asyncio.Future[Any]]]) -> None:
+        entries = [part.entry for _, parts, _ in batch for part in parts]
+        start = time.perf_counter()
+        try:
+            numbers = await self._log.append(entries)
+        except Exception as error:
+            for _, _, future in batch:
+                if not future.done():
+                    future.set_exception(error)
+                    future.exception()  # those who asked may be gone
+            return
+        self.observe(len(entries), time.perf_counter() - start)
+        i = 0
+        for live, parts, future in batch:
+            mine = numbers[i : i + len(parts)]
+            i += len(parts)
+            self._written(live, parts, mine)
+            if not future.done():
+                future.set_result(mine)

@@ -1,0 +1,153 @@
+"""The service in a process of its own: clients, kills and the command line."""
+
+import asyncio
+import signal
+import socket
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+from onebit import AsyncClient, Client
+from onebit.cli import main
+from onebit.core import NONE_OF_THESE
+from onebit.serve.client import ServiceError
+from services import SMALL, TICKETS, OwnProcess
+
+
+def test_a_client_has_the_face_of_a_learner(running):
+    with Client(running.url, "face") as client:
+        client.make(TICKETS, **SMALL)
+        decision = client.decide({"subject": "card charged twice"}, among=["billing", "login"])
+        assert decision.label in decision.among
+        client.learn(decision, correct=True)
+        client.learn(decision, correct=True)
+        with pytest.raises(ValueError, match="other feedback"):
+            client.learn(decision, correct=False)
+        with pytest.raises(ValueError, match="either correct"):
+            client.learn(decision)
+        with pytest.raises(ServiceError, match="no decision of this id"):
+            client.learn("nobody", correct=True)
+        client.add_classes(["fax"]).retire_classes(["login"])
+        decisions = client.decide_many(list(TICKETS.values()), ids=["a", "b", "c"])
+        assert [one.id for one in decisions] == ["a", "b", "c"]
+        client.learn_many(decisions, truth=["fax", NONE_OF_THESE, "billing"])
+        with pytest.raises(ValueError, match="nobody"):
+            client.learn_many(["nobody"], correct=[True])
+        seen = client.show()
+        assert (seen["decisions"], seen["awaited"]) == (4, 0)
+        with pytest.raises(ValueError, match="unknown label"):
+            client.decide("x", among=["none"])
+    with Client(running.url, "none") as client, pytest.raises(ServiceError, match="no model"):
+        client.decide("x")
+
+
+def test_an_asynchronous_client(running):
+    with Client(running.url, "async") as client:
+        client.make(TICKETS, **SMALL)
+
+    async def rounds():
+        async with AsyncClient(running.url, "async") as client:
+            many = await asyncio.gather(*(client.decide(f"card {i}") for i in range(20)))
+            await client.learn_many(many, correct=[one.label == "billing" for one in many])
+            (one,) = await client.decide_many(["card"])
+            await client.learn(one, truth="billing")
+            return await client.show()
+
+    assert asyncio.run(rounds())["right"] >= 1
+
+
+def test_slow_clients_hold_up_nobody(running):
+    with Client(running.url, "slow") as client:
+        client.make(TICKETS, **SMALL)
+        head = b"POST /v1/models/slow/decide HTTP/1.1\r\nhost: localhost\r\n"
+        head += b"content-type: application/json\r\ncontent-length: 20\r\n\r\n"
+        lines = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(40)]
+        for i, line in enumerate(lines):
+            line.sendall((head + b'{"record":')[: 10 + 3 * i])
+        for _ in range(5):
+            client.learn(client.decide("card"), correct=True)
+        for line in lines:
+            line.close()
+        assert client.show()["decisions"] == 5
+
+
+def test_what_is_acknowledged_survives_a_kill(tmp_path, capsys):
+    """Short form of bench/serve_drill.py."""
+    told, lock = {}, threading.Lock()
+    process = OwnProcess("--data", str(tmp_path))
+    process.wait()
+    with Client(process.url, "m") as client:
+        client.make(TICKETS, **SMALL)
+
+    def use():
+        with httpx.Client(base_url=f"{process.url}/v1/models/m") as http:
+            try:
+                for i in range(10_000):
+                    made = http.post("/decide", json={"record": f"card {i}"}).json()
+                    with lock:
+                        told[made["id"]] = None
+                    http.post("/feedback", json={"id": made["id"], "correct": True})
+                    with lock:
+                        told[made["id"]] = True
+            except httpx.TransportError:
+                pass
+
+    users = [threading.Thread(target=use) for _ in range(4)]
+    for user in users:
+        user.start()
+    while len(told) < 200:
+        users[0].join(0.01)
+    process.kill()
+    for user in users:
+        user.join()
+    again = OwnProcess("--data", str(tmp_path))
+    again.wait()
+    with httpx.Client(base_url=f"{again.url}/v1/models/m") as http:
+        said = [{"id": name, "correct": True} for name in told]
+        heard = [
+            h
+            for i in range(0, len(said), 500)
+            for h in http.post("/feedback", json=said[i : i + 500]).json()
+        ]
+        for one in heard:
+            # Feedback that was on its way may be in the log, or not.
+            expected = {"repeated"} if told[one["id"]] else {"repeated", "accepted"}
+            assert one["status"] in expected
+        decisions = httpx.get(f"{again.url}/v1/models/m").json()["decisions"]
+        assert len(told) <= decisions <= len(told) + 4
+    again.kill(signal.SIGTERM)
+    with pytest.raises(SystemExit) as end:
+        main(["log", "verify", "--data", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert not end.value.code
+    assert f"m: {2 * len(told) + decisions - len(told) + 1:,} rows, 1 snapshots equal" in printed
+
+
+def test_others_are_let_in_by_keys_only(tmp_path, capsys):
+    def command(*arguments):
+        with pytest.raises(SystemExit) as end:
+            main([*arguments, "--data", str(tmp_path)])
+        return end.value.code, *capsys.readouterr()
+
+    code, _, err = command("serve", "--host", "0.0.0.0")
+    assert code == 2
+    assert "onebit key add" in err
+    code, key, _ = command("key", "add", "web", "--scopes", "decide,feedback")
+    assert not code
+    assert key.startswith("onebit_")
+    assert command("key", "list")[1] == "web: decide,feedback\n"
+    assert command("key", "add", "web")[0] == 2
+    assert command("key", "add", "x", "--scopes", "root")[0] == 2
+    assert not command("key", "remove", "web")[0]
+    assert command("key", "remove", "web")[0] == 2
+    assert command("serve", "--workers", "2")[0] == 2
+
+
+def test_verify_needs_a_log(tmp_path, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["log", "verify", "--data", str(tmp_path / "none")])
+    assert end.value.code == 2
+    assert not Path(tmp_path / "none").exists()
+    assert "no log.sqlite" in capsys.readouterr().err

@@ -1,0 +1,626 @@
+"""Models, decisions and feedback over HTTP, and the log behind them."""
+
+import asyncio
+import json
+import sqlite3
+import time
+
+import httpx
+import msgspec
+import numpy as np
+import pytest
+
+import onebit
+from onebit.core import storage
+from onebit.evaluation import ConfidenceSequence
+from onebit.serve.estimates import accuracy, falls
+from onebit.serve.limits import Limits
+from onebit.serve.log import LogError
+from onebit.serve.service import restore
+from onebit.serve.sqlite_log import SQLiteLog
+from onebit.serve.verify import verify
+from services import TICKETS, in_folder
+
+
+@pytest.fixture
+def service(tmp_path):
+    with in_folder(tmp_path) as service:
+        yield service
+
+
+def verdict(folder, name="m"):
+    async def work():
+        log = SQLiteLog(folder, alone=False, make=False)
+        await log.open()
+        try:
+            return await verify(log, (await log.models())[name])
+        finally:
+            await log.close()
+
+    return asyncio.run(work())
+
+
+# Decisions and feedback
+
+
+def test_a_model_learns_what_it_is_told(service):
+    made = service.make()
+    assert (made["name"], made["rows"], made["decisions"]) == ("m", 1, 0)
+    service.rounds(60)
+    seen = service.ask("GET", "/v1/models/m")
+    assert (seen["decisions"], seen["right"] + seen["wrong"], seen["awaited"]) == (60, 60, 0)
+    assert seen["rows"] == 121
+    late = service.ask("POST", "/v1/models/m/decide", {"record": TICKETS["login"]})
+    assert late["label"] == "login"
+    assert sum(label["chosen"] for label in seen["labels"]) == 60
+    low, high = seen["accuracy"]["low"], seen["accuracy"]["high"]
+    assert 0 < low < seen["right"] / 60 < high <= 1
+
+
+def test_a_decision_is_what_the_learner_decides(service, tmp_path):
+    service.make()
+    service.rounds(30)
+    content = service.send("GET", "/v1/models/m/learner").content
+    (tmp_path / "m.safetensors").write_bytes(content)
+    router = onebit.load(tmp_path / "m.safetensors")
+    many = [{"record": f"{text} {i}"} for i in range(100) for text in TICKETS.values()]
+    answers = service.ask("POST", "/v1/models/m/decide", many)
+    p = router.policy([question["record"] for question in many])
+    labels = router.steps[-1][1].classes_.tolist()
+    at = [labels.index(answer["label"]) for answer in answers]
+    np.testing.assert_array_equal([a["probability"] for a in answers], p[np.arange(300), at])
+
+
+def test_labels_are_drawn_with_their_probabilities(service):
+    service.make(seed=None)
+    many = [{"record": "anything"}] * 1000
+    answers = [a for _ in range(3) for a in service.ask("POST", "/v1/models/m/decide", many)]
+    for label in TICKETS:
+        chosen = [answer for answer in answers if answer["label"] == label]
+        expected = 3000 * chosen[0]["probability"]
+        assert abs(len(chosen) - expected) < 5 * expected**0.5
+
+
+def test_feedback_is_heard_once(service):
+    service.make()
+    made = service.ask("POST", "/v1/models/m/decide", {"record": "card"})
+    path, name, label = "/v1/models/m/feedback", made["id"], made["label"]
+    other = next(one for one in TICKETS if one != label)
+
+    def heard(status, **said):
+        return service.ask("POST", path, {"id": name} | said, status)["status"]
+
+    assert heard(422) == "invalid"
+    assert heard(422, correct=True, truth=label) == "invalid"
+    assert heard(422, truth="fax") == "invalid"
+    assert heard(404, correct=True, id="nobody") == "unknown"
+    assert heard(200, correct=True) == "accepted"
+    after = service.snapshot()
+    assert heard(200, correct=True) == "repeated"
+    assert heard(200, truth=label) == "repeated"
+    assert heard(409, correct=False) == "contradiction"
+    assert heard(409, truth=other) == "contradiction"
+    assert heard(409, truth=None) == "contradiction"
+    assert service.snapshot() == after
+
+
+def test_feedback_for_many_says_what_became_of_each(service):
+    service.make()
+    answers = service.ask("POST", "/v1/models/m/decide", [{"record": "card"}] * 3)
+    ids = [answer["id"] for answer in answers]
+    said = [{"id": name, "correct": True} for name in (ids[0], ids[1], ids[0], "nobody")]
+    said.append({"id": ids[1], "correct": False})
+    heard = service.ask("POST", "/v1/models/m/feedback", said)
+    assert [one["status"] for one in heard] == [
+        *("accepted", "accepted", "repeated", "unknown", "contradiction")
+    ]
+    assert service.ask("GET", "/v1/models/m")["right"] == 2
+
+
+def test_the_same_feedback_at_the_same_time_teaches_once(service):
+    service.make()
+    made = service.ask("POST", "/v1/models/m/decide", {"record": "card"})
+    said = {"id": made["id"], "correct": True}
+
+    async def together():
+        path = "/v1/models/m/feedback"
+        return await asyncio.gather(*(service._http.post(path, json=said) for _ in range(20)))
+
+    statuses = sorted(reply.json()["status"] for reply in service.do(together()))
+    assert statuses == ["accepted"] + ["repeated"] * 19
+    assert service.ask("GET", "/v1/models/m")["right"] == 1
+
+
+def test_a_question_asked_again_is_the_same_decision(service):
+    service.make()
+    question = {"record": {"subject": "card", "amount": 3}, "id": "T1"}
+
+    async def together():
+        path = "/v1/models/m/decide"
+        return await asyncio.gather(*(service._http.post(path, json=question) for _ in range(10)))
+
+    answers = {reply.text for reply in service.do(together())}
+    assert len(answers) == 1
+    service.ask("POST", "/v1/models/m/feedback", {"id": "T1", "correct": True})
+    assert service.send("POST", "/v1/models/m/decide", question).text in answers
+    service.ask("POST", "/v1/models/m/decide", question | {"record": "other"}, 409)
+    assert service.ask("GET", "/v1/models/m")["decisions"] == 1
+
+
+def test_numbers_and_labels_that_are_numbers(service):
+    service.make("n", [1, 2, 3], input="numbers", n_features=2)
+    made = service.ask("POST", "/v1/models/n/decide", {"record": [0.5, 2], "among": [1, 3]})
+    assert made["label"] in (1, 3)
+    service.ask("POST", "/v1/models/n/feedback", {"id": made["id"], "truth": 3})
+    for wrong in ([1], [1, 2, 3], ["a", 1], {"x": 1}, "text", [True, False], [1, None]):
+        service.ask("POST", "/v1/models/n/decide", {"record": wrong}, 422)
+
+
+def test_what_a_request_can_get_wrong(service):
+    service.make()
+    path = "/v1/models/m/decide"
+    for body in (
+        {},
+        {"record": 3},
+        {"record": "x", "more": 1},
+        {"record": "x", "among": []},
+        [],
+        7,
+    ):
+        service.ask("POST", path, body, 422)
+    for body in ({"record": "x", "among": ["fax"]}, {"record": "x", "id": ""}):
+        service.ask("POST", path, body, 422)
+    service.ask("POST", path, {"record": {"x": 1e31}}, 422)
+    nested = b'{"record":' + b'{"a":' * 5000 + b"1" + b"}" * 5001
+    for content in (
+        b"",
+        b"{",
+        b"\xff",
+        b'{"record": "\\ud800"}',
+        nested,
+        b'{"record":{"x":1e999}}',
+    ):
+        reply = service.send(
+            "POST", path, content=content, headers={"content-type": "application/json"}
+        )
+        assert reply.status_code in (400, 422), content[:40]
+        assert reply.json()["request_id"] == reply.headers["x-request-id"]
+    assert service.send("POST", path, content=b"{}").status_code == 415
+    assert service.send("PUT", path).headers["allow"] == "POST"
+    service.ask("POST", "/v1/models/none/decide", {"record": "x"}, 404)
+    service.ask("GET", "/v1/models/m/decisions?limit=0", None, 422)
+    service.ask("GET", "/v2/models", None, 404)
+    named = service.send("GET", "/health", headers={"x-request-id": "mine-1"})
+    assert named.headers["x-request-id"] == "mine-1"
+    assert service.ask("GET", "/v1/models/m")["rows"] == 1
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"labels": ["a"]},
+        {"labels": ["a", "a"]},
+        {"labels": ["a", 1]},
+        {"labels": ["a", "b\x00"]},
+        {"learner": "Perceptron"},
+        {"learner": "os.system"},
+        {"parameters": {"gamma": 1}},
+        {"learner": "SOBA", "parameters": {"gamma": 2}},
+        {"learner": "SOBA", "parameters": {"covariance": "full"}, "n_features": 4096},
+        {"learner": "Gaptron", "parameters": {"feedback": "full"}},
+        {"n_features": 1000},
+        {"n_features": 2**24},
+        {"input": "numbers", "n_features": None},
+        {"name": "../m"},
+        {"name": "a/b"},
+        {"seed": -1},
+        {"expiry_seconds": 0},
+    ],
+    ids=str,
+)
+def test_models_that_cannot_be(service, spec):
+    body = {"name": "m", "labels": ["a", "b"]} | spec
+    service.ask("POST", "/v1/models", body, 422)
+    assert service.ask("GET", "/v1/models") == []
+
+
+def test_records_are_written_as_they_were_learned_from(service):
+    service.make()
+    records = [
+        {"x": 10**25},
+        {"x": -0.0, "y": 1e-320},
+        {"a b": "é\u2028", "": None},
+        "\x00 text here",
+    ]
+    made = service.ask("POST", "/v1/models/m/decide", [{"record": one} for one in records])
+    said = [{"id": one["id"], "correct": True} for one in made]
+    service.ask("POST", "/v1/models/m/feedback", said)
+    log = service.app.service
+    key = log.live["m"].key
+    assert service.do(restore(log.log, key)).snapshot() == service.snapshot()
+
+
+def test_models_come_and_go(service):
+    service.make("a")
+    service.make("b")
+    service.rounds(5, "a")
+    service.ask("POST", "/v1/models", {"name": "a", "labels": ["x", "y"]}, 409)
+    assert [model["name"] for model in service.ask("GET", "/v1/models")] == ["a", "b"]
+    service.ask("DELETE", "/v1/models/a", status=204)
+    service.ask("GET", "/v1/models/a", status=404)
+    assert service.make("a")["rows"] == 1
+    with sqlite3.connect(service.app.service.log.folder / "log.sqlite") as db:
+        assert db.execute("SELECT count(*) FROM log").fetchone() == (2,)
+    db.close()
+
+
+def test_labels_come_and_go(service):
+    service.make()
+    service.rounds(10)
+    seen = service.ask("POST", "/v1/models/m/labels", {"add": ["fax"], "retire": ["login"]})
+    assert {label["label"]: label["retired"] for label in seen["labels"]} == {
+        **dict.fromkeys(TICKETS, False),
+        **{"fax": False, "login": True},
+    }
+    for wrong in ({"add": ["fax"]}, {"retire": ["login"]}, {"add": [1]}, {}, {"retire": ["none"]}):
+        service.ask("POST", "/v1/models/m/labels", wrong, 422)
+    answers = service.ask("POST", "/v1/models/m/decide", [{"record": "anything"}] * 50)
+    assert {answer["label"] for answer in answers} == {"billing", "delivery", "fax"}
+    question = {"record": "x", "among": ["login", "fax"]}
+    service.ask("POST", "/v1/models/m/decide", question, 422)
+
+
+def test_a_frozen_model_does_not_learn(service):
+    service.make()
+    service.rounds(5)
+    assert service.ask("PATCH", "/v1/models/m", {"frozen": True})["frozen"]
+    before = service.snapshot()[1]
+    service.rounds(5)
+    assert service.snapshot()[1] == before
+    assert service.ask("GET", "/v1/models/m")["decisions"] == 10
+    service.ask("PATCH", "/v1/models/m", {"frozen": False})
+    service.rounds(1)
+    assert service.snapshot()[1] != before
+    service.ask("PATCH", "/v1/models/m", {}, 422)
+
+
+@pytest.mark.parametrize("counts_as", ["nothing", "wrong"])
+def test_feedback_that_never_comes(service, counts_as):
+    service.make(expiry_seconds=0.3, expired_counts_as=counts_as)
+    made = service.ask("POST", "/v1/models/m/decide", [{"record": f"card {i}"} for i in range(5)])
+    service.ask("POST", "/v1/models/m/feedback", {"id": made[0]["id"], "correct": True})
+    before = service.snapshot()[1]
+    for _ in range(200):
+        seen = service.ask("GET", "/v1/models/m")
+        if seen["expired"] == 4:
+            break
+        time.sleep(0.05)
+    assert (seen["expired"], seen["awaited"], seen["right"]) == (4, 0, 1)
+    assert seen["wrong"] == (4 if counts_as == "wrong" else 0)
+    assert (service.snapshot()[1] == before) == (counts_as == "nothing")
+    heard = service.ask(
+        "POST", "/v1/models/m/feedback", {"id": made[1]["id"], "correct": True}, 410
+    )
+    assert heard["status"] == "expired"
+
+
+def test_limits(tmp_path):
+    limits = Limits(body=2000, items=3, features=4, labels=3, models=1, in_flight=2)
+    with in_folder(tmp_path, limits) as service:
+        service.ask("POST", "/v1/models", {"name": "m", "labels": list("abcd")}, 422)
+        service.make(labels="abc")
+        service.ask("POST", "/v1/models", {"name": "n", "labels": ["a", "b"]}, 422)
+        service.ask("POST", "/v1/models/m/labels", {"add": ["d"]}, 422)
+        path = "/v1/models/m/decide"
+        service.ask("POST", path, {"record": "x" * 2000}, 413)
+        service.ask("POST", path, [{"record": "x"}] * 4, 422)
+        service.ask("POST", path, {"record": "one two three four five"}, 422)
+
+        async def together():
+            question = {"record": "card"}
+            return await asyncio.gather(*(service._http.post(path, json=question) for _ in "abcde"))
+
+        statuses = sorted(reply.status_code for reply in service.do(together()))
+        assert statuses == [200, 200, 429, 429, 429]
+
+
+# The log
+
+
+def test_the_model_is_the_fold_of_its_log(tmp_path, monkeypatch):
+    monkeypatch.setattr("onebit.serve.service.SNAPSHOT_ROWS", 40)
+    monkeypatch.setattr("onebit.serve.model.MOST_AWAITED", 5)
+    with in_folder(tmp_path) as service:
+        service.make()
+        service.ask("POST", "/v1/models/m/shadows", {"name": "s", "learner": "Banditron"})
+        made = service.ask(
+            "POST", "/v1/models/m/decide", [{"record": f"late {i}"} for i in "abcdefgh"]
+        )
+        service.rounds(30)
+        service.ask("POST", "/v1/models/m/labels", {"add": ["fax"], "retire": ["login"]})
+        service.ask("PATCH", "/v1/models/m", {"frozen": True})
+        service.rounds(3)
+        service.ask("PATCH", "/v1/models/m", {"frozen": False})
+        said = [{"id": one["id"], "truth": "fax"} for one in made]
+        service.ask("POST", "/v1/models/m/feedback", said)
+        service.ask("POST", "/v1/models/m/shadows/s/promote")
+        service.rounds(30)
+        expected = service.snapshot()
+    found = verdict(tmp_path)
+    assert not found.faults
+    assert found.rows == found.equal[-1] == msgspec.json.decode(expected[0])["n"]
+    assert len(found.equal) == 3
+    assert (found.checked, found.unchecked) == (71, 0)
+    with in_folder(tmp_path) as service:
+        assert service.snapshot() == expected
+        service.rounds(3)
+    for path in (tmp_path / "snapshots").iterdir():
+        path.write_bytes(b"damaged" + path.read_bytes())
+    with in_folder(tmp_path) as service:  # which replays from the first row
+        assert service.model().n == found.rows + 6
+        service.rounds(1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE log SET body = '{\"correct\":true}' WHERE body = '{\"correct\":false}'",
+        "UPDATE log SET body = json_set(body, '$.label', 'x') WHERE kind = 'decision' AND n > 20",
+        "UPDATE snapshot SET meta = replace(meta, '\"frozen\":false', '\"frozen\":true')",
+    ],
+    ids=["feedback", "decision", "snapshot"],
+)
+def test_verify_notices_a_changed_log(tmp_path, change):
+    with in_folder(tmp_path) as service:
+        service.make(labels=[*TICKETS, "x", *map(str, range(30))])  # some are never chosen
+        service.rounds(20)
+    assert not verdict(tmp_path).faults
+    with sqlite3.connect(tmp_path / "log.sqlite") as db:
+        assert db.execute(change).rowcount
+    db.close()
+    assert verdict(tmp_path).faults
+
+
+def test_export_and_import(service):
+    service.make()
+    service.rounds(12)
+    service.ask("POST", "/v1/models/m/labels", {"add": ["fax"]})
+    lines = service.send("GET", "/v1/models/m/log").content
+    headers = {"content-type": "application/x-ndjson"}
+
+    def imported(content, status, name="copy"):
+        reply = service.send("PUT", f"/v1/models/{name}/log", content=content, headers=headers)
+        assert reply.status_code == status, reply.text
+        return reply.json()
+
+    assert imported(lines, 200)["rows"] == 26
+    assert service.snapshot("copy") == service.snapshot("m")
+    again = service.send("GET", "/v1/models/copy/log").content
+    assert again == lines
+    imported(lines, 409)
+    imported(lines, 422, "-")
+    rows = [json.loads(line) for line in lines.splitlines()]
+    wrong = {
+        "nothing": [],
+        "no model": rows[1:],
+        "a gap": rows[:3] + rows[4:],
+        "twice": [*rows[:3], rows[2] | {"n": 4}],
+        "feedback without a decision": [rows[0], rows[2] | {"n": 2}],
+        "a label that is none": [
+            rows[0],
+            rows[1] | {"body": rows[1]["body"] | {"label": "x"}},
+            rows[2],
+        ],
+        "a probability that is none": [
+            rows[0],
+            rows[1] | {"body": rows[1]["body"] | {"probability": -1}},
+            rows[2],
+        ],
+        "a kind that is none": [rows[0], rows[1] | {"kind": "other"}],
+    }
+    for content in wrong.values():
+        imported("\n".join(map(json.dumps, content)).encode(), 422, "wrong")
+    imported(b"{", 422, "wrong")
+    assert [model["name"] for model in service.ask("GET", "/v1/models")] == ["m", "copy"]
+
+
+def test_a_folder_is_for_one_service(tmp_path):
+    with in_folder(tmp_path), pytest.raises(LogError, match="another onebit serve"):
+        in_folder(tmp_path).__enter__()
+
+
+def test_what_is_not_written_did_not_happen(service, monkeypatch):
+    service.make()
+    made = service.ask("POST", "/v1/models/m/decide", {"record": "card"})
+    before = service.snapshot()
+    log = service.app.service.log
+    write = log._write
+
+    class Full:
+        """A connection to a disk that has no room."""
+
+        in_transaction = True
+
+        def execute(self, query, *values):
+            if query == "COMMIT":
+                raise sqlite3.OperationalError("database or disk is full")
+            return write.execute(query, *values)
+
+    said = {"id": made["id"], "correct": True}
+    log._write = Full()
+    service.ask("POST", "/v1/models/m/decide", {"record": "card", "id": "T1"}, 503)
+    service.ask("POST", "/v1/models/m/feedback", said, 503)
+    service.ask("GET", "/ready", status=503)
+    assert service.snapshot() == before
+    log._write = write
+    service.ask("GET", "/ready")
+    assert service.ask("POST", "/v1/models/m/feedback", said)["status"] == "accepted"
+    service.ask("POST", "/v1/models/m/decide", {"record": "card", "id": "T1"})
+    assert service.ask("GET", "/v1/models/m")["rows"] == 4
+
+
+@pytest.mark.parametrize(
+    "limit", ["max_page_count = 1", "query_only = 1"], ids=["full", "read-only"]
+)
+def test_a_disk_that_cannot_be_written(tmp_path, limit):
+    with in_folder(tmp_path) as service:
+        service.make()
+        service.rounds(5)
+        connection = service.app.service.log._write
+        connection.execute(f"PRAGMA {limit}")
+        statuses = [
+            service.send("POST", "/v1/models/m/decide", {"record": "x " * 2000}).status_code
+            for _ in range(20)
+        ]
+        assert set(statuses) <= {200, 503}
+        assert statuses[-1] == 503
+        connection.execute("PRAGMA max_page_count = 1000000")
+        connection.execute("PRAGMA query_only = 0")
+        service.rounds(5)
+    found = verdict(tmp_path)
+    assert not found.faults
+    assert found.rows == 21 + statuses.count(200)
+
+
+def test_the_same_learner_is_the_same_bytes():
+    learner = onebit.SOBA(classes=[0, 1], random_state=0)
+    learner.decide([1.0, 2.0])
+    assert len({storage.to_bytes(learner) for _ in range(20)}) == 1
+
+
+# Shadows
+
+
+def test_a_shadow_learns_from_the_same_log(service):
+    service.make()
+    service.rounds(10)
+    shadow = {"name": "s", "learner": "Banditron", "parameters": {"gamma": 0.1}}
+    service.ask("POST", "/v1/models/m/shadows", shadow)
+    service.ask("POST", "/v1/models/m/shadows", shadow, 422)
+    service.rounds(100)
+    (seen,) = service.ask("GET", "/v1/models/m")["shadows"]
+    assert (seen["learner"], seen["since"]) == ("Banditron", 22)
+    assert 0 <= seen["accuracy"]["low"] <= seen["accuracy"]["estimate"] <= seen["accuracy"]["high"]
+    assert seen["live"]["low"] > 0.5
+    student = service.model().students["s"]
+    assert service.ask("POST", "/v1/models/m/shadows/s/promote")["learner"] == "Banditron"
+    assert service.model().student is student
+    service.rounds(5)
+    (before,) = service.ask("GET", "/v1/models/m")["shadows"]
+    assert (before["name"], before["learner"]) == ("previous", "OneBitClassifier")
+    service.ask("DELETE", "/v1/models/m/shadows/previous", status=204)
+    service.ask("DELETE", "/v1/models/m/shadows/previous", status=404)
+
+
+# Estimates
+
+
+def test_an_accuracy_from_sums_is_that_of_its_bits():
+    bits = np.random.default_rng(0).random(300) < 0.7
+    watched = ConfidenceSequence()
+    watched.update(bits)
+    found = accuracy(int(bits.sum()), int((~bits).sum()))
+    assert (found.low, found.high) == pytest.approx(watched.interval, abs=1e-9)
+    assert found.estimate == pytest.approx(watched.mean)
+    assert accuracy(0, 0) is None
+
+
+def test_a_fall_of_the_accuracy_is_noticed():
+    rng = np.random.default_rng(0)
+    bits = np.concatenate([rng.random(1000) < 0.9, rng.random(1000) < 0.5])
+    sums = [(int(bits[:n].sum()), int((~bits[:n]).sum())) for n in range(20, 2001, 20)]
+    (place,) = falls(sums)
+    assert 900 <= sum(sums[place]) <= 1100
+    assert falls(sums[:50]) == []
+    rising = [(wrong, right) for right, wrong in sums]
+    assert falls(rising) == []
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(tmp_path):
+    with in_folder(tmp_path, Limits(seconds=0.2)) as service:
+        service.make()
+
+        async def slow():
+            yield b'{"record":'
+            await asyncio.sleep(30)
+
+        headers = {"content-type": "application/json"}
+        reply = service.send("POST", "/v1/models/m/decide", content=slow(), headers=headers)
+        assert reply.status_code == 408
+
+
+# Keys
+
+
+def test_keys(service):
+    from onebit.serve.keys import Keyring, make_key
+
+    service.make()
+    log = service.app.service.log
+    keys = {
+        scope: service.do(make_key(log, scope, [scope]))
+        for scope in ("decide", "feedback", "admin")
+    }
+    service.app._keys = Keyring(service.do(log.keys()))
+
+    def status(scope, method, path, json=None):
+        key = keys.get(scope, scope)
+        return service.send(
+            method, path, json, headers={"authorization": f"Bearer {key}"}
+        ).status_code
+
+    decide, feedback = "/v1/models/m/decide", "/v1/models/m/feedback"
+    said = {"id": "none", "correct": True}
+    for scope, expected in {
+        "decide": (200, 403, 403),
+        "feedback": (403, 404, 403),
+        "admin": (200, 404, 200),
+        "nobody": (401, 401, 401),
+    }.items():
+        assert status(scope, "POST", decide, {"record": "x"}) == expected[0]
+        assert status(scope, "POST", feedback, said) == expected[1]
+        assert status(scope, "GET", "/v1/models/m") == expected[2]
+    assert service.send("GET", "/metrics").status_code == 401
+    assert service.send("GET", "/health").status_code == 200
+    stored = (log.folder / "log.sqlite").read_bytes() + (log.folder / "log.sqlite-wal").read_bytes()
+    assert not any(key.encode() in stored for key in keys.values())
+    with pytest.raises(ValueError, match="no scope"):
+        service.do(make_key(log, "x", ["root"]))
+
+
+def test_without_keys_other_pages_are_not_answered(service):
+    for host in ("example.org", "127.0.0.1.example.org", "localhost.example.org:80", ""):
+        assert service.send("GET", "/v1/models", headers={"host": host}).status_code == 403
+    for host in ("localhost", "127.0.0.1:8000", "[::1]:80"):
+        assert service.send("GET", "/v1/models", headers={"host": host}).status_code == 200
+
+
+# What the service says of itself
+
+
+def test_openapi_describes_every_path(service):
+    described = service.ask("GET", "/openapi.json")
+    paths = described["paths"]
+    assert "post" in paths["/v1/models/{model}/decide"]
+    names = described["components"]["schemas"]
+    for reference in set(
+        httpx.Response(200, json=described).text.split('"#/components/schemas/')[1:]
+    ):
+        assert reference.partition('"')[0] in names
+
+
+def test_metrics(service):
+    service.make()
+    service.rounds(3)
+    text = service.send("GET", "/metrics").text
+    assert 'onebit_model_right{model="m"}' in text
+    assert 'onebit_requests_total{path="POST /v1/models/{model}/decide",status="200"} 3.0' in text
+    assert "onebit_flush_seconds_count" in text
+
+
+def test_the_page_needs_nothing_from_elsewhere(service):
+    page = service.send("GET", "/")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    for path in ("/", "/page.css", "/page.js"):
+        text = service.send("GET", path).text.replace("http://www.w3.org/2000/svg", "")
+        assert "http" not in text.lower().replace("https", "http").replace("sw-http", "")
