@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 from onebit import Banditron, Perceptron, lab, play, streams
-from onebit.lab import results
+from onebit.lab import results, sweeps
 from onebit.lab.pictures import draw_sweep
 from onebit.streams import Asked
 
@@ -63,6 +63,13 @@ def test_what_is_there_is_not_played_again(tmp_path, monkeypatch):
     assert seen == [(5, 6), (6, 6)]
     assert not list((tmp_path / "results").glob(".*"))
     assert not (tmp_path / "streams").exists()
+
+
+def test_each_process_makes_another_stream(tmp_path):
+    runs = lab.runs_of([Banditron], {"gamma": [0.1, 0.2, 0.3]}, SYNSEP, 3, tmp_path)
+    by_key = {run.key: run for run in runs}
+    ordered = [by_key[key].seed for key in sweeps._interleaved(by_key, 2)]
+    assert ordered == [0, 1, 0, 1, 0, 1, 2, 2, 2]
 
 
 RESULT = {

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import islice, product, zip_longest
 from os import PathLike
 from pathlib import Path
 from time import perf_counter
@@ -297,13 +297,24 @@ def _played(
 
             stack.enter_context(Client(dask, set_as_default=True))
             stack.enter_context(joblib.parallel_config(backend="dask"))
-        parallel = joblib.Parallel(
-            n_jobs=-1 if dask is not None else jobs,
-            return_as="generator_unordered",
-            batch_size=1,
-        )
-        tasks = (joblib.delayed(_play)(key, run, data) for key, run in missing.items())
-        yield from parallel(tasks)
+        n_jobs = -1 if dask is not None else jobs
+        parallel = joblib.Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
+        ordered = _interleaved(missing, joblib.effective_n_jobs(n_jobs))
+        yield from parallel(joblib.delayed(_play)(key, missing[key], data) for key in ordered)
+
+
+def _interleaved(missing: Mapping[str, Run], n_jobs: int) -> Iterator[str]:
+    """Yield runs so that each of `n_jobs` processes makes another stream, and none waits for it.
+
+    Only so many streams are there at a time: the runs of one follow those of another.
+    """
+    of_streams: dict[Any, list[str]] = {}
+    for key, run in missing.items():
+        of_streams.setdefault((run.source, run.seed), []).append(key)
+    groups = iter(of_streams.values())
+    while block := list(islice(groups, n_jobs)):
+        for keys in zip_longest(*block):
+            yield from (key for key in keys if key is not None)
 
 
 def _play(key: str, run: Run, data: Path) -> tuple[str, dict[str, Any]]:
