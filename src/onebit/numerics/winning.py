@@ -202,7 +202,9 @@ def _log_below(u, gaps, scales, n, alike, least):
     """Return the logarithm of the probability that all draws are below u, or one below `least`."""
     total = 0.0
     for i in range(n):
-        place = min(max((u - gaps[i]) * scales[i] + _START, 0.0), _END)
+        place = (u - gaps[i]) * scales[i] + _START
+        place = place if place > 0.0 else 0.0  # also if it is NaN: what is read is in the table
+        place = place if place < _END else _END
         cell = int(place)
         t, c = place - cell, 8 * cell
         below = _TABLE[c] + t * (_TABLE[c + 1] + t * (_TABLE[c + 2] + t * _TABLE[c + 3]))
@@ -217,7 +219,9 @@ def _fill_hazards(u, gaps, scales, n, alike, hazards):
     """Fill phi(z) / Phi(z) of each draw's z at u; return the logarithm that all are below u."""
     total = 0.0
     for i in range(n):
-        place = min(max((u - gaps[i]) * scales[i] + _START, 0.0), _END)
+        place = (u - gaps[i]) * scales[i] + _START
+        place = place if place > 0.0 else 0.0  # also if it is NaN: what is read is in the table
+        place = place if place < _END else _END
         cell = int(place)
         t, c = place - cell, 8 * cell
         below = _TABLE[c] + t * (_TABLE[c + 1] + t * (_TABLE[c + 2] + t * _TABLE[c + 3]))
