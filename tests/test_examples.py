@@ -31,3 +31,17 @@ def test_the_ticket_router(tmp_path, monkeypatch, capsys):
     assert f"for {len(told):,} tickets, and {len(told):,} were learned from" in printed
     code = (FOLDER / "route_tickets.py").read_text().partition('"""\n\n')[2]
     assert len(list(filter(str.strip, code.splitlines()))) <= 25
+
+
+@pytest.mark.xdist_group("one_bit_classifier")
+def test_the_router_is_judged_by_its_log(tmp_path, monkeypatch, capsys):
+    """The accuracy that only the help desk knows is in the interval that the log gives."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(FOLDER)
+    made = runpy.run_path(str(FOLDER / "judge_tickets.py"))
+    printed = capsys.readouterr().out
+    assert "probabilities are sound: True" in printed
+    low, high = map(float, re.findall(r"what was chosen: [\d.]+, ([\d.]+) to ([\d.]+)", printed)[0])
+    assert low < 0.87 < high
+    assert len(made["log"]) == 6000
+    assert (tmp_path / "tickets.jsonl").stat().st_size > 6000

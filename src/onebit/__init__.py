@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from onebit.warming import warm_up as warm_up
 
 # Names are imported on first use: scikit-learn and Numba together take a second to import.
-_ROOMS = ["evaluation", "features", "learners", "streams", "theory"]
+_ROOMS = ["evaluation", "features", "lab", "learners", "streams", "theory"]
 _PLACES = dict.fromkeys(
     ["NONE_OF_THESE", "Decision", "History", "Learner", "load", "play"], "onebit.core"
 ) | {

@@ -13,8 +13,8 @@ from onebit.evaluation.intervals import (
     BETS,
     ConfidenceSequence,
     LowerBound,
-    _prior_anytime,
-    _prior_at,
+    log_prior_anytime,
+    log_prior_at,
 )
 
 
@@ -37,14 +37,14 @@ def test_the_bound_is_the_least_mean_that_is_not_refuted(anytime):
     found.update(values[:3])
     for value in values[3:]:
         found.update(value)
-    prior = _prior_anytime() if anytime else _prior_at(len(values), 0.3)
+    prior = log_prior_anytime() if anytime else log_prior_at(len(values), 0.3)
     assert found.bound(0.3, anytime=anytime) == pytest.approx(
         literal_bound(values, prior, 0.3), abs=5e-5
     )
 
 
 def test_priors_are_distributions():
-    for prior in (_prior_anytime(), _prior_at(1, 0.5), _prior_at(10**9, 1e-6)):
+    for prior in (log_prior_anytime(), log_prior_at(1, 0.5), log_prior_at(10**9, 1e-6)):
         assert np.exp(prior).sum() == pytest.approx(1.0, abs=1e-12)
 
 
@@ -55,7 +55,7 @@ def ever_wrong(X, means, level):
     wrong = np.zeros(len(X), dtype=bool)
     for values, claimed in ((X, so_far), (1.0 - X, 1.0 - so_far)):
         capital = np.full(X.shape, -np.inf)
-        for prior, b in zip(_prior_anytime(), BETS, strict=True):
+        for prior, b in zip(log_prior_anytime(), BETS, strict=True):
             of_bet = np.cumsum(np.log1p(b * values), axis=1) - n * np.log1p(b * claimed)
             np.logaddexp(capital, prior + of_bet, out=capital)
         wrong |= (capital > -math.log(0.5 * (1.0 - level))).any(axis=1)

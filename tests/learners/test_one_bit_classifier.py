@@ -14,6 +14,7 @@ from onebit import SOBA, Decision, Perceptron, load, streams
 from onebit.core import play
 from onebit.core.storage import arrays_of
 from onebit.learners.one_bit_classifier import LARGEST_FULL, OneBitClassifier
+from onebit.numerics.changes import KEPT
 from onebit.numerics.scales import IS_MEASUREMENT
 from onebit.numerics.second_order import of_class, rewrite
 from paths import assert_same_path, continuous, every_stream
@@ -79,6 +80,105 @@ def test_walks_the_path_of_the_reference(covariance, K, stream, storage):
 )
 def test_walks_the_path_of_the_reference_with_other_parameters(form):
     assert_same_path_in_form(form, 3, continuous, np.asarray)
+
+
+def clouds(K, n, seed=0):
+    """A cloud for each label, hardly any further from its centre than from others."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(K, size=n)
+    return 6.0 * np.eye(K)[y] + rng.normal(size=(n, K)), y
+
+
+def all_change(y, K):
+    return (y + 1) % K
+
+
+def two_swap(y, K):
+    return np.where(y < 2, 1 - y, y)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize(
+    ("change", "labels", "n"),
+    [(all_change, {None}, 600), (two_swap, {0, 1}, 2_400)],
+    ids=["all", "two"],
+)
+def test_changes_walk_the_path_of_the_reference(covariance, change, labels, n):
+    """What is known no more is forgotten: everything, or the labels that it is about."""
+    K = 8
+
+    def stream(K):
+        X, y = clouds(K, n)
+        y[n // 2 :] = change(y[n // 2 :], K)
+        return X, y
+
+    form = {"covariance": covariance, "standardize": False}
+    learner, slow = assert_same_path_in_form(form, K, stream, np.asarray)
+    changes = learner.changes_
+    found = {change.label for change in changes}
+    assert found  # one of two labels may be learned anew before it is noticed
+    assert found <= labels
+    assert all(n // 2 < change.round < n // 2 + 300 for change in changes)
+    assert all(change.evidence > np.log(1e7) for change in changes)
+    expected = [[*range(K)] if c.label is None else [c.label] for c in changes]
+    assert expected == slow.seen
+
+
+def test_changes_are_kept_in_files_and_grow_with_classes(tmp_path):
+    X, y = clouds(3, 600)
+    y[300:] = all_change(y[300:], 3)
+    learner = OneBitClassifier(classes=range(3), random_state=0)
+    history = play(learner, X[:250], y[:250])
+    assert (history.changes, learner.changes_) == ([], [])
+    learner.save(tmp_path / "learner")
+    learner = load(tmp_path / "learner")
+    learner.add_classes([3])
+    history = play(learner, X[250:], y[250:])
+    (change,) = learner.changes_
+    assert change.label is None
+    assert 300 < change.round < 350
+    assert [c.round for c in history.changes] == [change.round - 250]
+    assert learner.rounds_ == 600
+    learner.save(tmp_path / "learner")
+    assert load(tmp_path / "learner").changes_ == learner.changes_
+
+
+def test_changes_need_not_be_noticed():
+    X, y = clouds(3, 600)
+    y[300:] = all_change(y[300:], 3)
+    learner = OneBitClassifier(notice_changes=False, random_state=0)
+    play(learner, X, y)
+    assert learner.changes_ == []
+
+
+def test_only_the_last_changes_are_remembered():
+    X, y = clouds(2, 200 * (KEPT + 3))
+    y = (y + np.arange(y.size) // 200) % 2
+    learner = OneBitClassifier(random_state=0)
+    play(learner, X, y)
+    rounds = [change.round for change in learner.changes_]
+    assert len(rounds) == KEPT
+    assert rounds == sorted(rounds)
+    assert rounds[-1] > y.size - 200
+
+
+@pytest.mark.parametrize("late", [1, 100])
+@pytest.mark.parametrize("share", [1.0, 1 / 3])
+def test_changes_are_noticed_by_late_and_rare_feedback(late, share):
+    X, y = clouds(4, 2_400)
+    y[1_200:] = all_change(y[1_200:], 4)
+    learner, waiting, mistakes = OneBitClassifier(classes=range(4), random_state=0), [], []
+    rng = np.random.default_rng(0)
+    for x, truth in zip(X, y.tolist(), strict=True):
+        decision = learner.decide(x)
+        mistakes.append(decision.label != truth)
+        if rng.random() < share:
+            waiting.append((decision, decision.label == truth))
+        if len(waiting) >= late:
+            decision, correct = waiting.pop(0)
+            learner.learn(decision, correct=correct)
+    assert learner.changes_[0].label is None
+    assert np.mean(mistakes[2_000:]) < 0.05
 
 
 def test_auto_takes_full_matrices_while_they_are_small():
@@ -230,6 +330,23 @@ def test_files_from_before_there_were_scales(covariance, tmp_path):
     assert not again.standardize
     assert play(again, X, y).mistakes.tolist() == play(learner, X, y).mistakes.tolist()
     assert again.coef_.tolist() == learner.coef_.tolist()
+
+
+def test_files_from_before_changes_were_noticed(tmp_path):
+    X, y = continuous(3)
+    learner = OneBitClassifier(random_state=0).fit(X, y)
+    learner.save(tmp_path / "learner")
+    text, arrays = unpacked((tmp_path / "learner").read_bytes())
+    header = json.loads(text)
+    del header["parameters"]["notice_changes"]
+    header["parameters"]["explore"] = 0.1
+    arrays = {name: array for name, array in arrays.items() if not name.startswith("changes")}
+    arrays["age"] = arrays["age"] ** 3  # forgetting was another
+    (tmp_path / "before").write_bytes(packed(json.dumps(header), arrays))
+    again = load(tmp_path / "before")
+    assert again.changes_ == []
+    assert again.coef_.tolist() == learner.coef_.tolist()
+    assert play(again, X, y).error_rate < play(OneBitClassifier(random_state=0), X, y).error_rate
 
 
 def step_of_a_label(learner, x, label):

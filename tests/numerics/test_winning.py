@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import norm
 
-from onebit.numerics.winning import normal_law, winning_probabilities
+from onebit.numerics.winning import ROOM, _fill_hazards, winning_probabilities
 
 PROMISE = 1e-7
 
@@ -15,7 +15,7 @@ PROMISE = 1e-7
 def probabilities(means, deviations):
     means, deviations = np.array(means, dtype=float), np.array(deviations, dtype=float)
     p = np.empty(means.size)
-    winning_probabilities(means, deviations, p, np.empty((4, means.size)))
+    winning_probabilities(means, deviations, p, np.empty((ROOM, means.size)))
     return p
 
 
@@ -141,8 +141,13 @@ def test_any_draws_have_a_distribution(draws):
     assert p.sum() == pytest.approx(1.0, abs=1e-12)
 
 
-def test_normal_law():
-    z = np.linspace(-10.9, 10.9, 2001)
-    density, probability = np.array([normal_law(t) for t in z]).T
-    np.testing.assert_allclose(density, norm.pdf(z), rtol=1e-12)
-    np.testing.assert_allclose(probability, norm.cdf(z), rtol=1e-9)
+def test_the_table_of_the_normal_law():
+    z = np.linspace(-10.9, 9.0, 2001)
+    hazards, gaps, scales = np.empty(1), np.zeros(1), np.full(1, 32.0)
+    below = [_fill_hazards(t, gaps, scales, 1, 1, hazards) for t in z]
+    np.testing.assert_allclose(below, log_ndtr(z), rtol=0, atol=1e-9)
+    found = []
+    for t in z:
+        _fill_hazards(t, gaps, scales, 1, 1, hazards)
+        found.append(hazards[0])
+    np.testing.assert_allclose(found, np.exp(norm.logpdf(z) - log_ndtr(z)), rtol=0, atol=1e-9)

@@ -20,14 +20,55 @@ def winning_probabilities(means, deviations):
     return p / p.sum()
 
 
+class Changes:
+    """Page's sums of likelihood ratios, of all bits and of those of each label."""
+
+    share, alarm, alarm_of_label, known = 0.8, np.log(1e7), np.log(1e9), 0.3
+
+    def __init__(self, K):
+        self.mistaken = {z: max(0.5, 1 / (1 + np.exp(z))) for z in range(-4, 8)}
+        self.counts = dict.fromkeys(self.mistaken, 10.0)
+        self.evidence, self.evidence_of = 0.0, np.zeros(K)
+        self.mistakes, self.expected = np.full(K, 2.0), np.full(K, 0.5)
+
+    def changed(self, q, rest, label, correct):
+        z = int(np.clip(np.floor(np.log(q / rest)), -4, 7))
+        n = self.counts[z]
+        e = (n * self.mistaken[z] + 1) / (n + 2)
+        odds = self.mistakes[label] / self.expected[label] * e / (1 - e)
+        e_label = odds / (1 + odds)
+        self.evidence = max(0.0, self.evidence + self.ratio(e, correct))
+        if e_label < self.known:
+            more = self.evidence_of[label] + self.ratio(e_label, correct)
+            self.evidence_of[label] = max(0.0, more)
+        self.mistaken[z] += 2 / (n + 2) * ((not correct) - self.mistaken[z])
+        self.counts[z] += 1
+        self.mistakes[label] += not correct
+        self.expected[label] += e
+        every = np.arange(self.mistakes.size)
+        if self.evidence > self.alarm:
+            found = every
+        else:
+            found = every[(every == label) & (self.evidence_of > self.alarm_of_label)]
+        if found.size:
+            self.evidence = 0.0
+            self.evidence_of[found], self.mistakes[found], self.expected[found] = 0.0, 2.0, 0.5
+        return found
+
+    def ratio(self, e, correct):
+        e_changed = e + self.share * (1 - e)
+        return np.log((1 - e_changed) / (1 - e) if correct else e_changed / e)
+
+
 class OneBitClassifier:
     rho, young = 0.3, 1000.0
 
     def __init__(
-        self, d, K, full, explore=0.1, a=None, forgetting=None, floor=0.0, standardize=True
+        self, d, K, full, explore=None, a=None, forgetting=None, floor=0.0, standardize=True
     ):
-        self.K, self.full, self.explore, self.floor = K, full, explore, floor
-        prior, self.kappa, self.m, phi = (0.3, 0.25, 2.0, 1.5) if full else (0.35, 0.03, 3.0, 0.0)
+        self.K, self.full, self.floor = K, full, floor
+        self.explore = (0.2 if full else 0.1) if explore is None else explore
+        prior, self.kappa, self.m, phi = (0.3, 0.25, 2.0, 0.5) if full else (0.35, 0.03, 3.0, 0.0)
         self.sure, self.negligible = (1e-3, 1e-6) if full else (1e-2, 1e-3)
         self.phi = phi if forgetting is None else forgetting
         if a is None:
@@ -37,7 +78,7 @@ class OneBitClassifier:
         self.a = a
         self.A = np.array([a * np.eye(d + standardize)] * K)
         self.W = self.inputs[:, :d]
-        self.t = 0
+        self.t, self.seen, self.changes = 0, [], Changes(K)
 
     def look(self, x):
         x = x if self.scales is None else self.scales.scaled(x)
@@ -73,6 +114,13 @@ class OneBitClassifier:
                 information = c[k] ** 2 * f[k]
                 if information * uncapped[k] > self.negligible:
                     self.A[k] += information * (np.outer(x, x) if self.full else np.diag(x**2))
+        changed = self.changes.changed(q, rest, label, correct)
+        if changed.size == self.K:
+            self.t = 0
+        if changed.size:
+            self.seen.append(changed.tolist())
+            self.inputs[changed] = 0.0
+            self.A[changed] = self.a * np.eye(self.inputs.shape[1])
         if self.scales is not None:
             self.scales.observe(given, self.inputs)
         self.t += 1

@@ -286,7 +286,9 @@ def test_downloads_are_prepared_as_files_are(monkeypatch):
 def test_synthetic_streams_have_names(monkeypatch):
     asked = []
     for name in ("synsep", "synnonsep"):
-        monkeypatch.setattr(named, name, lambda *a, name=name, **k: asked.append((name, a, k)))
+        monkeypatch.setitem(
+            named.SYNTHETIC, name, lambda *a, name=name, **k: asked.append((name, a, k))
+        )
         streams.load(name, seed=3)
     assert asked == [("synsep", (), {"seed": 3}), ("synnonsep", (), {"seed": 3})]
 

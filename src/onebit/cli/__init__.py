@@ -9,5 +9,15 @@ except ModuleNotFoundError as missing:
     sys.exit(f"the command line needs {missing.name}: pip install 'onebit[cli]'")
 
 # Each registers its command.
-from onebit.cli import demo, learners, regret, run, serve, warm_up  # noqa: F401
+from onebit.cli import (  # noqa: F401
+    compare,
+    demo,
+    evaluate,
+    lab,
+    learners,
+    regret,
+    run,
+    serve,
+    warm_up,
+)
 from onebit.cli.app import main as main

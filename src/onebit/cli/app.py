@@ -15,8 +15,27 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-ONCE = ("--learner", "--stream", "--rounds", "--seed", "--classes", "--plot", "--save", "--out")
+ONCE = (
+    "--learner",
+    "--stream",
+    "--rounds",
+    "--seed",
+    "--classes",
+    "--plot",
+    "--save",
+    "--out",
+    "--label",
+    "--seeds",
+    "--noise",
+    "--epochs",
+)
 """Options of which the last would win silently."""
+
+REPEATABLE = {"compare": ("--learner", "--stream")}
+"""Those of them that some commands take several times."""
+
+EXTRAS = {"distributed": "dask", "joblib": "lab", "pandas": "lab", "pyarrow": "parquet"}
+"""Which extra has a module that is missing."""
 
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the stream and of the learner.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and no progress.")]
@@ -26,8 +45,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and exit: 0 if all went well, 2 with one line on stderr if not."""
     arguments = sys.argv[1:] if arguments is None else arguments
     options = [argument.partition("=")[0] for argument in arguments]
+    repeatable = REPEATABLE.get(arguments[0] if arguments else "", ())
     for option in ONCE:
-        if options.count(option) > 1:
+        if options.count(option) > 1 and option not in repeatable:
             fail(f"{option} is given {options.count(option)} times; it takes one value")
     # Typer's exceptions live in other modules in other versions of it; this name is stable.
     usage_error: Any = typer.BadParameter.__bases__[0]
@@ -36,7 +56,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except usage_error as error:
         fail(error.format_message())
     except ModuleNotFoundError as error:
-        sys.exit(f"this needs {error.name}: pip install 'onebit[cli]'")
+        extra = EXTRAS.get((error.name or "").partition(".")[0], "cli")
+        sys.exit(f"this needs {error.name}: pip install 'onebit[{extra}]'")
     except OSError as error:
         fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except (ValueError, ArithmeticError, MemoryError) as error:

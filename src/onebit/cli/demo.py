@@ -15,7 +15,7 @@ from onebit.cli.parameters import learner_classes
 from onebit.cli.pictures import NOISE, check_picture, check_writable, draw_demo
 from onebit.cli.playing import Result, play_timed, progress_bar
 from onebit.cli.run import microseconds, percent
-from onebit.cli.stream import open_stream
+from onebit.streams import Asked
 
 if TYPE_CHECKING:
     from onebit import Learner
@@ -30,7 +30,7 @@ def demo(
     """Play every learner whose round costs O(nnz K) over SynNonSep, and draw how they learn."""
     check_writable(out)
     check_picture(out)
-    stream = open_stream("synnonsep", rounds, seed)
+    stream = Asked("synnonsep", rounds).open(seed)
     results: dict[str, tuple[Learner, Result]] = {}
     with progress_bar(hidden=False) as bar:
         for name, cls in learner_classes().items():
@@ -63,6 +63,3 @@ def demo(
     Console().print(table)
     draw_demo(out, ranked)
     print(f"picture saved to {out}")
-
-
-# Pictures

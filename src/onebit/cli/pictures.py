@@ -7,18 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onebit.cli.playing import Result
+from onebit.lab.pictures import INK, plain_axes, style
 
 if TYPE_CHECKING:
     from onebit import History, Learner
 
 NOISE = 0.05
 """Share of the labels of SynNonSep that are wrong: no learner can do better in the long run."""
-
-INK = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's colours, which the colour-blind can tell apart; yellow is too pale for a line."""
-
-DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
-"""With more learners than colours, the next styles of line begin."""
 
 
 def check_writable(path: Path | None) -> None:
@@ -60,10 +55,7 @@ def draw_demo(path: Path, ranked: dict[str, tuple[Learner, Result]]) -> None:
     figure = Figure(figsize=(9, 5.5), layout="constrained")
     ax = figure.add_subplot()
     histories = {name: result.history for name, (_, result) in ranked.items()}
-    styles = {
-        name: {"color": INK[i % len(INK)], "linestyle": DASHES[i // len(INK) % len(DASHES)]}
-        for i, name in enumerate(histories)
-    }
+    styles = {name: style(i) for i, name in enumerate(histories)}
     for name in reversed(histories):
         full = ranked[name][0].feedback == "full"
         histories[name].plot(ax, linewidth=1.2 if full else 2, **styles[name])
@@ -120,16 +112,8 @@ def spread(wanted: list[float], gap: float) -> list[float]:
 
 def plain_percents(ax: Any, histories: list[History], lowest: float = 100.0) -> None:
     """Fit the axes to `lowest` and the histories from round 10 on, with ticks like 5, 10, 20."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
-
     errors = [error for h in histories for t, error in zip(*h.curve(), strict=True) if t >= 10]
     lowest = min([lowest, *(100 * error for error in errors if error > 0)])
     ax.set_xlim(10, max(100, *(h.rounds for h in histories)))
     ax.set_ylim(0.8 * lowest, 100)
-    ticks = [digit * 10.0**power for power in range(-6, 3) for digit in (1, 2, 5)]
-    ax.yaxis.set_major_locator(FixedLocator([t for t in ticks if t <= 100]))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:g}"))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:,.0f}"))
-    ax.yaxis.set_minor_formatter(NullFormatter())
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+    plain_axes(ax)

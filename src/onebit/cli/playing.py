@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 import onebit
 from onebit.cli.parameters import parameters_of, shown
-from onebit.cli.stream import Stream
+from onebit.streams import Opened
 
 if TYPE_CHECKING:
     from onebit import History, Learner
@@ -26,7 +26,7 @@ class Result(NamedTuple):
     playing: float
 
 
-def play_timed(learner: Learner, stream: Stream, bar: Progress) -> Result:
+def play_timed(learner: Learner, stream: Opened, bar: Progress) -> Result:
     """Play, and show progress; compiling and reading are timed apart."""
     from sklearn.base import clone
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy as np
-import scipy.sparse as sp
 import typer
 from rich import box
 from rich.console import Console
@@ -17,7 +15,8 @@ import onebit
 from onebit.cli.app import AsJson, Seed, app
 from onebit.cli.parameters import make_learner, parameters_of, shown
 from onebit.cli.pictures import check_picture, check_writable
-from onebit.cli.stream import open_stream
+from onebit.cli.stream import Label, Name
+from onebit.streams import Asked, in_memory
 
 
 @app.command()
@@ -26,9 +25,8 @@ def regret(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter, name=value. Repeatable.")
     ] = None,
-    stream: Annotated[
-        str, typer.Option(help="A name of onebit.streams.NAMES, or an svmlight file.")
-    ] = "synsep",
+    stream: Name = "synsep",
+    label: Label = None,
     rounds: Annotated[
         int | None, typer.Option(min=1, help="Rounds to play; at most all.")
     ] = 10_000,
@@ -48,8 +46,8 @@ def regret(
     if plot:
         check_picture(plot)
     players = [make_learner(learner, set_ or [], seed + run) for run in range(runs)]
-    source = open_stream(stream, rounds, seed)
-    X, y = _whole(source, normalise)
+    source = Asked(stream, rounds, label, unit=normalise).open(seed)
+    X, y = in_memory(source.batches())
     histories = [onebit.play(player.set_params(classes=source.classes), X, y) for player in players]
     seen = onebit.theory.regret(histories, players[0], X, y, radius=radius)
     if plot:
@@ -93,15 +91,3 @@ def regret(
     console.print(table)
     if plot:
         print(f"picture saved to {plot}")
-
-
-def _whole(source: Any, normalise: bool) -> tuple[Any, np.ndarray]:
-    """Return a stream in memory."""
-    batches = list(source.batches())
-    parts = [X for X, _ in batches]
-    X = sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
-    if normalise:
-        from sklearn.preprocessing import normalize
-
-        X = normalize(X)
-    return X, np.concatenate([y for _, y in batches])

@@ -17,7 +17,8 @@ from onebit.cli.app import AsJson, Seed, app
 from onebit.cli.parameters import make_learner, parameters_of, parsed_list, shown
 from onebit.cli.pictures import check_picture, check_writable, draw_run
 from onebit.cli.playing import Result, play_timed, progress_bar
-from onebit.cli.stream import Stream, open_stream
+from onebit.cli.stream import Epochs, Label, Name, Noise, Shuffle, Unit
+from onebit.streams import Asked, Opened
 
 if TYPE_CHECKING:
     from onebit import History, Learner
@@ -29,18 +30,18 @@ def run(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="A parameter, name=value. Repeatable.")
     ] = None,
-    stream: Annotated[
-        str,
-        typer.Option(
-            help="A name of onebit.streams.NAMES, or an svmlight file (also .gz, .bz2, .xz)."
-        ),
-    ] = "synsep",
+    stream: Name = "synsep",
+    label: Label = None,
     rounds: Annotated[
         int | None,
         typer.Option(
             min=1, help="Rounds to play; all, but 100000 of synthetic ones, if not given."
         ),
     ] = None,
+    unit: Unit = False,
+    noise: Noise = 0.0,
+    shuffle: Shuffle = False,
+    epochs: Epochs = 1,
     seed: Seed = 0,
     classes: Annotated[
         str | None, typer.Option(help="All labels, a,b,c; else those of the stream.")
@@ -58,7 +59,7 @@ def run(
     if plot:
         check_picture(plot)
 
-    source = open_stream(stream, rounds, seed)
+    source = Asked(stream, rounds, label, unit, noise, shuffle, epochs).open(seed)
     player.set_params(classes=source.classes if classes is None else parsed_list(classes))
     with progress_bar(hidden=as_json) as bar:
         result = play_timed(player, source, bar)
@@ -76,7 +77,7 @@ def run(
             print(f"{what} saved to {path}")
 
 
-def print_run(learner: Learner, stream: Stream, seed: int, result: Result) -> None:
+def print_run(learner: Learner, stream: Opened, seed: int, result: Result) -> None:
     """Print what happened in a run."""
     history = result.history
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
@@ -90,6 +91,8 @@ def print_run(learner: Learner, stream: Stream, seed: int, result: Result) -> No
     table.add_row("error %", f"[bold]{percent(history.n_mistakes, history)}[/]")
     table.add_row("explored %", percent(history.n_explored, history))
     table.add_row("updated %", percent(history.n_updated, history))
+    if history.changes:
+        table.add_row("changes noticed", escape(shown_changes(history)))
     table.add_row("seconds", f"{result.playing:.3f}")
     table.add_row("microseconds a round", f"{microseconds(result):.3f}")
     console = Console()
@@ -101,7 +104,7 @@ def print_run(learner: Learner, stream: Stream, seed: int, result: Result) -> No
     )
 
 
-def run_as_json(learner: Learner, stream: Stream, seed: int, result: Result) -> dict[str, Any]:
+def run_as_json(learner: Learner, stream: Opened, seed: int, result: Result) -> dict[str, Any]:
     """Return what happened in a run."""
     history = result.history
     return {
@@ -113,6 +116,7 @@ def run_as_json(learner: Learner, stream: Stream, seed: int, result: Result) -> 
         "mistakes": history.n_mistakes,
         "explored": history.n_explored,
         "updated": history.n_updated,
+        "changes": [change._asdict() for change in history.changes],
         "error_rate": history.error_rate,
         "seconds": result.playing,
         "microseconds_a_round": microseconds(result),
@@ -120,6 +124,16 @@ def run_as_json(learner: Learner, stream: Stream, seed: int, result: Result) -> 
         "stream_seconds": stream.seconds + result.reading,
         "onebit": onebit.__version__,
     }
+
+
+def shown_changes(history: History, most: int = 6) -> str:
+    """Return the last changes noticed, as ``everything in round 5,003; 'b' in round 6,120``."""
+    last = history.changes[-most:]
+    named = (
+        f"{'everything' if c.label is None else repr(c.label)} in round {c.round:,}" for c in last
+    )
+    earlier = len(history.changes) - len(last)
+    return "; ".join([*([f"{earlier} earlier"] if earlier else []), *named])
 
 
 def percent(n: int, history: History) -> str:

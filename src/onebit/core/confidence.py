@@ -8,16 +8,22 @@ from typing import Any
 
 from numba import float64, int64
 
-from onebit.core.compiling import called_from_python, entry_point
+from onebit.core.compiling import called_from_python, entry_point, lean_kernel
 
 
-@called_from_python
-def share_of(scores, temper, label):
+@lean_kernel
+def share(scores, temper, label):
     """Return the part of `label` in softmax(temper * scores)."""
     total = 0.0
     for k in range(scores.size):
         total += math.exp(min(temper * (scores[k] - scores[label]), 700.0))
     return 1.0 / total
+
+
+@called_from_python
+def share_of(scores, temper, label):
+    """Return `share`, for Python."""
+    return share(scores, temper, label)
 
 
 @cache

@@ -26,20 +26,79 @@ learned: it is neither saved nor compared. What `policy` puts there `learn` cann
 
 from __future__ import annotations
 
+import math
 from functools import cache, cached_property
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import float64, int64, typeof
-from numba.core.types import none
+from numba.core.types import NoneType, none
 
-from onebit.core.compiling import compiled, entry_point
+from onebit.core.compiling import chosen_by_type, compiled, entry_point, lean_kernel
+from onebit.core.confidence import share
 from onebit.core.example import EXAMPLE, row
-from onebit.core.generator import draw
+from onebit.core.generator import LEAST_PROBABILITY, draw
+from onebit.core.offer import on_offer
 
 MISTAKE, EXPLORED, UPDATED = 1, 2, 4
 """The bits of the byte that records a round."""
+
+
+class Noted(NamedTuple):
+    """What is noted of each round, for a log.
+
+    least: the least probability of a label on offer; confidence: the part of the label in
+    softmax(temper * scores), if `temper` is not NaN; policy: all probabilities, if it has rows.
+    """
+
+    labels: np.ndarray
+    probabilities: np.ndarray
+    least: np.ndarray
+    confidence: np.ndarray
+    policy: np.ndarray
+    temper: float
+
+
+class Logged(NamedTuple):
+    """Rounds of a log; feedback: as `learn` is told it, negative where there is none.
+
+    draws: from [0, 1), one for each round.
+    """
+
+    labels: np.ndarray
+    probabilities: np.ndarray
+    feedback: np.ndarray
+    draws: np.ndarray
+
+
+def note(noted, i, label, p, scores, offer):
+    """Note round `i`, if `noted` is not None."""
+    if noted is not None:
+        _fill(noted, i, label, p, scores, offer)
+
+
+@chosen_by_type(note)
+def _note(noted, i, label, p, scores, offer):
+    if isinstance(noted, NoneType):
+        return lambda noted, i, label, p, scores, offer: None
+    return lambda noted, i, label, p, scores, offer: _fill(noted, i, label, p, scores, offer)
+
+
+@lean_kernel
+def _fill(noted, i, label, p, scores, offer):
+    noted.labels[i] = label
+    noted.probabilities[i] = p[label]
+    least = 1.0
+    for k in on_offer(offer, p.size):
+        # Labels that are too improbable to be drawn have no chance at all.
+        least = min(least, p[k] if p[k] >= LEAST_PROBABILITY else 0.0)
+    noted.least[i] = least
+    if not math.isnan(noted.temper):
+        noted.confidence[i] = share(scores, noted.temper, label)
+    if noted.policy.shape[0]:
+        for k in range(p.size):
+            noted.policy[i, k] = p[k]
 
 
 class Kernels:
@@ -48,7 +107,9 @@ class Kernels:
     All states of one form have the same types. `name` is unique in its module: by it the cache on
     disk is sorted and a copy of a learner finds its kernels again. `feedback` is the type, for
     Numba, of what single rounds are told. `made_by` is a function that `makes_kernels`, with its
-    arguments, if no module makes these kernels when it is imported.
+    arguments, if no module makes these kernels when it is imported. `weighted` is a kernel
+    ``weighted(state, x, truth, weight)`` of a full-information learner that takes weights of
+    examples: it learns as `learn` would, which is the same with weight one.
     """
 
     def __init__(
@@ -60,8 +121,10 @@ class Kernels:
         *,
         feedback: Any = int64,
         made_by: tuple[Any, tuple[Any, ...]] | None = None,
+        weighted: Any = None,
     ) -> None:
         self._feedback = feedback
+        self.weighted = weighted
         self.made_by = made_by
         self._module, self._name = getattr(learn, "py_func", learn).__module__, name
         self._kernels = {"score": score, "policy": policy, "learn": learn}
@@ -79,8 +142,20 @@ class Kernels:
 
     @cached_property
     def play(self) -> Any:
-        """``play(state, rows, truth, full, scores, offer, p, flags)``: a round for each row."""
+        """``play(state, rows, truth, full, scores, offer, p, flags, noted)``: a round for each row.
+
+        What was chosen is noted in `noted`, a `Noted` or None.
+        """
         return self._compiled("play", _play, nogil=True)
+
+    @cached_property
+    def replay(self) -> Any:
+        """``replay(state, rows, logged, bound, scores, offer, p, chosen, taken)``: learn a log.
+
+        `logged` is a `Logged`; `chosen` gets the probability of each label under the policy of
+        the moment, and `taken` whether it was learned from.
+        """
+        return self._compiled("replay", _replay, nogil=True)
 
     @cached_property
     def evaluate(self) -> Any:
@@ -155,17 +230,37 @@ policy: Any = None
 learn: Any = None
 
 
-def _play(state, rows, truth, full, scores, offer, p, flags):
+def _play(state, rows, truth, full, scores, offer, p, flags, noted):
     for i in range(truth.size):
         x = row(rows, i)
         score(state, x, scores)
         greedy = policy(state, x, scores, offer, p)
         label = draw(state.rng, p)
+        note(noted, i, label, p, scores, offer)
         feedback = truth[i] if full else np.int64(label == truth[i])
         updated = learn(state, x, scores, label, p[label], offer, feedback)
         flags[i] = (
             MISTAKE * (label != truth[i]) | EXPLORED * (label != greedy) | UPDATED * bool(updated)
         )
+
+
+def _replay(state, rows, logged, bound, scores, offer, p, chosen, taken):
+    for i in range(chosen.size):
+        x, label = row(rows, i), logged.labels[i]
+        score(state, x, scores)
+        policy(state, x, scores, offer, p)
+        chosen[i] = p[label]
+        taken[i] = False
+        if logged.feedback[i] < 0:
+            continue
+        probability = logged.probabilities[i]
+        if bound > 0.0:
+            # Rounds that are left are distributed as if the learner had chosen the labels.
+            if logged.draws[i] * bound * probability >= chosen[i]:
+                continue
+            probability = chosen[i]
+        learn(state, x, scores, label, probability, offer, logged.feedback[i])
+        taken[i] = True
 
 
 def _decide(state, x, scores, offer, p):

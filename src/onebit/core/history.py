@@ -24,6 +24,9 @@ class History:
         Number of rounds played.
     n_mistakes, n_explored, n_updated : int
         Rounds whose label was wrong; whose label was not the greedy one; that changed the learner.
+    changes : list
+        Changes that the learner noticed, if it is one that does, by rounds of this run; see
+        `OneBitClassifier.changes_`.
     """
 
     def __init__(self, *, record: bool = True) -> None:
@@ -31,6 +34,7 @@ class History:
         self.rounds = self.n_mistakes = self.n_explored = self.n_updated = 0
         self._flags: list[np.ndarray] = []
         self._curve: list[tuple[int, int]] = []
+        self.changes: list[Any] = []
 
     def append(self, flags: np.ndarray) -> None:
         """Add rounds, each a byte of the bits MISTAKE, EXPLORED and UPDATED."""
@@ -75,13 +79,19 @@ class History:
         return rounds, mistakes / rounds
 
     def plot(self, ax: Any = None, **line: Any) -> Any:
-        """Draw the error rate against rounds with matplotlib, and return the axes."""
+        """Draw the error rate against rounds with matplotlib, and return the axes.
+
+        Changes that were noticed are dotted lines: dark if everything changed, pale if one label.
+        """
         if ax is None:
             import matplotlib.pyplot as plt
 
             ax = plt.figure(layout="constrained").add_subplot()
         rounds, errors = self.curve()
         ax.plot(rounds, 100 * errors, **line)
+        for change in self.changes:
+            shade = "0.75" if change.label is not None else "0.3"
+            ax.axvline(change.round, color=shade, linewidth=1, linestyle=":", zorder=0)
         ax.set(xscale="log", yscale="log", xlabel="rounds", ylabel="mistakes so far, % of rounds")
         ax.grid(alpha=0.3)
         return ax

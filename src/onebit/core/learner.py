@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onebit.core import registry, storage
 from onebit.core.decision import NONE_OF_THESE, Decision, check_id, new_id
-from onebit.core.engine import Kernels
+from onebit.core.engine import Kernels, Logged, Noted
 from onebit.core.example import Example, Rows, count_rows, one_row, row, slice_rows
-from onebit.core.generator import LEAST_PROBABILITY, draw_rows, new_generator
+from onebit.core.generator import LEAST_PROBABILITY, draw_rows, new_generator, random_state_of
 from onebit.core.offer import check_among, label_list
 from onebit.core.started import Started
 from onebit.core.state import grown
@@ -135,6 +135,9 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     _before: ClassVar[dict[str, Any]] = {}
     """Parameters that came later, with what they stand for in files from before."""
+
+    _later: ClassVar[str | None] = None
+    """How the names of arrays begin that came later: in files from before, they are the first."""
 
     # The online interface
 
@@ -327,6 +330,65 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
                     feedback = label if run.feedback == "full" else self._told_bit
                     self._update(run, row.py_func(rows, i), label, 1.0, None, feedback)
         return self
+
+    def replay(
+        self,
+        X: Any,
+        labels: Any,
+        probabilities: Any,
+        correct: Any,
+        *,
+        among: Any = None,
+        bound: float | None = None,
+        random_state: Any = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Go through the rounds of a log, and learn from labels that others chose.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        labels : array-like of shape (n_samples,)
+            What was chosen.
+        probabilities : array-like of shape (n_samples,)
+            With which it was chosen.
+        correct : array-like of shape (n_samples,)
+            1 or 0; NaN where nobody said.
+        among : array-like of labels, optional
+            The labels on offer, in every round.
+        bound : float >= 1, optional
+            By default the learner learns from every bit, with the probability in the log. With a
+            bound, only from rounds drawn so that those are as if it had chosen the labels itself
+            (rejection sampling): a round is kept with the probability that the learner has of its
+            label, divided by `bound` times that in the log, which must not exceed one.
+        random_state : int, RandomState instance or None, default=None
+            For these draws.
+
+        Returns
+        -------
+        chosen : ndarray of shape (n_samples,)
+            The probability with which the learner would have chosen each label, when it came.
+        taken : ndarray of bool, of shape (n_samples,)
+            Whether it learned from the round.
+        """
+        if self.feedback == "full":
+            raise ValueError(f"{type(self).__name__} learns from the label, and a log has bits")
+        run, rows = self._ready_for(X)
+        n = count_rows(rows)
+        logged = Logged(
+            positions_of(run.classes, check_labels(labels, n, self)),
+            _column(probabilities, n, "probabilities"),
+            np.nan_to_num(_column(correct, n, "correct"), nan=-1.0).astype(np.int64),
+            random_state_of(random_state).random_sample(0 if bound is None else n),
+        )
+        _check_logged(logged)
+        with run.turns:
+            offer = self._offer(run, among)
+        chosen, taken = np.empty(n), np.empty(n, dtype=bool)
+        for lo, hi in _blocks(n):
+            some = slice_rows(rows, lo, hi), _some_of(logged, lo, hi), bound or 0.0, offer
+            with run.turns:
+                self._replay(run, *some, chosen[lo:hi], taken[lo:hi])
+        return chosen, taken
 
     # Labels that come and go
 
@@ -566,6 +628,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         turns: Turns | None = None,
     ) -> Started:
         parameters, temper = self.get_params(deep=False), self._temper(state)
+        if "learner" in parameters:  # what happens later to one that was given does not matter
+            parameters["learner"] = clone(parameters["learner"], safe=False)
         run = Started(
             classes, n_features, kernels, state, self.feedback, parameters, temper, turns=turns
         )
@@ -726,14 +790,31 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         learn = run.learn if offer is None else run.kernels.single_rounds(run.state, True)[1]
         learn(run.state, example, run.scores, label, probability, offer, feedback)
 
-    def _play(self, run: Started, rows: Rows, truth: np.ndarray) -> np.ndarray:
+    def _play(
+        self, run: Started, rows: Rows, truth: np.ndarray, noted: Noted | None = None
+    ) -> np.ndarray:
         """Play a block of rounds while holding the learner, and return their flags."""
         flags = np.empty(truth.size, dtype=np.uint8)
         full = run.feedback == "full"
         if full:
             _check_not_retired(run, truth)
-        run.kernels.play(run.state, rows, truth, full, run.scores, run.everything, run.p, flags)
+        run.kernels.play(
+            run.state, rows, truth, full, run.scores, run.everything, run.p, flags, noted
+        )
         return flags
+
+    def _replay(
+        self,
+        run: Started,
+        rows: Rows,
+        logged: Logged,
+        bound: float,
+        offer: np.ndarray | None,
+        chosen: np.ndarray,
+        taken: np.ndarray,
+    ) -> None:
+        """Learn a block of rounds of a log while holding the learner."""
+        run.kernels.replay(run.state, rows, logged, bound, run.scores, offer, run.p, chosen, taken)
 
     def _prepare(self, X: Any, y: Any, classes: Any = None) -> tuple[Started, Rows, np.ndarray]:
         """Check all rows and labels before the first round, and start if need be."""
@@ -771,12 +852,15 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         if hasattr(X, "columns"):
             validate_data(clone(self), X, skip_check_array=True)
 
-    def _rounds(self, run: Started, rows: Rows, truth: np.ndarray) -> Iterator[np.ndarray]:
+    def _rounds(
+        self, run: Started, rows: Rows, truth: np.ndarray, noted: Noted | None = None
+    ) -> Iterator[np.ndarray]:
         """Play the rows, yielding the flags of a block of rounds at a time."""
         for lo, hi in _blocks(truth.size):
             some = slice_rows(rows, lo, hi)
+            note = None if noted is None else _some_of(noted, lo, hi)
             with run.turns:
-                flags = self._play(run, some, truth[lo:hi])
+                flags = self._play(run, some, truth[lo:hi], note)
             yield flags
 
     def _known_rows(self, X: Any) -> tuple[Started, Rows]:
@@ -815,6 +899,11 @@ def _blocks(n: int) -> Iterator[tuple[int, int]]:
         lo = hi
 
 
+def _some_of(columns: Any, lo: int, hi: int) -> Any:
+    """Return rounds `lo` to `hi` of a NamedTuple of arrays, and of numbers for all rounds."""
+    return columns._make(a[lo:hi] if isinstance(a, np.ndarray) else a for a in columns)
+
+
 def _of_each(values: Any, n: int, name: str) -> Sequence[Any]:
     """Return one value for each of n decisions, all None if there are no values."""
     if values is None:
@@ -837,6 +926,23 @@ def _is_in(label: Any, positions: Any) -> bool:
 def _check_not_retired(run: Started, truth: np.ndarray) -> None:
     for k in run.retired.intersection(truth.tolist()) if run.retired else ():
         raise ValueError(f"the label {run.labels[k]!r} is retired: add_classes([...]) it first")
+
+
+def _column(values: Any, n: int, name: str) -> np.ndarray:
+    """Return n numbers."""
+    found = np.array(values, dtype=np.float64)
+    if found.shape != (n,):
+        raise ValueError(f"{name} has one number for each of {n} rows; got shape {found.shape}")
+    return found
+
+
+def _check_logged(logged: Logged) -> None:
+    """Raise for rounds of a log that cannot be learned from."""
+    for i in np.flatnonzero(~((logged.feedback >= -1) & (logged.feedback <= 1))):
+        raise ValueError(f"correct is 1, 0 or NaN; got {logged.feedback[i]} in row {i}")
+    p = logged.probabilities
+    for i in np.flatnonzero(~((p >= LEAST_PROBABILITY) & (p <= 1.0 + _ROUNDING))):
+        raise ValueError(f"a probability is in [{LEAST_PROBABILITY:g}, 1]; got {p[i]} in row {i}")
 
 
 _BITS = (bool, np.bool_, int, np.integer)

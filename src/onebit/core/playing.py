@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
+from onebit.core.engine import Noted
 from onebit.core.history import History
 from onebit.core.learner import Learner
+from onebit.core.started import Started
 
 
 def play(
@@ -15,6 +19,7 @@ def play(
     y: Any = None,
     *,
     record: bool = True,
+    log: Any = None,
     progress: Callable[[History], Any] | None = None,
 ) -> History:
     """Play a round for each example of a stream, and return what happened.
@@ -31,6 +36,8 @@ def play(
     record : bool, default=True
         Keep what happened in every round, one byte each. Without it the history has the totals
         and the curve, and memory stays the same however long the stream.
+    log : onebit.evaluation.Log, optional
+        Takes each decision with its probability and its bit, beside what is in it already.
     progress : callable, optional
         Called with the history after each block of rounds, some twenty times a second.
 
@@ -46,14 +53,41 @@ def play(
     History(rounds=10000, error_rate=0.0488, explored=117, updated=10000)
     """
     history = History(record=record)
+    before = learner.rounds_ if _notices(learner) else 0
     batches: Iterable[tuple[Any, Any]] = X if y is None else [(X, y)]
     for batch in batches:
         X_batch, y_batch = batch
         classes = None
         if y is not None and not learner._started and learner.classes is None:
             classes = y
-        for flags in learner._rounds(*learner._prepare(X_batch, y_batch, classes)):
+        run, rows, truth = learner._prepare(X_batch, y_batch, classes)
+        noted = None if log is None else _note_for(log, run, truth.size)
+        for flags in learner._rounds(run, rows, truth, noted):
             history.append(flags)
+            if _notices(learner):
+                history.changes = _since(before, learner.changes_)
             if progress is not None:
                 progress(history)
+        if noted is not None:
+            log.note(X_batch, noted, truth, run.classes, run.everything)
     return history
+
+
+def _notices(learner: Any) -> bool:
+    """Tell whether a learner has `changes_` to tell of."""
+    return learner._started and hasattr(learner, "changes_")
+
+
+def _since(before: int, changes: list[Any]) -> list[Any]:
+    """Return the changes after so many rounds, by rounds since then."""
+    return [
+        change._replace(round=change.round - before) for change in changes if change.round > before
+    ]
+
+
+def _note_for(log: Any, run: Started, n: int) -> Noted:
+    """Return room for what a log takes of n rounds."""
+    least, confidence, probabilities = np.full((3, n), np.nan)
+    policy = np.empty((n if log.keeps_policy else 0, run.classes.size))
+    temper = np.nan if run.temper is None else run.temper
+    return Noted(np.empty(n, dtype=np.int64), probabilities, least, confidence, policy, temper)

@@ -20,12 +20,22 @@ of Waudby-Smith, Wu, Ramdas, Karampatziakis and Mineiro (2022).
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 
-BETS = 2.0 ** np.arange(-20, 11)
-"""The bets b. Neighbours differ by two: the best of all bets is hardly better than the nearest."""
+_SIZES = 2.0 ** np.arange(-20, 11)
+
+BETS = np.tile(_SIZES, 2)
+"""The bets b. Neighbours differ by two: the best of all bets is hardly better than the nearest.
+
+Each is there twice, for values that are not the same for all bets: see `CAUTION`.
+"""
+
+CAUTION = np.repeat([0.1, 0.7], _SIZES.size)
+"""How much of each bet a model may put at risk: little is best with few rows, much with many."""
 
 
 class Interval(NamedTuple):
@@ -61,13 +71,15 @@ class LowerBound:
         Parameters
         ----------
         values : float, or array of shape (n,) or (n, n_bets)
-            Non-negative; or, with a column for each of `BETS`, at least -0.5 / b in that of b.
+            Non-negative; or, with a column for each of `BETS`, more than -1 / b in that of b.
         """
         found = np.asarray(values, dtype=np.float64)
-        found = found.reshape(-1, 1) if found.ndim < 2 else found
+        bets = BETS
+        if found.ndim < 2:
+            found, bets = found.reshape(-1, 1), _SIZES
         for lo in range(0, len(found), _BLOCK):
-            some = found[lo : lo + _BLOCK]
-            self.log_capital += np.log1p(some * BETS).sum(axis=0)
+            gained = np.log1p(found[lo : lo + _BLOCK] * bets).sum(axis=0)
+            self.log_capital += gained if bets is BETS else np.tile(gained, 2)
         self.n += len(found)
 
     def bound(self, alpha: float, *, anytime: bool) -> float:
@@ -80,25 +92,23 @@ class LowerBound:
             Whether the bound is looked at while values come, and must hold at all times at once;
             if not, `n` must have been decided without looking.
         """
-        if not self.n:
+        if not self.n or self._excess(0.0, alpha, anytime) <= 0.0:
             return 0.0
-        prior = _prior_anytime() if anytime else _prior_at(self.n, alpha)
-        shares, enough = prior + self.log_capital, -math.log(alpha)
+        high = 1.0
+        while self._excess(high, alpha, anytime) > 0.0:
+            high *= 2.0
+        return float(brentq(self._excess, 0.0, high, args=(alpha, anytime), xtol=1e-12))
 
-        def wins(mean: float) -> bool:
-            logs = shares - self.n * np.log1p(BETS * mean)
-            highest = float(logs.max())
-            return highest + math.log(float(np.exp(logs - highest).sum())) > enough
+    def refutes(self, mean: float, alpha: float, *, anytime: bool) -> bool:
+        """Tell whether the bound is above this mean."""
+        return bool(self.n) and self._excess(mean, alpha, anytime) > 0.0
 
-        low, high = 0.0, 1.0
-        if not wins(low):
-            return 0.0
-        while wins(high):
-            low, high = high, 2.0 * high
-        for _ in range(40):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if wins(middle) else (low, middle)
-        return low
+    def _excess(self, mean: float, alpha: float, anytime: bool) -> float:
+        """Return the logarithm of the capital if this were the mean, less that of 1 / alpha."""
+        prior = log_prior_anytime() if anytime else log_prior_at(self.n, alpha)
+        logs = prior + self.log_capital - self.n * np.log1p(BETS * mean)
+        highest = float(logs.max())
+        return highest + math.log(float(np.exp(logs - highest).sum())) + math.log(alpha)
 
 
 class ConfidenceSequence:
@@ -227,10 +237,10 @@ def interval_of(right: LowerBound, wrong: LowerBound, level: float, *, anytime: 
     return Interval(min(low, high), max(low, high))
 
 
-def check_level(level: Any) -> float:
-    """Return the level of an interval."""
+def check_level(level: Any, name: str = "level") -> float:
+    """Return a probability, such as the level of an interval."""
     if not isinstance(level, int | float) or not 0.0 < level < 1.0:
-        raise ValueError(f"level is a number between 0 and 1, such as 0.95; got {level!r}")
+        raise ValueError(f"{name} is a number between 0 and 1; got {level!r}")
     return float(level)
 
 
@@ -242,12 +252,14 @@ def _normalised(weights: np.ndarray) -> np.ndarray:
     return np.log(weights / weights.sum())
 
 
-def _prior_anytime() -> np.ndarray:
+@lru_cache
+def log_prior_anytime() -> np.ndarray:
     """Return log prior(b), around what is best for some thousand values."""
     return _normalised(1.0 / (1.0 + (0.25 * (np.log2(BETS) + 5.0)) ** 2))
 
 
-def _prior_at(n: int, alpha: float) -> np.ndarray:
+@lru_cache(maxsize=64)
+def log_prior_at(n: int, alpha: float) -> np.ndarray:
     """Return log prior(b), around what is best for n values of deviation 0.7."""
     best = 0.5 * math.log2(-2.0 * math.log(alpha) / n) + 0.5
     return _normalised(np.exp(-np.abs(np.log2(BETS) - best) / 1.5))

@@ -12,7 +12,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import LINEAR, Cost, Kernels, Learner, kernel, lean_kernel
 from onebit.core.compiling import no_alias
-from onebit.core.example import Rows
+from onebit.core.engine import Noted
+from onebit.core.example import Rows, count_rows
 from onebit.core.generator import uniform
 from onebit.core.ranges import NOT_NEGATIVE
 from onebit.core.started import Started
@@ -258,14 +259,22 @@ PROJECTED_FULL = Kernels("projected_full", score_projected_full, policy, learn_p
 class ConfidenceLearner(Learner):
     """A learner with Confidit's intervals, whose approximation errors may be a function of t."""
 
-    def _rounds(self, run: Started, rows: Rows, truth: np.ndarray) -> Iterator[np.ndarray]:
+    def _rounds(
+        self, run: Started, rows: Rows, truth: np.ndarray, noted: Noted | None = None
+    ) -> Iterator[np.ndarray]:
         with run.turns:  # what is wrong with a later round is told before the first one
             _foresee(run, truth.size)
-        yield from super()._rounds(run, rows, truth)
+        yield from super()._rounds(run, rows, truth, noted)
 
-    def _play(self, run: Started, rows: Rows, truth: np.ndarray) -> np.ndarray:
+    def _play(
+        self, run: Started, rows: Rows, truth: np.ndarray, noted: Noted | None = None
+    ) -> np.ndarray:
         _foresee(run, truth.size)
-        return super()._play(run, rows, truth)
+        return super()._play(run, rows, truth, noted)
+
+    def _replay(self, run: Started, rows: Rows, *logged: Any) -> None:
+        _foresee(run, count_rows(rows))
+        super()._replay(run, rows, *logged)
 
     def _update(self, run: Started, *lesson: Any) -> None:
         _foresee(run, 1)

@@ -13,7 +13,7 @@ from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.state import Generator, Weights, Within
 from onebit.learners.lin_ucb import learn, score
 from onebit.numerics.second_order import Inverse, new_inverses
-from onebit.numerics.winning import winning_probabilities
+from onebit.numerics.winning import ROOM, winning_probabilities
 from onebit.theory import bounds
 
 
@@ -121,6 +121,6 @@ class LinTS(Learner):
             v=np.zeros((n_classes, n_features)),
             n=np.zeros(n_classes),
             deviations=np.zeros(n_classes),
-            room=np.zeros((4, n_classes)),
+            room=np.zeros((ROOM, n_classes)),
         )
         return LIN_TS, State(W, A_inv, float(self.v), rng, scratch)

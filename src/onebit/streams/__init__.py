@@ -1,29 +1,57 @@
 """Where examples come from.
 
 In memory a stream is a pair (X, y); larger than memory it is an iterable of such pairs, its
-batches. `onebit.play` takes both. `load` returns streams that have a name; `relabelled`,
-`held_back`, `rescaled` and `swapped` let a stream change on its way.
+batches. `onebit.play` takes both. `load` returns streams that have a name, `from_file` those in
+files; `relabelled`, `held_back`, `rescaled` and `swapped` let a stream change on its way, and
+`noisy`, `shuffled`, `repeated` and `unit_length` make another one of it.
 """
 
+from onebit.streams.asked import Asked, Opened
 from onebit.streams.batches import batched, batches
 from onebit.streams.files import svmlight
+from onebit.streams.formats import from_file
 from onebit.streams.moving import held_back, relabelled, rescaled, swapped
 from onebit.streams.named import CHRONOLOGICAL, NAMES, load
 from onebit.streams.separable import strongly_separable
-from onebit.streams.synthetic import synnonsep, synsep
+from onebit.streams.synthetic import (
+    N_CLASSES_OF,
+    SYNTHETIC,
+    confidit_models,
+    confidit_synthetic,
+    synnonsep,
+    synsep,
+)
+from onebit.streams.tables import CsvFile, ParquetFile
+from onebit.streams.transformed import in_memory, noisy, repeated, shuffled, unit_length
+from onebit.streams.vw import VwFile
 
 __all__ = [
     "CHRONOLOGICAL",
     "NAMES",
+    "N_CLASSES_OF",
+    "SYNTHETIC",
+    "Asked",
+    "CsvFile",
+    "Opened",
+    "ParquetFile",
+    "VwFile",
     "batched",
     "batches",
+    "confidit_models",
+    "confidit_synthetic",
+    "from_file",
     "held_back",
+    "in_memory",
     "load",
+    "noisy",
     "relabelled",
+    "repeated",
     "rescaled",
+    "shuffled",
     "strongly_separable",
     "svmlight",
     "swapped",
     "synnonsep",
     "synsep",
+    "unit_length",
 ]

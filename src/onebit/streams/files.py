@@ -1,32 +1,24 @@
-"""Streams in files, read a batch at a time."""
+"""Streams in svmlight files, read a batch at a time."""
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import math
-import zlib
 from collections.abc import Iterator
 from functools import cached_property
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
 from onebit.streams.batches import SIZE, check_size
-
-_OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+from onebit.streams.lines import lines_of
 
 _LARGEST = 2**31 - 1
 """Largest number of features; SciPy's indices are int32."""
-
-_LONGEST_LINE = 2**26
-"""Bytes of a line: some million features. A longer one is no data, and would fill the memory."""
 
 _LARGEST_BATCH = 2**28
 """Bytes of the lines of a batch, about; it then ends before it has `size` lines."""
@@ -124,35 +116,32 @@ class SvmlightFile:
     def __iter__(self) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
         n_features = self.n_features
         line_number = 1
-        with self._open() as file:
-            while lines := self._read(file, line_number):
-                X, y = self._parsed(lines, line_number, n_features)
-                line_number += len(lines)
-                if y.size:
-                    yield X, y
+        source = lines_of(self.path)
+        while lines := self._batch(source):
+            X, y = self._parsed(lines, line_number, n_features)
+            line_number += len(lines)
+            if y.size:
+                yield X, y
 
     @cached_property
     def _scan(self) -> _Scan:
         """Go through the file once. Values are left to the parser, which looks at all of them."""
-        n_examples, largest, line_number = 0, -1, 0
+        n_examples, largest = 0, -1
         labels: dict[bytes, int | float | str] = {}
-        read = _word if self._has_words else _label
-        with self._open() as file:
-            while lines := self._read(file, line_number + 1):
-                for line in lines:
-                    line_number += 1
-                    fields = line.partition(b"#")[0].split()
-                    if not fields:
-                        continue
-                    n_examples += 1
-                    try:
-                        if fields[0] not in labels:
-                            labels[fields[0]] = read(fields[0])
-                        # Indices increase, so the last one is the largest of its line.
-                        if len(fields) > 1 and not fields[-1].startswith(b"qid:"):
-                            largest = max(largest, int(fields[-1].partition(b":")[0]))
-                    except ValueError as error:
-                        raise self._error(line_number, line, error) from None
+        read = _word if self._has_words else label_of
+        for line_number, line in enumerate(lines_of(self.path), start=1):
+            fields = line.partition(b"#")[0].split()
+            if not fields:
+                continue
+            n_examples += 1
+            try:
+                if fields[0] not in labels:
+                    labels[fields[0]] = read(fields[0])
+                # Indices increase, so the last one is the largest of its line.
+                if len(fields) > 1 and not fields[-1].startswith(b"qid:"):
+                    largest = max(largest, int(fields[-1].partition(b":")[0]))
+            except ValueError as error:
+                raise self._error(line_number, line, error) from None
         if not n_examples:
             raise ValueError(f"{self.path}: the file has no examples")
         n_features = min(largest + self.zero_based, _LARGEST)
@@ -161,37 +150,22 @@ class SvmlightFile:
     @cached_property
     def _has_words(self) -> bool:
         """Whether the first label is a word, and all others must be."""
-        line_number = 1
-        with self._open() as file:
-            while lines := self._read(file, line_number):
-                line_number += len(lines)
-                for line in lines:
-                    if fields := line.partition(b"#")[0].split():
-                        return _is_word(fields[0].decode(errors="replace"))
+        for line in lines_of(self.path):
+            if fields := line.partition(b"#")[0].split():
+                return _is_word(fields[0].decode(errors="replace"))
         return False
 
-    def _open(self) -> IO[bytes]:
-        return _OPENERS.get(self.path.suffix, open)(self.path, "rb")
-
-    def _read(self, file: IO[bytes], line_number: int) -> list[bytes]:
-        """Return the lines of a batch, the first of which is line `line_number`."""
+    def _batch(self, source: Iterator[bytes]) -> list[bytes]:
+        """Return the lines of the next batch."""
         lines: list[bytes] = []
         n_bytes = 0
-        try:
-            while len(lines) < self.size and n_bytes < _LARGEST_BATCH:
-                line = file.readline(_LONGEST_LINE)
-                if not line:
-                    break
-                if len(line) == _LONGEST_LINE:
-                    raise ValueError(
-                        f"{self.path}:{line_number + len(lines)}: the line is longer than "
-                        f"{_LONGEST_LINE:,} bytes"
-                    )
-                lines.append(line)
-                n_bytes += len(line)
-            return lines
-        except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-            raise ValueError(f"{self.path}: cannot be decompressed: {error}") from error
+        while len(lines) < self.size and n_bytes < _LARGEST_BATCH:
+            line = next(source, None)
+            if line is None:
+                break
+            lines.append(line)
+            n_bytes += len(line)
+        return lines
 
     def _parsed(
         self, lines: list[bytes], line_number: int, n_features: int
@@ -208,7 +182,7 @@ class SvmlightFile:
                 return sp.csr_array(X), np.array(list(words), dtype=str)[y.astype(np.int64)]
             if y.size and np.abs(y).max() >= 2**53:  # where floats skip integers
                 fields = (line.partition(b"#")[0].split() for line in lines)
-                y = np.array([_label(some[0]) for some in fields if some])
+                y = np.array([label_of(some[0]) for some in fields if some])
         except (ValueError, OverflowError) as error:
             if len(lines) == 1:
                 raise self._error(line_number, lines[0], error) from None
@@ -235,7 +209,7 @@ def _check_finite(*numbers: Any) -> None:
         raise ValueError("NaN or infinity")
 
 
-def _label(text: bytes) -> int | float:
+def label_of(text: bytes) -> int | float:
     """Return a label as an integer of 64 bits if it is one, and else as a float."""
     number = float(text)
     _check_finite(number)

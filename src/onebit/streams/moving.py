@@ -53,7 +53,7 @@ def relabelled(
     >>> streams.relabelled(X, y, at=3, classes=["a", "b"])[1].tolist()
     ['a', 'b', 'c', 'b', 'a', 'c']
     """
-    X, y = _checked(X, y)
+    X, y = checked_stream(X, y)
     found, codes = np.unique(y, return_inverse=True)
     permuted = np.arange(found.size) if classes is None else _positions(classes, found)
     if permuted.size < 2:
@@ -96,7 +96,7 @@ def held_back(X: Any, y: Any, *, label: Any, until: int, seed: int = 0) -> tuple
     >>> X.ravel().tolist()
     [0.0, 2.0, 4.0, 1.0, 3.0, 6.0, 5.0, 7.0]
     """
-    X, y = _checked(X, y)
+    X, y = checked_stream(X, y)
     held = y == label
     own, others = np.flatnonzero(held), np.flatnonzero(~held)
     if own.size == 0:
@@ -155,7 +155,7 @@ def rescaled(
     >>> streams.rescaled(X, y, at=2, factor=10.0, features=[1])[0].tolist()
     [[1.0, 1.0], [1.0, 1.0], [1.0, 10.0]]
     """
-    X, y = _checked(X, y)
+    X, y = checked_stream(X, y)
     factors = np.ones(X.shape[1])
     factors[_columns(features, X.shape[1])] = factor
     changed = _changed(y.size, at, over, back, np.random.default_rng(seed))
@@ -205,7 +205,7 @@ def swapped(
     >>> streams.swapped(X, y, at=1, features=[0, 2], back=2)[0].tolist()
     [[1.0, 2.0, 3.0], [3.0, 2.0, 1.0], [1.0, 2.0, 3.0]]
     """
-    X, y = _checked(X, y)
+    X, y = checked_stream(X, y)
     permuted = _columns(features, X.shape[1])
     if permuted.size < 2:
         raise ValueError(f"at least two features are needed to permute them; got {permuted.size}")
@@ -224,7 +224,8 @@ def swapped(
     return result, y
 
 
-def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray]:
+def checked_stream(X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """Return a stream as a matrix, by rows if it is sparse, and an array of labels."""
     X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
     y = np.asarray(y)
     if X.ndim != 2 or y.ndim != 1 or X.shape[0] != y.size:

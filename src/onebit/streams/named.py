@@ -18,7 +18,8 @@ from sklearn import datasets
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import OneHotEncoder, normalize
 
-from onebit.streams.synthetic import synnonsep, synsep
+from onebit.streams.synthetic import SYNTHETIC
+from onebit.streams.tables import long_fields
 
 VARIABLE = "ONEBIT_DATA"
 """Environment variable with the folder of the files."""
@@ -101,7 +102,7 @@ SOURCES = {
 }
 
 NAMES = ("synsep", "synnonsep", *SOURCES)
-"""What `load` takes."""
+"""What `load` takes, and comparisons are made on. It also takes the short "confidit-synthetic"."""
 
 CHRONOLOGICAL = ("reuters_r8", "amazon4", "kddcup99")
 """Names whose natural order is that of time."""
@@ -200,10 +201,8 @@ def load(
     """
     if order not in ("shuffled", "natural"):
         raise ValueError(f"order is 'shuffled' or 'natural'; got {order!r}")
-    if name == "synsep":
-        return synsep(seed=seed)
-    if name == "synnonsep":
-        return synnonsep(seed=seed)
+    if name in SYNTHETIC:
+        return SYNTHETIC[name](seed=seed)
     if name not in SOURCES:
         raise ValueError(f"no stream {name!r}: there are {', '.join(NAMES)}")
     if order == "natural":
@@ -296,12 +295,8 @@ def _meta(path: Path) -> Path:
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
-    limit = csv.field_size_limit(2**31 - 1)
-    try:
-        with lzma.open(path, "rt", encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
-    finally:
-        csv.field_size_limit(limit)
+    with long_fields(), lzma.open(path, "rt", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def _numeric(X: np.ndarray) -> np.ndarray:

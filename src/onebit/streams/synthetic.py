@@ -1,4 +1,4 @@
-"""The synthetic streams of the Banditron paper."""
+"""The synthetic streams of the Banditron paper, and that of the Confidit paper."""
 
 from __future__ import annotations
 
@@ -70,17 +70,73 @@ def synnonsep(
     X : csr_array of shape (n_rounds, 400)
     y : ndarray of shape (n_rounds,), labels 0 to 8
     """
+    check_noise(noise, replace_by)
+    X, y, rng = _synthesise(n_rounds, seed)
+    return X, replaced(y, N_CLASSES, noise, replace_by, rng)
+
+
+def confidit_synthetic(n_rounds: int = 1000, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the stream of Figure 2 of Crammer and Gentile (2013): 9 features, 5 classes.
+
+    The label is that of the largest of five linear scores of the first five features; the other
+    four features say nothing about it.
+
+    Parameters
+    ----------
+    n_rounds : int, default=1000
+    seed : int, default=0
+
+    Returns
+    -------
+    X : ndarray of shape (n_rounds, 9)
+    y : ndarray of shape (n_rounds,), labels 0 to 4
+
+    Notes
+    -----
+    The paper says that the four features without meaning have zero mean and unit deviation, and
+    nothing about the others or about the five models: here all of them are standard normal.
+
+    Examples
+    --------
+    >>> from onebit import streams
+    >>> X, y = streams.confidit_synthetic(seed=0)
+    >>> U = streams.confidit_models(seed=0)
+    >>> X.shape, bool(((X @ U.T).argmax(axis=1) == y).all())
+    ((1000, 9), True)
+    """
+    X = np.random.default_rng([seed, 1]).standard_normal((n_rounds, 9))
+    return X, (X @ confidit_models(seed=seed).T).argmax(axis=1)
+
+
+def confidit_models(*, seed: int = 0) -> np.ndarray:
+    """Return the five linear models that label `confidit_synthetic`, of shape (5, 9)."""
+    U = np.zeros((5, 9))
+    U[:, :5] = np.random.default_rng([seed, 0]).standard_normal((5, 5))
+    return U
+
+
+SYNTHETIC = {"synsep": synsep, "synnonsep": synnonsep, "confidit-synthetic": confidit_synthetic}
+"""Streams that are drawn, by their names."""
+
+N_CLASSES_OF = {"synsep": N_CLASSES, "synnonsep": N_CLASSES, "confidit-synthetic": 5}
+"""Their numbers of classes; a short stream may not show them all."""
+
+
+def check_noise(noise: float, replace_by: str) -> None:
+    """Raise for what `replaced` does not take."""
     if replace_by not in ("other", "any"):
         raise ValueError(f"replace_by is 'other' or 'any'; got {replace_by!r}")
     if not 0 <= noise <= 1:
         raise ValueError(f"noise is in [0, 1]; got {noise}")
-    X, y, rng = _synthesise(n_rounds, seed)
-    replaced = rng.random(n_rounds) < noise
-    if replace_by == "other":
-        shift = rng.integers(1, N_CLASSES, size=n_rounds)
-    else:
-        shift = rng.integers(0, N_CLASSES, size=n_rounds)
-    return X, np.where(replaced, (y + shift) % N_CLASSES, y)
+
+
+def replaced(
+    y: np.ndarray, n_classes: int, noise: float, replace_by: str, rng: np.random.Generator
+) -> np.ndarray:
+    """Return labels 0 to n_classes - 1, each replaced with probability `noise`."""
+    wrong = rng.random(y.size) < noise
+    shift = rng.integers(int(replace_by == "other"), n_classes, size=y.size)
+    return np.where(wrong, (y + shift) % n_classes, y)
 
 
 def _synthesise(n_rounds: int, seed: int) -> tuple[sp.csr_array, np.ndarray, np.random.Generator]:

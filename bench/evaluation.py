@@ -1,0 +1,190 @@
+"""Estimates from logs of real streams beside the truth, and how long a million rows take.
+
+``python bench/evaluation.py streams [name ...] [--runs 100]``: a third of each stream teaches five
+learners; OneBitClassifier with ``min_probability=0.01`` plays the rest and writes a log; each of
+the five is judged by the log, as it stands. Printed are how often the 95 % interval holds its
+accuracy on the log's examples, and the mean widths, doubly robust and by weights alone.
+
+``python bench/evaluation.py uncovered [--runs 10]``: the same with a log without `min_probability`,
+of letter: what a mean of weighted bits with a normal interval says, and what `estimate` says.
+
+``python bench/evaluation.py speed [--rows 1000000]``: a log in a Parquet file, read in batches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onebit import SOBA, Banditron, OneBitClassifier, Perceptron, play, streams
+from onebit.evaluation import Log, estimate
+
+NAMES = ("satimage", "letter", "20newsgroups", "mnist")
+ROWS = 6_000
+"""Of a stream, at most."""
+
+
+def others(classes: np.ndarray, seed: int) -> dict[str, Any]:
+    """Return the learners that are judged."""
+    same: dict[str, Any] = {"classes": classes, "random_state": seed}
+    return {
+        "OneBitClassifier": OneBitClassifier(**same),
+        "OneBitClassifier, explore=1": OneBitClassifier(explore=1.0, **same),
+        "SOBA": SOBA(**same),
+        "Banditron": Banditron(**same),
+        "Perceptron": Perceptron(**same),
+    }
+
+
+def logged(
+    name: str, seed: int, least: float
+) -> tuple[Log, np.ndarray, dict[str, Any], np.ndarray]:
+    """Return a log, the truth of its rows as positions, and the learners to be judged by it."""
+    X, y = streams.load(name, seed=seed)
+    X, y, classes = X[:ROWS], y[:ROWS], np.unique(y)
+    first = y.size // 3
+    learners = others(classes, seed)
+    for learner in learners.values():
+        play(learner, X[:first], y[:first], record=False)
+    log = Log()
+    writer = OneBitClassifier(min_probability=least, classes=classes, random_state=seed + 1)
+    play(writer, X[first:], y[first:], record=False, log=log)
+    return log, np.searchsorted(classes, y[first:]), learners, classes
+
+
+def accuracy(learner: Any, log: Log, truth: np.ndarray) -> float:
+    """Return how probably a learner, as it stands, is right on the rows of a log."""
+    return float(learner.policy(log.x)[np.arange(truth.size), truth].mean())
+
+
+def on_streams(names: list[str], runs: int) -> None:
+    """Print the table of real streams."""
+    print(f"{runs} runs each; 95 % intervals\n")
+    print("| stream | rows | policy | accuracy % | dr holds % | width | ips holds % | width |")
+    print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
+    for name in names:
+        found: dict[str, list[tuple[float, ...]]] = {}
+        for seed in range(runs):
+            log, truth, learners, _ = logged(name, seed, least=0.01)
+            for title, learner in learners.items():
+                true, row = accuracy(learner, log, truth), []
+                for method in ("dr", "ips"):
+                    one = estimate(log, learner, method)
+                    row += [float(one.low <= true <= one.high), one.high - one.low]
+                found.setdefault(title, []).append((true, *row))
+        for title, rows in found.items():
+            true, dr, dr_width, ips, ips_width = np.mean(rows, axis=0)
+            print(
+                f"| {name} | {len(log):,} | {title} | {100 * true:.1f} | {100 * dr:.0f} "
+                f"| {dr_width:.3f} | {100 * ips:.0f} | {ips_width:.3f} |",
+                flush=True,
+            )
+
+
+def uncovered(runs: int) -> None:
+    """Print what a log that does not cover its labels makes one believe, and what it can tell."""
+    print("letter, OneBitClassifier judged, greedy; the log has no least probability\n")
+    print("| seed | truth | weights by hand | estimate | covered |")
+    print("| ---: | ---: | ---: | ---: | ---: |")
+    held = by_hand = 0
+    for seed in range(runs):
+        log, truth, learners, classes = logged("letter", seed, least=0.0)
+        learner = learners["OneBitClassifier"]
+        true = float((learner.predict(log.x) == classes[truth]).mean())
+        weights = (learner.predict(log.x) == classes[log.labels]) / log.probabilities
+        values = weights * log.correct
+        mean, error = values.mean(), 1.96 * values.std() / np.sqrt(values.size)
+        one = estimate(log, learner, greedy=True)
+        held += one.low <= true <= one.high
+        by_hand += abs(mean - true) <= error
+        said = f"{one.value:.3f}, " if one.is_covered else ""
+        print(
+            f"| {seed} | {true:.3f} | {mean:.3f} ± {error:.3f} "
+            f"| {said}{one.low:.3f} to {one.high:.3f} | {one.covered:.1%} |",
+            flush=True,
+        )
+    print(f"\nthe truth was held by {held} of {runs} estimates, and by {by_hand} by hand")
+
+
+def speed(rows: int) -> None:
+    """Print seconds and memory of estimates from a file."""
+    print("| rows | policy | method | seconds | peak memory, MB |")
+    print("| ---: | --- | --- | ---: | ---: |")
+    with tempfile.TemporaryDirectory() as folder:
+        for n in (rows // 4, rows):
+            path, model = Path(folder, f"{n}.parquet"), Path(folder, "model.safetensors")
+            write_log(path, model, n)
+            for policy, method in (
+                ("none", "auto"),
+                ("label", "auto"),
+                ("model", "ips"),
+                ("model", "auto"),
+            ):
+                command = [sys.executable, __file__, "child", str(path), str(model), policy, method]
+                done = subprocess.run(command, check=True, capture_output=True, text=True)
+                told = json.loads(done.stdout)
+                print(
+                    f"| {n:,} | {policy} | {told['method']} | {told['seconds']:.1f} "
+                    f"| {told['megabytes']:.0f} |",
+                    flush=True,
+                )
+
+
+def write_log(path: Path, model: Path, n: int) -> None:
+    """Write a log of ten labels and ten features, and a model to judge."""
+    rng = np.random.default_rng(0)
+    X, W = rng.normal(size=(n, 10)), rng.normal(size=(10, 10))
+    y = (X @ W + rng.normal(size=(n, 10))).argmax(axis=1)
+    log = Log()
+    play(OneBitClassifier(min_probability=0.01, random_state=0), X, y, log=log, record=False)
+    log.write(path)
+    learner = OneBitClassifier(random_state=1, classes=range(10))
+    play(learner, X[:5000], y[:5000])
+    learner.save(model)
+
+
+def child(path: str, model: str, policy: str, method: str) -> None:
+    """Print seconds and peak memory of one estimate, in a process of its own."""
+    from onebit import load
+
+    learner = load(model)
+    judged = {"none": None, "label": 3, "model": learner}[policy]
+    estimate(next(iter(Log.batches(path, 100))), judged, method)  # compiles
+    start = time.perf_counter()
+    found = estimate(Log.batches(path), judged, method)
+    seconds = time.perf_counter() - start
+    status = Path("/proc/self/status").read_text()  # that of getrusage includes the parent's
+    kilobytes = int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0])
+    print(json.dumps({"seconds": seconds, "megabytes": kilobytes / 1024, "method": found.method}))
+
+
+def main() -> None:
+    """Do what was asked."""
+    if sys.argv[1:2] == ["child"]:
+        child(*sys.argv[2:])
+        return
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["streams", "uncovered", "speed"])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--runs", type=int)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    given = parser.parse_args()
+    if given.what == "streams":
+        on_streams(given.names or list(NAMES), given.runs or 100)
+    elif given.what == "uncovered":
+        uncovered(given.runs or 10)
+    else:
+        speed(given.rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""`onebit evaluate`: how accurate a log's decisions are, or another policy would have been."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+import onebit
+from onebit.cli.app import AsJson, app
+from onebit.cli.parameters import parsed
+from onebit.cli.pictures import INK, check_picture, check_writable
+
+if TYPE_CHECKING:
+    from onebit.evaluation import Estimate
+
+SHOWN = 12
+"""Labels in the table; JSON has all of them."""
+
+
+@app.command()
+def evaluate(
+    log: Annotated[Path, typer.Argument(help="A log: .parquet, .jsonl, .csv or .dsjson.")],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help="A model file, or label=NAME for always that label. Repeatable."),
+    ] = None,
+    greedy: Annotated[bool, typer.Option("--greedy", help="Models do not explore.")] = False,
+    method: Annotated[
+        str, typer.Option(help="auto, ips, snips, clipped, direct, dr or sndr.")
+    ] = "auto",
+    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    anytime: Annotated[
+        bool, typer.Option("--anytime", help="Intervals for a log that is watched as it grows.")
+    ] = False,
+    least: Annotated[
+        float | None,
+        typer.Option(help="The least probability of each label, if the log does not say it."),
+    ] = None,
+    labels: Annotated[bool, typer.Option("--labels", help="Show each label, too.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw the accuracies, here.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Estimate the accuracy of a log's decisions, and of other policies on the same examples."""
+    from onebit import evaluation
+
+    check_writable(plot)
+    if plot:
+        check_picture(plot)
+    judged = {None: None} | {name: _policy(name) for name in policy or []}
+    kind, found = "anytime" if anytime else "fixed", []
+    for name, one in judged.items():
+        # The log is read anew for each policy, a batch at a time: it may be larger than memory.
+        batches = evaluation.Log.batches(log, least=least)
+        is_model = hasattr(one, "policy")
+        result = evaluation.estimate(batches, one, method, level, kind, greedy=greedy and is_model)
+        found.append((name or "what was chosen", result))
+    whole = evaluation.Log.read(log, least=least) if labels or plot else None
+    rows = evaluation.by_label(whole, level) if labels and whole is not None else []
+    if plot and whole is not None:
+        _draw(plot, found, whole)
+    if as_json:
+        told: dict[str, Any] = {
+            "log": str(log),
+            "estimates": [result.to_dict() | {"policy": name} for name, result in found],
+        }
+        if labels:
+            told["labels"] = [_plain(asdict(row)) for row in rows]
+        print(json.dumps(told))
+        return
+    _print(log, found, level)
+    if rows:
+        _print_labels(rows)
+    if plot:
+        print(f"picture saved to {plot}")
+
+
+def _policy(name: str) -> Any:
+    """Return a model, or a label."""
+    if name.startswith("label="):
+        return parsed(name.removeprefix("label="))
+    if not Path(name).is_file():
+        raise ValueError(f"no policy {name!r}: it is neither a model file nor label=NAME")
+    return onebit.load(name)
+
+
+def _print(log: Path, found: list[tuple[str, Estimate]], level: float) -> None:
+    first = found[0][1]
+    console = Console(highlight=False)
+    missing = first.rows - first.feedback
+    console.print(
+        f"{escape(str(log))}: {first.rows:,} decisions, {missing:,} without feedback",
+        soft_wrap=True,
+    )
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("policy", overflow="fold")
+    for heading in ("right %", f"{level:.0%} interval", "covered %", "tells as", "by"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, one in found:
+        table.add_row(
+            escape(name),
+            f"[bold]{100 * one.value:.2f}[/]" if one.is_covered else "unknown",
+            f"{100 * one.low:.2f} to {100 * one.high:.2f}",
+            f"{100 * one.covered:.1f}",
+            f"{one.effective_rows:,.0f} rows",
+            one.method,
+        )
+    console.print(table)
+    for name, one in found:
+        for words in one.warnings:
+            console.print(f"{escape(name)}: {escape(words)}.")
+
+
+def _print_labels(rows: list[Any]) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("label", overflow="fold")
+    for heading in ("shown", "right %", "interval", "is the truth %", "found %", "interval"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    most = sorted(rows, key=lambda row: -row.shown)[:SHOWN]
+    for row in most:
+        table.add_row(
+            escape(str(row.label)),
+            f"{row.shown:,}",
+            _percent(row.precision),
+            _ends(row.precision_interval),
+            _percent(row.share),
+            _percent(row.recall),
+            _ends(row.recall_interval),
+        )
+    console = Console(highlight=False)
+    console.print(table)
+    if len(rows) > SHOWN:
+        console.print(f"{len(rows) - SHOWN} more labels, shown less often: --json has them.")
+
+
+def _percent(share: float) -> str:
+    return "unknown" if math.isnan(share) else f"{100 * share:.1f}"
+
+
+def _ends(interval: Any) -> str:
+    return f"{100 * interval.low:.0f} to {100 * interval.high:.0f}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _draw(path: Path, found: list[tuple[str, Estimate]], log: Any) -> None:
+    """Draw the accuracies with their intervals, and, where there is confidence, its honesty."""
+    import numpy as np
+    from matplotlib.figure import Figure
+
+    from onebit.evaluation import calibration
+
+    confident = not np.isnan(log.confidence).all() and log.has_feedback.any()
+    height = max(2.0 + 0.5 * len(found), 4.0 if confident else 0.0)
+    figure = Figure(figsize=(11 if confident else 7, height), layout="constrained")
+    axes = figure.subplots(
+        1, 2 if confident else 1, squeeze=False, width_ratios=[3, 2][: 1 + confident]
+    )[0]
+    ax = axes[0]
+    for i, (_, one) in enumerate(found):
+        ink = INK[i % len(INK)]
+        style = {"color": ink, "linewidth": 3, "solid_capstyle": "butt"}
+        ax.plot(
+            [100 * one.low, 100 * one.high], [i, i], alpha=1.0 if one.is_covered else 0.4, **style
+        )
+        if one.is_covered:
+            ax.plot(100 * one.value, i, "o", color=ink, markersize=9)
+        words = f"{100 * one.value:.1f}" if one.is_covered else "not covered: bounds"
+        at = one.value if one.is_covered else 0.5 * (one.low + one.high)
+        ax.annotate(
+            words, (100 * at, i), (0, 8), textcoords="offset points", ha="center", color=ink
+        )
+    ax.set_yticks(range(len(found)), [name for name, _ in found])
+    ax.set(
+        ylim=(len(found) - 0.4, -0.6),
+        xlabel=f"right, % of decisions; {found[0][1].level:.0%} intervals",
+    )
+    ax.grid(alpha=0.3, axis="x")
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    if confident:
+        calibration(log).plot(axes[1])
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,74 @@
+"""`onebit lab list`, `run` and `report`: the papers' experiments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from onebit.cli.app import app
+from onebit.cli.compare import Dask, Jobs, progress_to
+
+lab_app = typer.Typer(rich_markup_mode=None, help="Repeat the papers' experiments.")
+app.add_typer(lab_app, name="lab")
+
+Out = Annotated[Path, typer.Option(help="Folder of results and report.")]
+
+
+@lab_app.command("list")
+def list_papers() -> None:
+    """List the papers whose experiments can be run."""
+    from onebit.lab.papers import PAPERS
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    for heading in ("name", "runs, small", "full"):
+        table.add_column(heading, justify="left" if heading == "name" else "right")
+    table.add_column("paper")
+    for name, paper in PAPERS.items():
+        counts = [f"{n_runs(name, scale):,}" for scale in ("small", "full")]
+        table.add_row(f"[bold]{name}[/]", *counts, paper.reference)
+    Console().print(table)
+
+
+def n_runs(name: str, scale: str) -> int:
+    """Return how many runs a paper's experiments have."""
+    from onebit.lab import runs_of
+    from onebit.lab.papers import PAPERS
+
+    sweeps = PAPERS[name].sweeps(scale).values()
+    return sum(len(runs_of(*wanted, Path())) for wanted in sweeps)
+
+
+@lab_app.command()
+def run(
+    name: Annotated[str, typer.Argument(help="A name that `onebit lab list` shows.")],
+    scale: Annotated[str, typer.Option(help="small, for minutes, or full.")] = "small",
+    jobs: Jobs = -1,
+    dask: Dask = None,
+    out: Out = Path("lab"),
+) -> None:
+    """Run a paper's experiments, or what is missing of them."""
+    from onebit.lab.reports import run_paper
+
+    with progress_to(hidden=False) as progress:
+        place = run_paper(
+            name.lower(),
+            scale,
+            out,
+            jobs=jobs,
+            dask=dask,
+            progress=lambda _, done, total: progress(done, total),
+        )
+    print(f"results are in {place}")
+
+
+@lab_app.command()
+def report(out: Out = Path("lab")) -> None:
+    """Write one page of all results, with pictures and tables beside it."""
+    from onebit.lab.reports import write_report
+
+    print(f"report written to {write_report(out)}")

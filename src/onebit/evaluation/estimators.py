@@ -1,0 +1,417 @@
+"""How accurate a policy is, from the bits of a log.
+
+With weights w = policy(label) / probability and bits c, a row's value is, for each method,
+
+    ips       w c
+    clipped   min(w, clip) c
+    snips     w c, and the sum is divided by that of w, not by n
+    direct    q(policy), what a model says
+    dr        q(policy) + w (c - q(label)): the model, corrected by the bits (doubly robust)
+    sndr      the same, with the correction divided by the mean of w
+
+where q(label) is the probability that a model gives to the label to be right, and q(policy) its
+mean over the policy. Intervals are of the policy's accuracy, not of the method's error, and are
+true whatever is covered: see `Bets`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onebit.evaluation.coverage import RARE, Coverage, covered_part, largest_weight, weigh
+from onebit.evaluation.intervals import (
+    BETS,
+    CAUTION,
+    Interval,
+    LowerBound,
+    check_level,
+    interval_of,
+)
+from onebit.evaluation.log import Log
+from onebit.evaluation.models import model_for
+from onebit.evaluation.policies import has_learned_from, name_of, probabilities_of
+
+METHODS = ("auto", "ips", "snips", "clipped", "direct", "dr", "sndr")
+MODELLED = ("snips", "direct", "dr", "sndr")
+"""Methods whose intervals take a model along; that of snips is one number."""
+
+FIRST_BLOCK, LARGEST_BLOCK = 64, 16_384
+"""Rows between two lessons of a model: few at first."""
+
+ENOUGH_ROWS = 50_000
+"""After so many rows a model learns no more, which takes longer than all else."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The accuracy of a policy.
+
+    Attributes
+    ----------
+    policy, method, interval : str
+        Whose accuracy, how it was estimated, and what kind the interval is.
+    value : float
+        The accuracy; NaN if the log does not cover the policy, so that there is no number to give.
+    low, high : float
+        Its interval. Where the log does not cover the policy these are bounds: what is not covered
+        may be all wrong, or all right.
+    level : float
+        Of the interval.
+    rows, feedback : int
+        Rows of the log, and those with a bit.
+    effective_rows : float
+        So many rows chosen by the policy itself would tell as much: (sum w)^2 / sum w^2.
+    covered : float
+        The share of the policy that the log covers.
+    mean_weight, largest_weight : float
+        Of the importance weights. The mean is near one, if all is covered and the log's
+        probabilities are right.
+    missing_bounds : Interval
+        An interval that is true also if rows without a bit are not missing at random.
+    values : dict
+        The value by each method that was computed on the way, also if it is not in [0, 1].
+    warnings : tuple of str
+        What to know before using the number.
+    """
+
+    policy: str
+    method: str
+    interval: str
+    value: float
+    low: float
+    high: float
+    level: float
+    rows: int
+    feedback: int
+    effective_rows: float
+    covered: float
+    mean_weight: float
+    largest_weight: float
+    missing_bounds: Interval
+    values: dict[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether there is a number."""
+        return not math.isnan(self.value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as what JSON has; numbers that do not exist are None."""
+        return _jsonable(asdict(self) | {"missing_bounds": list(self.missing_bounds)})
+
+    def __str__(self) -> str:
+        value = f"{self.value:.4f}" if self.is_covered else "not covered"
+        return f"{self.policy}: {value}, {self.low:.4f} to {self.high:.4f} at {self.level:.0%}"
+
+
+def estimate(
+    log: Log | Iterable[Log],
+    policy: Any = None,
+    method: str = "auto",
+    level: float = 0.95,
+    interval: str = "fixed",
+    *,
+    greedy: bool = False,
+    model: Any = None,
+    clip: float = 100.0,
+) -> Estimate:
+    """Estimate the accuracy of what was chosen, or of another policy on the same examples.
+
+    Parameters
+    ----------
+    log : Log or iterable of Log
+        Batches, as of `Log.batches`, are gone through once, one in memory at a time.
+    policy : learner, function or label, optional
+        A learner as it stands; a function of the x of some rows, that returns labels or
+        probabilities of shape (n, n_classes); or a label, which is then always chosen. By default
+        what was chosen is judged.
+    method : {"auto", "ips", "snips", "clipped", "direct", "dr", "sndr"}, default="auto"
+        "auto" is "dr" where the log says that it covers all labels (`Log.least`, `Log.policy`),
+        else "ips".
+    level : float in (0, 1), default=0.95
+        The interval holds the accuracy with this probability, or a higher one.
+    interval : {"fixed", "anytime"}, default="fixed"
+        "anytime" for a log that grows and is looked at more than once: all of its intervals
+        together hold with the probability `level`.
+    greedy : bool, default=False
+        Judge a learner as if it did not explore.
+    model : learner or array of shape (n, n_classes), optional
+        For "direct" and doubly robust: a learner with `predict_proba`, of which a copy goes on to
+        learn from the log; or predictions of which label is right, each made without the row's own
+        bit. By default the policy, if it is such a learner, else a logistic regression for each
+        label.
+    clip : float, default=100.0
+        The largest weight, for "clipped".
+
+    Returns
+    -------
+    Estimate
+
+    Examples
+    --------
+    >>> from onebit import OneBitClassifier, play, streams
+    >>> from onebit.evaluation import Log, estimate
+    >>> X, y = streams.synnonsep(4000, seed=0)
+    >>> log = Log()
+    >>> learner = OneBitClassifier(min_probability=0.01, random_state=0)
+    >>> history = play(learner, X, y, log=log)
+    >>> print(estimate(log))
+    what was chosen: 0.8668, 0.8488 to 0.8836 at 95%
+    >>> print(estimate(log, 3))
+    always 3: 0.1166, 0.0908 to 0.3543 at 95%
+    """
+    if method not in METHODS:
+        raise ValueError(f"method is one of {', '.join(METHODS)}; got {method!r}")
+    if interval not in ("fixed", "anytime"):
+        raise ValueError(f'interval is "fixed" or "anytime"; got {interval!r}')
+    check_level(level)
+    if not clip > 0.0:
+        raise ValueError(f"clip is a weight, above 0; got {clip!r}")
+    sums = Sums(policy, method, greedy=greedy, model=model, clip=clip)
+    parts: Iterable[Log] = [log] if isinstance(log, Log) else log
+    for part in parts:
+        sums.take(part)
+    return sums.estimate(level, anytime=interval == "anytime")
+
+
+class Bets:
+    """Lower bounds for what is right and for what is wrong under a policy.
+
+    The values that are bet on are w c and w (1 - c), plus a part s of what a model adds, of mean
+    zero. Their means are at most the policy's share of right and of wrong labels, and less by what
+    the log does not cover: so both bounds are true without any assumption about coverage.
+
+    A value must be more than -1 / b for a bet b, and the model takes away at most w q(label), so
+    that s = min(1, f / (b m)), with the largest m = w q(label) that the row could have had, and two
+    values f < 1: small bets, which many rows need, take all of the model, and where nothing is
+    known of the probabilities of other labels, s is zero.
+    """
+
+    def __init__(self) -> None:
+        self.right, self.wrong = LowerBound(), LowerBound()
+
+    def update(self, w: np.ndarray, c: np.ndarray, modelled: Modelled | None = None) -> None:
+        """Take rows, with NaN as the bits that nobody said: they are neither right nor wrong."""
+        right, wrong = np.nan_to_num(w * c), np.nan_to_num(w * (1.0 - c))
+        if modelled is None:
+            self.right.update(right)
+            self.wrong.update(wrong)
+            return
+        more_right = modelled.q_policy - w * modelled.q_label
+        more_wrong = (modelled.mass - modelled.q_policy) - w * (1.0 - modelled.q_label)
+        for bound, values, more, most in (
+            (self.right, right, more_right, modelled.most_right),
+            (self.wrong, wrong, more_wrong, modelled.most_wrong),
+        ):
+            for lo in range(0, w.size, _ROWS):
+                at = slice(lo, lo + _ROWS)
+                share = CAUTION / np.multiply.outer(np.maximum(most[at], 1e-9), BETS)
+                np.minimum(share, 1.0, out=share)
+                bound.update(values[at, None] + share * more[at, None])
+
+    def interval(self, level: float, *, anytime: bool) -> Interval:
+        """Return the interval of the accuracy."""
+        return interval_of(self.right, self.wrong, level, anytime=anytime)
+
+    def __add__(self, other: Bets) -> Bets:
+        both = Bets()
+        for name in ("right", "wrong"):
+            one, two, made = (getattr(bets, name) for bets in (self, other, both))
+            made.n, made.log_capital = one.n + two.n, one.log_capital + two.log_capital
+        return both
+
+
+_ROWS = 2048
+"""Rows at a time: their products with the bets stay in a processor's cache."""
+
+
+class Modelled(NamedTuple):
+    """What a model says of rows.
+
+    mass: the covered part of the policy; most_right, most_wrong: the largest w q(label) and
+    w (1 - q(label)) that there could have been, of any label.
+    """
+
+    q_policy: np.ndarray
+    q_label: np.ndarray
+    mass: np.ndarray
+    most_right: np.ndarray
+    most_wrong: np.ndarray
+
+
+def one_for_all(q: float, mass: np.ndarray, most: np.ndarray) -> Modelled:
+    """Return what a model says that has one number for all rows and labels."""
+    return Modelled(q * mass, np.full(mass.size, q), mass, q * most, (1.0 - q) * most)
+
+
+class Sums:
+    """What an estimate needs of the rows so far; its size does not grow."""
+
+    def __init__(self, policy: Any, method: str, *, greedy: bool, model: Any, clip: float) -> None:
+        self.policy, self.method, self.clip, self.greedy = policy, method, clip, greedy
+        self.probabilities = None if policy is None else probabilities_of(policy, greedy=greedy)
+        self.model, self.started = model, False
+        self.rows = self.taught = 0
+        self.known, self.unknown = Bets(), Bets()
+        self.coverage = Coverage()
+        self.right = self.modelled = self.added = 0.0
+        self._block = FIRST_BLOCK
+
+    def take(self, log: Log) -> None:
+        """Take more rows of a log."""
+        if len(log) and self.method == "auto":
+            covers = bool((log.least >= RARE).mean() > 0.5) and self.policy is not None
+            self.method = "dr" if covers else "ips"
+        self.taught += has_learned_from(self.policy, log)
+        lo = 0
+        while lo < len(log):
+            hi = min(lo + self._block, len(log))
+            self._take(log[lo:hi])
+            lo, self._block = hi, min(2 * self._block, LARGEST_BLOCK)
+
+    def _take(self, log: Log) -> None:
+        p = predicted = None
+        if self.probabilities is not None:
+            with ThreadPoolExecutor(1) as pool:  # compiled code runs beside compiled code
+                if self.method in ("direct", "dr", "sndr"):
+                    predicted = pool.submit(self._predict, log)
+                p = self.probabilities(log)
+        w, most, mass = weigh(log, p)
+        if self.method == "clipped":
+            w = np.minimum(w, self.clip)
+        modelled = None
+        if self.method in MODELLED and p is not None:
+            q = None if predicted is None else predicted.result()
+            modelled = self._judge(log, q, covered_part(log, p), mass, most)
+        known = log.has_feedback
+        for rows, bets in ((known, self.known), (~known, self.unknown)):
+            if rows.any():
+                some = None if modelled is None else Modelled(*(part[rows] for part in modelled))
+                bets.update(w[rows], log.correct[rows], some)
+        self.rows += len(log)
+        self.coverage.update(w[known], most[known], mass[known])
+        self.right += float(w[known] @ log.correct[known])
+        if modelled is not None:
+            self.modelled += float(modelled.q_policy[known].sum())
+            self.added += float(w[known] @ (log.correct - modelled.q_label)[known])
+
+    def _predict(self, log: Log) -> np.ndarray:
+        """Return what the model says of rows whose bits it has not seen, and then show them."""
+        if not self.started:
+            self.model, self.started = model_for(self.model, self.policy, log), True
+        q = self.model.predict(log)
+        if self.rows < ENOUGH_ROWS:
+            self.model.learn(log)
+        return q
+
+    def _judge(
+        self, log: Log, q: np.ndarray | None, p: np.ndarray, mass: np.ndarray, most: np.ndarray
+    ) -> Modelled:
+        """Return what a model says of rows; `p` is what is covered of the policy."""
+        if q is None:  # snips
+            return one_for_all((self.right + 0.5) / (self.coverage.sum + 1.0), mass, most)
+        return Modelled(
+            (q * p).sum(axis=1),
+            q[np.arange(len(log)), log.labels],
+            mass,
+            largest_weight(log, p * q),
+            largest_weight(log, p * (1.0 - q)),
+        )
+
+    def estimate(self, level: float, *, anytime: bool) -> Estimate:
+        """Return what the rows so far say."""
+        coverage, n = self.coverage, self.known.right.n
+        values = self._values(n)
+        found = self.known.interval(level, anytime=anytime)
+        everything = found
+        if self.unknown.right.n:
+            everything = (self.known + self.unknown).interval(level, anytime=anytime)
+        value = math.nan
+        if n and not coverage.is_short:
+            value = min(max(values[self.method], 0.0), 1.0)
+        return Estimate(
+            policy=name_of(self.policy, greedy=self.greedy),
+            method=self.method if self.policy is not None else "mean",
+            interval="anytime" if anytime else "fixed",
+            value=value,
+            low=found.low,
+            high=found.high,
+            level=level,
+            rows=self.rows,
+            feedback=n,
+            effective_rows=coverage.effective_rows,
+            covered=coverage.covered,
+            mean_weight=coverage.mean_weight,
+            largest_weight=coverage.largest,
+            missing_bounds=everything,
+            values=values,
+            warnings=tuple(self._warnings(n, found, everything)),
+        )
+
+    def _values(self, n: int) -> dict[str, float]:
+        """Return the accuracy by each method that there are sums for."""
+        weights = self.coverage.sum
+        if not n:
+            return {}
+        values = {self.method: self.right / n}
+        if self.method != "clipped":
+            values = {"ips": self.right / n, "snips": self.right / weights if weights else math.nan}
+        if self.method in ("direct", "dr", "sndr") and self.policy is not None:
+            corrected = self.added / weights if weights else math.nan
+            values["direct"] = self.modelled / n
+            values["dr"] = (self.modelled + self.added) / n
+            values["sndr"] = self.modelled / n + corrected
+        values.setdefault(self.method, values.get("ips", math.nan))
+        return values
+
+    def _warnings(self, n: int, found: Interval, everything: Interval) -> Iterator[str]:
+        coverage = self.coverage
+        if not n:
+            yield "no decision has a bit"
+            return
+        if coverage.is_impossible:
+            yield (
+                f"the mean weight is {coverage.mean_weight:.3g}, and should be 1: the log's "
+                "probabilities are not those that labels were chosen with"
+            )
+        if coverage.is_short:
+            yield (
+                f"the log covers {coverage.covered:.1%} of the policy: the rest may be right or "
+                "wrong, and the interval is of bounds"
+            )
+        elif coverage.effective_rows < FEW_ROWS:
+            rows = coverage.effective_rows
+            yield f"the log tells as much as {rows:.0f} rows of the policy itself"
+        if self.taught:
+            yield (
+                f"the policy has learned from {self.taught:,} decisions of this log, and looks "
+                "better on them than it is"
+            )
+        if self.method == "direct" and not found.low <= self.modelled / n <= found.high:
+            yield "the model is refuted by the bits: its value is outside of the interval"
+        if self.rows > n:
+            yield (
+                f"{1 - n / self.rows:.1%} of the decisions have no bit; unless those are missing "
+                f"at random, the interval is {everything.low:.4f} to {everything.high:.4f}"
+            )
+
+
+FEW_ROWS = 50
+"""Effective rows below which an estimate has a warning."""
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _jsonable(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

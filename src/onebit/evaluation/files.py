@@ -1,0 +1,458 @@
+"""Logs in files: JSON lines, Parquet, CSV, and the decision service format of Vowpal Wabbit.
+
+All have the same columns: id, time, label, probability, correct, truth, among, confidence, least,
+policy and x. In JSON lines a row is what `Decision.to_dict` gives, with its feedback. In CSV, what
+is no number or text is JSON in its cell. Parquet needs PyArrow: pip install 'onebit[evaluation]'.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from onebit.core.decision import Decision
+
+if TYPE_CHECKING:
+    from onebit.evaluation.log import Log
+
+SINGULAR = {
+    "id": "ids",
+    "time": "times",
+    "label": "labels",
+    "probability": "probabilities",
+    **{name: name for name in ("correct", "truth", "among", "confidence", "least", "policy", "x")},
+}
+"""What a column of a file is in a `Log`."""
+
+Rows = Iterator[tuple[int, dict[str, Any]]]
+
+
+def read(path: str | PathLike[str], size: int | None, **columns: Any) -> Iterator[dict[str, Any]]:
+    """Yield the columns of a log, a batch of rows at a time, as `Log` takes them."""
+    path = Path(path)
+    if _format(path) == "parquet":
+        path.stat()  # or raise as `open` does
+        yield from _read_parquet(path, size, columns)
+        return
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = _READERS[_format(path)](file, path)
+        while some := list(islice(rows, size)):
+            lines = [line for line, _ in some]
+            names = {name for _, row in some for name in row}
+            found = {name: [row.get(name) for _, row in some] for name in SINGULAR if name in names}
+            yield from_columns(found, where=_where(path, lines), **columns)
+
+
+def classes_in(path: str | PathLike[str]) -> list[Any]:
+    """Return the labels of a log in a file, which is read for them unless it says them."""
+    path, found = Path(path), set[Any]()
+    if _format(path) == "parquet":
+        _, pq = _pyarrow()
+        path.stat()
+        said = (pq.read_schema(path).metadata or {}).get(_CLASSES)
+        if said is not None:
+            return json.loads(said)
+    for part in read(path, size=50_000):
+        for name in ("labels", "truth"):
+            found |= set(np.asarray(part.get(name, ()), dtype=object).tolist())
+        found |= {value for offer in part.get("among") or () for value in offer or ()}
+        if "classes" in part:
+            return part["classes"]
+    try:
+        return sorted(found - {None})
+    except TypeError:
+        raise ValueError(f"{path}: labels are all of one kind; got {list(found)!r:.80}") from None
+
+
+def write(path: str | PathLike[str], log: Log) -> None:
+    """Write a log to a file, of the format that its name says."""
+    path = Path(path)
+    if _format(path) == "parquet":
+        _write_parquet(path, log)
+        return
+    lines = _WRITERS[_format(path)](log)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(lines)
+
+
+def from_columns(found: Mapping[str, Any], **columns: Any) -> dict[str, Any]:
+    """Return the columns of a table as `Log` takes them."""
+    missing = [name for name in ("label", "probability") if name not in found]
+    if missing:
+        raise ValueError(f"a log has a column {missing[0]!r}; there are {', '.join(found)!r:.200}")
+    made = {SINGULAR[name]: found[name] for name in found if name in SINGULAR}
+    made = {name: value for name, value in made.items() if not _is_empty(value)}
+    if isinstance(made.get("x"), list):
+        made["x"] = [_example(x) for x in made["x"]]
+    if isinstance(made.get("policy"), list) and isinstance(made["policy"][0], Mapping):
+        labels = list(dict.fromkeys(label for row in made["policy"] for label in row))
+        classes = columns.get("classes") or _labels_named(labels, made["labels"])
+        made["policy"] = [[row.get(str(k), 0.0) for k in classes] for row in made["policy"]]
+        made["classes"] = classes
+    return made | {name: value for name, value in columns.items() if value is not None}
+
+
+# JSON lines
+
+
+def _read_jsonl(file: Iterable[str], path: Path) -> Rows:
+    for number, line in enumerate(file, 1):
+        if line.strip():
+            yield number, _object(line, path, number)
+
+
+def _write_jsonl(log: Log) -> Iterator[str]:
+    for row in _rows(log):
+        yield json.dumps(row) + "\n"
+
+
+def _rows(log: Log) -> Iterator[dict[str, Any]]:
+    """Yield each row of a log as what JSON has; what is not known is left out."""
+    labels = log.classes.tolist()
+    for i in range(len(log)):
+        row = log.decision(i).to_dict() | {
+            "x": _plain_example(None if log.x is None else log.x[i]),
+            "time": None if log.times is None else log.times[i],
+            "correct": None if np.isnan(log.correct[i]) else bool(log.correct[i]),
+            "truth": None if log.truth[i] < 0 else labels[log.truth[i]],
+            "least": None if np.isnan(log.least[i]) else float(log.least[i]),
+        }
+        if log.policy is not None:
+            row["policy"] = dict(zip(map(str, labels), log.policy[i].tolist(), strict=True))
+        yield {name: row[name] for name in SINGULAR if row.get(name) is not None}
+
+
+# CSV
+
+
+def _read_csv(file: Iterable[str], path: Path) -> Rows:
+    csv.field_size_limit(2**31 - 1)
+    reader = csv.DictReader(file)
+    for row in reader:
+        if None in row or None in row.values():
+            raise ValueError(f"{path}:{reader.line_num}: a row has as many cells as the header")
+        known = {name: row[name] for name in SINGULAR if row.get(name)}
+        for name in known.keys() & _NUMBERS:
+            known[name] = _number(known[name], name, f"{path}:{reader.line_num}")
+        for name in known.keys() & {"label", "truth", "among", "policy", "x"}:
+            known[name] = _cell(known[name], f"{path}:{reader.line_num}")
+        if "correct" in known:
+            known["correct"] = _BITS.get(known["correct"].lower(), known["correct"])
+        yield reader.line_num, known
+
+
+def _write_csv(log: Log) -> Iterator[str]:
+    text = _Line()
+    rows = csv.DictWriter(text, list(SINGULAR), lineterminator="\n")
+    rows.writeheader()
+    yield text.take()
+    for row in _rows(log):
+        rows.writerow({k: v if _is_plain(v) else json.dumps(v) for k, v in row.items()})
+        yield text.take()
+
+
+_NUMBERS = {"probability", "confidence", "least"}
+_BITS: dict[str, Any] = {"true": True, "1": True, "1.0": True, "false": False, "0": False}
+_BITS |= {"0.0": False, "none": None, "nan": None, "null": None}
+
+
+class _Line:
+    """What csv writes into."""
+
+    def write(self, text: str) -> None:
+        self.text = text
+
+    def take(self) -> str:
+        return self.text
+
+
+def _is_plain(value: Any) -> bool:
+    """Tell whether a cell shows a value so that it is read back as it was."""
+    return not isinstance(value, dict | list) and not (isinstance(value, str) and _is_json(value))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _cell(text: str, where: str) -> Any:
+    """Return what is in a cell: JSON, or else a text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        if text[0] in "{[":
+            raise ValueError(f"{where}: {text!r:.40} is not JSON") from None
+        return text
+
+
+def _number(text: str, name: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{where}: {name} is a number; got {text!r:.40}") from None
+
+
+# Vowpal Wabbit's decision service
+
+
+def _read_dsjson(file: Iterable[str], path: Path) -> Rows:
+    """Yield rows; a label is the `_tag` of its action, else its number, from one."""
+    for number, row in _read_jsonl(file, path):
+        if "_label_cost" not in row and "c" not in row:
+            continue  # lines that are no decisions
+        try:
+            actions, p = [int(a) for a in row["a"]], [float(one) for one in row["p"]]
+            context = dict(row["c"])
+            offered = context.pop("_multi")
+            labels = [
+                _cell(action["_tag"], "") if "_tag" in action else k
+                for k, action in enumerate(offered, 1)
+            ]
+            policy = {str(labels[a - 1]): q for a, q in zip(actions, p, strict=True)}
+            cost = float(row.get("_label_cost", 0.0))
+            made = {
+                "id": row["EventId"],
+                "time": row.get("Timestamp"),
+                "label": labels[int(row.get("_label_Action", actions[0])) - 1],
+                "probability": float(row.get("_label_probability", p[0])),
+                "policy": policy,
+                "among": labels,
+            }
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise ValueError(
+                f"{path}:{number}: a decision has a, p, c with _multi, and EventId: "
+                f"{type(error).__name__} {error}"
+            ) from None
+        if cost not in (0.0, -1.0):
+            raise ValueError(f"{path}:{number}: the cost is 0 or -1, a bit; got {cost:g}")
+        if row.get("o", True):  # an empty list of outcomes: nobody said
+            made["correct"] = cost == -1.0
+        yield number, made | {"x": _x_of(context, row)}
+
+
+def _x_of(context: dict[str, Any], row: Mapping[str, Any]) -> Any:
+    x = context["x"] if context.keys() == {"x"} else context.get("record", context)
+    if isinstance(x, Mapping) and "n_features" in row:
+        indices = [int(j) for j in x]
+        return {"indices": indices, "values": list(x.values()), "n_features": row["n_features"]}
+    return x
+
+
+def _write_dsjson(log: Log) -> Iterator[str]:
+    policy, labels = log.policy, log.classes.tolist()
+    if policy is None:
+        raise ValueError(
+            "dsjson has the probabilities of all labels, and this log only those of the chosen "
+            "ones: play with log=Log(keeps_policy=True)"
+        )
+    for i, row in enumerate(_rows(log)):
+        on_offer = np.flatnonzero(log.on_offer[i])
+        first = int(np.flatnonzero(on_offer == log.labels[i])[0])
+        order = [first, *(k for k in range(on_offer.size) if k != first)]
+        x, more = row.get("x", {}), {}
+        if isinstance(x, Mapping) and x.keys() == {"indices", "values", "n_features"}:
+            more["n_features"] = x["n_features"]
+            x = dict(zip(map(str, x["indices"]), x["values"], strict=True))
+        numeric = more or isinstance(x, list)
+        cost, known = -1.0 if log.correct[i] == 1.0 else 0.0, not np.isnan(log.correct[i])
+        name = str(row.get("id", i))
+        yield (
+            json.dumps(
+                {
+                    "_label_cost": cost,
+                    "_label_probability": row["probability"],
+                    "_label_Action": first + 1,
+                    "_labelIndex": first,
+                    "o": [{"v": abs(cost), "EventId": name, "ActionTaken": False}] if known else [],
+                    "Timestamp": row.get("time"),
+                    "Version": "1",
+                    "EventId": name,
+                    "a": [k + 1 for k in order],
+                    "c": {
+                        "x" if numeric else "record": x,
+                        "_multi": [{"_tag": _tag(labels[k])} for k in on_offer.tolist()],
+                    },
+                    "p": policy[i, on_offer[order]].tolist(),
+                    **more,
+                }
+            )
+            + "\n"
+        )
+
+
+def _tag(label: Any) -> str:
+    """Return a label as a text that `_cell` reads back as it was."""
+    return label if isinstance(label, str) and not _is_json(label) else json.dumps(label)
+
+
+# Parquet
+
+_CLASSES = b"onebit.classes"
+
+GROUP = 65_536
+"""Rows that a Parquet file keeps together: a reader has them in memory."""
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "Parquet files need PyArrow: pip install 'onebit[evaluation]'", name="pyarrow"
+        ) from None
+    return pyarrow, parquet
+
+
+def _read_parquet(
+    path: Path, size: int | None, columns: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    pa, pq = _pyarrow()
+    try:
+        file = pq.ParquetFile(path)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{path}: {error}") from None
+    with file:
+        said = (file.schema_arrow.metadata or {}).get(_CLASSES)
+        if said is not None and columns.get("classes") is None:
+            columns = columns | {"classes": json.loads(said)}
+        names = [name for name in file.schema_arrow.names if name.split(".")[0] in SINGULAR]
+        at, n = 0, file.metadata.num_rows
+        for batch in file.iter_batches(batch_size=size or max(n, 1), columns=names):
+            found = {name: _from_arrow(batch, name) for name in SINGULAR if name in names}
+            if "x.indices" in names:
+                found["x"] = _csr_of(batch)
+            yield from_columns(found, where=_where(path, None, at), **columns)
+            at += batch.num_rows
+
+
+def _from_arrow(batch: Any, name: str) -> Any:
+    pa, _ = _pyarrow()
+    column = batch.column(name)
+    if pa.types.is_fixed_size_list(column.type):
+        return column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
+    if pa.types.is_floating(column.type):
+        return column.to_numpy(zero_copy_only=False)
+    if not column.null_count and pa.types.is_integer(column.type):
+        return column.to_numpy()
+    if name == "correct" and pa.types.is_boolean(column.type):
+        return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    values = column.to_pylist()
+    if name == "x" and pa.types.is_string(column.type):
+        return [json.loads(value) for value in values]
+    return values
+
+
+def _csr_of(batch: Any) -> sp.csr_array:
+    indices, values = batch.column("x.indices"), batch.column("x.values")
+    indptr = indices.offsets.to_numpy()
+    arrays = values.flatten().to_numpy(), indices.flatten().to_numpy(), indptr - indptr[0]
+    n_features = batch.column("x.n_features")[0].as_py()
+    return sp.csr_array(arrays, shape=(batch.num_rows, n_features))
+
+
+def _write_parquet(path: Path, log: Log) -> None:
+    pa, pq = _pyarrow()
+    n, labels = len(log), log.classes
+    x: Any = log.x
+    made: dict[str, Any] = {} if log.ids is None else {"id": log.ids}
+    if log.times is not None:
+        made["time"] = log.times
+    made |= {"label": labels[log.labels], "probability": log.probabilities}
+    made["correct"] = pa.array(log.correct == 1.0, mask=np.isnan(log.correct))
+    if (log.truth >= 0).any():
+        made["truth"] = pa.array(labels[np.maximum(log.truth, 0)], mask=log.truth < 0)
+    for name in ("confidence", "least"):
+        if not np.isnan(getattr(log, name)).all():
+            made[name] = getattr(log, name)
+    if log.among is not None:
+        made["among"] = [labels[offer].tolist() for offer in log.among]
+    if log.policy is not None:
+        made["policy"] = _fixed(pa, log.policy)
+    if sp.issparse(x):
+        indptr = pa.array(x.indptr.astype(np.int32))
+        made["x.indices"] = pa.ListArray.from_arrays(indptr, pa.array(x.indices))
+        made["x.values"] = pa.ListArray.from_arrays(indptr, pa.array(x.data))
+        made["x.n_features"] = np.full(n, x.shape[1])
+    elif isinstance(x, np.ndarray):
+        made["x"] = _fixed(pa, x.astype(np.float64))
+    elif x is not None:
+        made["x"] = [json.dumps(_plain_example(one)) for one in x]
+    table = pa.table(made).replace_schema_metadata({_CLASSES: json.dumps(labels.tolist())})
+    pq.write_table(table, path, row_group_size=GROUP)
+
+
+def _fixed(pa: Any, matrix: np.ndarray) -> Any:
+    flat = pa.array(np.ascontiguousarray(matrix).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(flat, matrix.shape[1])
+
+
+# What they share
+
+_READERS: dict[str, Callable[..., Rows]]
+_READERS = {"jsonl": _read_jsonl, "csv": _read_csv, "dsjson": _read_dsjson}
+_WRITERS = {"jsonl": _write_jsonl, "csv": _write_csv, "dsjson": _write_dsjson}
+FORMATS = ("jsonl", "csv", "dsjson", "parquet")
+
+
+def _format(path: Path) -> str:
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in FORMATS:
+        raise ValueError(f"{path}: the name of a log ends in .{', .'.join(FORMATS)}")
+    return ending
+
+
+def _where(path: Path, lines: list[int] | None, at: int = 0) -> Callable[[int], str]:
+    if lines is None:
+        return lambda i: f"{path}, row {at + i}"
+    return lambda i: f"{path}:{lines[i]}"
+
+
+def _object(line: str, path: Path, number: int) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"{path}:{number}: not JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise ValueError(f"{path}:{number}: a row is a JSON object; got {line.strip()!r:.40}")
+    return row
+
+
+def _is_empty(column: Any) -> bool:
+    return isinstance(column, list) and all(value is None for value in column)
+
+
+def _example(x: Any) -> Any:
+    """Return an example as a decision has it."""
+    return Decision.from_dict({"x": x, "label": None, "probability": 1.0}).x
+
+
+def _plain_example(x: Any) -> Any:
+    """Return an example as what JSON has."""
+    if sp.issparse(x):
+        row = x.reshape(1, -1).tocsr()
+        return {
+            "indices": row.indices.tolist(),
+            "values": row.data.tolist(),
+            "n_features": row.shape[1],
+        }
+    return Decision(x, None, 1.0).to_dict()["x"]
+
+
+def _labels_named(names: list[str], labels: list[Any]) -> list[Any]:
+    """Return labels by the texts that they are in the keys of JSON."""
+    if all(isinstance(label, str) for label in labels):
+        return sorted(names)
+    return sorted(json.loads(name) for name in names)

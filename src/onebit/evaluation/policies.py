@@ -1,0 +1,121 @@
+"""Policies to be judged, as the probabilities of the labels of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from onebit.core.validation import positions_of
+from onebit.evaluation.log import Log
+
+Probabilities = Callable[[Log], np.ndarray]
+"""Of some rows of a log: the probability of each label, of shape (n, n_classes)."""
+
+
+def probabilities_of(policy: Any, *, greedy: bool = False) -> Probabilities:
+    """Return how a policy chooses: a learner, a function, or one label always."""
+    if hasattr(policy, "policy") and hasattr(policy, "predict"):
+        return lambda log: _of_learner(policy, log, greedy)
+    if greedy:
+        raise ValueError(f"greedy=True is for a learner; got {policy!r:.80}")
+    if callable(policy):
+        return lambda log: _of_function(policy, log)
+    return lambda log: _constant(policy, log)
+
+
+def name_of(policy: Any, *, greedy: bool = False) -> str:
+    """Return a policy in a few words."""
+    if policy is None:
+        return "what was chosen"
+    if hasattr(policy, "steps"):
+        policy = policy.steps[-1][1]
+    if hasattr(policy, "policy"):
+        return f"{type(policy).__name__}, {'greedy' if greedy else 'as it stands'}"
+    if callable(policy):
+        return getattr(policy, "__name__", type(policy).__name__)
+    return f"always {policy!r}"
+
+
+def has_learned_from(policy: Any, log: Log) -> int:
+    """Return how many of the log's decisions a learner has learned from."""
+    if log.ids is None or not hasattr(policy, "has_learned"):
+        return 0
+    return sum(policy.has_learned(name) for name in log.ids if isinstance(name, str))
+
+
+def _of_learner(learner: Any, log: Log, greedy: bool) -> np.ndarray:
+    if log.x is None:
+        raise ValueError("this log has no x, and a learner decides by it")
+    p = np.empty((len(log), log.classes.size))
+    for rows, among in _by_offer(log):
+        x = [log.x[i] for i in rows.tolist()] if isinstance(log.x, list) else log.x[rows]
+        if greedy:
+            found = learner.scores(x)
+            if among is not None:
+                found = np.where(np.isin(_classes(learner), among), found, -np.inf)
+            best = found.argmax(axis=1)
+            found = np.zeros(found.shape)
+            found[np.arange(rows.size), best] = 1.0
+        else:
+            known = None if among is None else _known_to(learner, among)
+            found = learner.policy(x) if known is None else learner.policy(x, known)
+        p[rows] = _aligned(found, _classes(learner), log.classes)
+    return p
+
+
+def _by_offer(log: Log) -> Any:
+    """Yield rows with the labels that were on offer in them; None for all."""
+    if log.among is None:
+        yield np.arange(len(log)), None
+        return
+    offers, which = np.unique(log.among, axis=0, return_inverse=True)
+    for i, offer in enumerate(offers):
+        yield np.flatnonzero(which.reshape(-1) == i), log.classes[offer]
+
+
+def _classes(learner: Any) -> np.ndarray:
+    found = getattr(learner, "classes_", None)
+    return np.asarray(learner.classes) if found is None else found
+
+
+def _known_to(learner: Any, among: np.ndarray) -> list[Any]:
+    known = among[np.isin(among, _classes(learner))]
+    if not known.size:
+        raise ValueError(f"the learner knows none of the labels on offer, {among.tolist()!r:.80}")
+    return known.tolist()
+
+
+def _aligned(p: np.ndarray, theirs: np.ndarray, ours: np.ndarray) -> np.ndarray:
+    """Return probabilities in the order of the log's labels; those of others are left out."""
+    if theirs.tolist() == ours.tolist():
+        return p
+    made = np.zeros((len(p), ours.size))
+    both = np.isin(theirs, ours)
+    made[:, positions_of(ours, theirs[both])] = p[:, both]
+    return made
+
+
+def _of_function(function: Any, log: Log) -> np.ndarray:
+    found = np.asarray(function(log.x))
+    n, K = len(log), log.classes.size
+    if found.shape == (n, K) and found.dtype.kind == "f":
+        wrong = ~((found >= 0.0).all(axis=1) & (found.sum(axis=1) < 1.0 + 1e-6))
+        for i in np.flatnonzero(wrong):
+            raise ValueError(f"row {i}: the function's probabilities are not those of labels")
+        return found
+    if found.shape != (n,):
+        raise ValueError(
+            f"a function returns a label for each of {n} rows, or probabilities of shape "
+            f"{(n, K)}; got shape {found.shape}"
+        )
+    p = np.zeros((n, K))
+    p[np.arange(n), positions_of(log.classes, found)] = 1.0
+    return p
+
+
+def _constant(label: Any, log: Log) -> np.ndarray:
+    p = np.zeros((len(log), log.classes.size))
+    p[:, log.position_of(label)] = 1.0
+    return p

@@ -1,0 +1,182 @@
+"""Runs of papers' experiments, and one page that tells what came out."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import platform
+from collections.abc import Callable
+from html import escape
+from importlib.metadata import version
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import onebit
+from onebit.core.replacing import replace_file
+from onebit.lab.papers import PAPERS, Paper
+from onebit.lab.papers.paper import SCALES, Finding, Section
+from onebit.lab.sweeps import code_fingerprint, sweep
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ABOUT = "about.json"
+"""The settings and versions that made results, beside them."""
+
+
+def run_paper(
+    name: str,
+    scale: str,
+    folder: Path,
+    *,
+    jobs: int = -1,
+    dask: str | None = None,
+    progress: Callable[[str, int, int], Any] | None = None,
+) -> Path:
+    """Run a paper's experiments, what is missing of them, and return the folder of the results."""
+    if name not in PAPERS:
+        raise ValueError(f"no paper {name!r}: there are {', '.join(PAPERS)}")
+    if scale not in SCALES:
+        raise ValueError(f"the scale is {' or '.join(SCALES)}; got {scale!r}")
+    place = folder / f"{name}-{scale}"
+    for part, wanted in PAPERS[name].sweeps(scale).items():
+        said = None if progress is None else _progress_of(part, progress)
+        sweep(*wanted, jobs=jobs, dask=dask, folder=place / part, progress=said)
+    about = {
+        "paper": name,
+        "scale": scale,
+        "sweeps": {
+            part: {
+                "learners": {n: repr(learner) for n, learner in wanted.learners.items()},
+                "grid": dict(wanted.grid),
+                "streams": {n: repr(stream) for n, stream in wanted.streams.items()},
+                "seeds": wanted.seeds,
+            }
+            for part, wanted in PAPERS[name].sweeps(scale).items()
+        },
+        "versions": {
+            "onebit": onebit.__version__,
+            "code": code_fingerprint()[:12],
+            "python": platform.python_version(),
+            **{package: version(package) for package in ("numpy", "scipy", "numba")},
+        },
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+    }
+    replace_file(place / ABOUT, json.dumps(about, indent=1).encode())
+    return place
+
+
+def _progress_of(part: str, progress: Callable[[str, int, int], Any]) -> Callable[[int, int], Any]:
+    return lambda done, total: progress(part, done, total)
+
+
+def write_report(folder: Path) -> Path:
+    """Write report.html of all results in a folder, with PNG and CSV beside it; return its path."""
+    parts = []
+    for paper in PAPERS.values():
+        for place in [folder / f"{paper.name}-{scale}" for scale in SCALES]:
+            if (place / ABOUT).exists():
+                about = json.loads((place / ABOUT).read_text())
+                parts.append(_paper_as_html(paper, about, place, folder))
+    if not parts:
+        raise ValueError(f"{folder} has no results: onebit lab run NAME makes them")
+    page = _PAGE.format(style=_STYLE, body="\n".join(parts))
+    replace_file(folder / "report.html", page.encode())
+    return folder / "report.html"
+
+
+def _paper_as_html(paper: Paper, about: dict[str, Any], place: Path, folder: Path) -> str:
+    import pandas as pd
+
+    tables = {part: pd.read_parquet(place / part / "results.parquet") for part in about["sweeps"]}
+    sections = paper.sections(tables, about["scale"])
+    lines = [
+        f"<article><h2>{escape(paper.title)}</h2>",
+        f"<p class=reference>{escape(paper.reference)} Scale: {escape(about['scale'])}.</p>",
+    ]
+    for section in sections:
+        lines.append(_section_as_html(section, place.name, folder))
+    differences = "".join(f"<li>{escape(text)}</li>" for text in paper.differences)
+    settings = escape(json.dumps(about, indent=1))
+    lines += [
+        f"<h3>What differs from the paper</h3><ul>{differences}</ul>",
+        f"<details><summary>Settings and versions</summary><pre>{settings}</pre></details>",
+        "</article>",
+    ]
+    return "\n".join(lines)
+
+
+def _section_as_html(section: Section, prefix: str, folder: Path) -> str:
+    lines = [f"<section><h3>{escape(section.title)}</h3><p>{escape(section.text)}</p>"]
+    slug = f"{prefix}-{_slug(section.title)}"
+    if section.figures:
+        lines.append("<div class=figures>")
+        for name, figure in section.figures.items():
+            picture = BytesIO()
+            figure.savefig(picture, format="png", dpi=130)
+            replace_file(folder / f"{slug}-{_slug(name)}.png", picture.getvalue())
+            data = base64.b64encode(picture.getvalue()).decode()
+            alt = escape(f"{section.title}: {name}", quote=True)
+            lines.append(f'<img alt="{alt}" src="data:image/png;base64,{data}">')
+        lines.append("</div>")
+    for name, table in section.tables.items():
+        replace_file(folder / f"{slug}-{_slug(name)}.csv", table.to_csv(index=False).encode())
+        lines.append(f"<div class=wide>{_table_as_html(table)}</div>")
+    if section.findings:
+        rows = "".join(map(_finding_as_html, section.findings))
+        lines.append(f"<ul class=findings>{rows}</ul>")
+    return "\n".join([*lines, "</section>"])
+
+
+def _table_as_html(table: pd.DataFrame) -> str:
+    return str(
+        table.to_html(
+            index=False, border=0, justify="right", float_format=lambda x: f"{x:.4g}", na_rep=""
+        )
+    )
+
+
+def _finding_as_html(finding: Finding) -> str:
+    word = {True: "holds", False: "does not hold", None: "cannot be told"}[finding.holds]
+    return (
+        f"<li class={_slug(word)}><b>{word}</b> {escape(finding.claim)} "
+        f"<span>{escape(finding.seen)}</span></li>"
+    )
+
+
+def _slug(text: str) -> str:
+    words = "".join(c if c.isalnum() else " " for c in text.lower()).split()
+    return "-".join(words)[:40]
+
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 1180px; margin: 0 auto;
+       padding: 1rem; }
+h1 { font-size: 1.6rem } h2 { font-size: 1.35rem; border-top: 2px solid #0072B2; padding-top: 1rem }
+h3 { font-size: 1.1rem; margin-bottom: .2rem }
+.reference { color: #555 }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr));
+           gap: 1rem }
+.figures img { width: 100%; max-width: 620px; height: auto }
+.wide { overflow-x: auto }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5rem 0 }
+th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #ddd;
+         white-space: nowrap }
+.findings { list-style: none; padding: 0 }
+.findings li { border-left: 4px solid #999; padding: .2rem .8rem; margin: .5rem 0 }
+.findings li.holds { border-color: #009E73 } .findings li.does-not-hold { border-color: #D55E00 }
+.findings b { display: inline-block; margin-right: .5rem }
+.findings span { color: #555; display: block }
+pre { overflow-x: auto; font-size: .8rem; background: #f5f5f5; padding: .7rem }
+"""
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>onebit: what the papers found</title><style>{style}</style></head>
+<body><h1>What the papers found, and what was seen here</h1>
+{body}
+</body></html>
+"""

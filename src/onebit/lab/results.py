@@ -1,0 +1,126 @@
+"""Results of runs, one file each, and the table of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onebit.core.replacing import replace_file
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MEASURED = ("rounds", "mistakes", "explored", "updated", "error", "seconds")
+"""What is counted and timed in a run."""
+
+
+SUMMARISED = ("curve_rounds", "curve_errors", "seeds", "error_sd", "microseconds")
+"""What else a table or its summary has that is no parameter."""
+
+
+class Folder:
+    """A folder of results, each in a file with the name of its run.
+
+    A file is written under another name and renamed when it is on disk: whenever the process is
+    killed, a result is there or it is not.
+
+    Parameters
+    ----------
+    path : folder, made if it is not there
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(path)
+        self._results = self.path / "results"
+        self._results.mkdir(parents=True, exist_ok=True)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Let one process write at a time; a process that is killed leaves no lock behind."""
+        with locked(self.path / "lock", wait=False):
+            yield
+
+    def write(self, key: str, result: dict[str, Any]) -> None:
+        """Store the result of a run."""
+        replace_file(self._results / f"{key}.json", json.dumps(result).encode())
+
+    def read(self, key: str) -> dict[str, Any] | None:
+        """Return the result of a run, or None if there is none."""
+        try:
+            result: dict[str, Any] = json.loads((self._results / f"{key}.json").read_bytes())
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+        return result
+
+
+@contextmanager
+def locked(path: Path, wait: bool = True) -> Iterator[None]:
+    """Hold the lock that a file is; without waiting for others, if so wanted."""
+    import fcntl
+
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise ValueError(f"{path.parent} is in use by another sweep") from None
+        yield
+
+
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Return mean and standard deviation over the seeds, a row for each setting and stream.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `onebit.lab.sweep` returns it.
+
+    Returns
+    -------
+    DataFrame
+        With the columns stream, learner, parameters, those of the grid, seeds, error, error_sd
+        (NaN for one seed), explored (a share of the rounds) and microseconds (of a round); the
+        smallest error of a stream first.
+    """
+    rates = table.assign(
+        explored=table.explored / table.rounds, microseconds=1e6 * table.seconds / table.rounds
+    )
+    by = ["stream", "learner", "parameters", *grid_columns(table)]
+    groups = rates.groupby(by, sort=False, dropna=False)
+    found = groups.agg(
+        seeds=("seed", "nunique"),
+        error=("error", "mean"),
+        error_sd=("error", "std"),
+        explored=("explored", "mean"),
+        microseconds=("microseconds", "mean"),
+    ).reset_index()
+    order = {name: i for i, name in enumerate(dict.fromkeys(table.stream))}
+    found = found.sort_values("error", kind="stable")
+    return found.sort_values("stream", key=lambda c: c.map(order), kind="stable", ignore_index=True)
+
+
+def grid_columns(table: pd.DataFrame) -> list[str]:
+    """Return the columns that are parameters of a grid."""
+    known = {"learner", "parameters", "stream", "seed", *MEASURED, *SUMMARISED}
+    return [name for name in table.columns if name not in known]
+
+
+def best(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs with those parameters of each learner that have the least mean error."""
+    means = summary(table).drop_duplicates(["stream", "learner"])
+    return table.merge(means[["stream", "learner", "parameters"]])
+
+
+def write_table(table: pd.DataFrame, path: Path) -> None:
+    """Write a table as Parquet."""
+    replace_file(path, table.to_parquet(index=False))
+
+
+def as_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """Return results as a table, a row for each run."""
+    import pandas as pd
+
+    return pd.DataFrame(list(rows))

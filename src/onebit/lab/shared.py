@@ -1,0 +1,116 @@
+"""Streams on disk, which all processes map into their memory: one copy for all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from onebit.lab.results import locked
+from onebit.streams import Asked, in_memory
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Arrays that were stored, by the hash of what is in them."""
+
+    digest: str
+
+
+def fingerprint(source: Asked | Shared) -> dict[str, Any]:
+    """Return what tells one stream from all others: of a file, what is in it, not its name."""
+    if isinstance(source, Shared):
+        return {"arrays": source.digest}
+    found = asdict(source)
+    if source.is_file:
+        found["name"] = _file_digest(source.name, os.stat(source.name).st_mtime_ns)
+    return found
+
+
+def store(X: Any, y: Any, data: Path) -> Shared:
+    """Store a stream that is in memory, and return by what it is found."""
+    classes, codes = np.unique(np.asarray(y), return_inverse=True)
+    X = sp.csr_array(X, dtype=np.float64) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    if X.ndim != 2 or X.shape[0] != codes.size:
+        raise ValueError(
+            f"a stream has a row of X for each label; got shapes {X.shape} and {codes.shape}"
+        )
+    found = hashlib.sha256(f"{X.shape} {sp.issparse(X)}".encode())
+    for array in (*_arrays(X).values(), codes):
+        found.update(np.ascontiguousarray(array).data)
+    kept = Shared(found.hexdigest()[:32])
+    _write(X, codes, classes.size, data / kept.digest)
+    return kept
+
+
+def shared(source: Asked | Shared, seed: int, data: Path) -> tuple[Any, np.ndarray, int]:
+    """Return a stream as a memory map, its labels 0 to K - 1, and K; the first to ask makes it.
+
+    Epochs are left out: they are the same rows again.
+    """
+    path = data / data_name(source, seed)
+    if not path.is_dir():
+        if isinstance(source, Shared):
+            raise ValueError(f"the arrays of a stream are not at {path}")
+        data.mkdir(parents=True, exist_ok=True)
+        with locked(path.with_suffix(".lock")):
+            if not path.is_dir():
+                opened = Asked(**{**asdict(source), "epochs": 1}).open(seed)
+                X, y = in_memory(opened.batches())
+                codes = np.searchsorted(np.array(opened.classes), y)
+                _write(X, codes, len(opened.classes), path)
+    about = json.loads((path / "about.json").read_text())
+    arrays = {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in about["arrays"]}
+    if "X" in arrays:
+        return arrays["X"], arrays["y"], about["n_classes"]
+    X = sp.csr_array(
+        (arrays["data"], arrays["indices"], arrays["indptr"]), shape=about["shape"], copy=False
+    )
+    X.has_canonical_format = about["canonical"]
+    return X, arrays["y"], about["n_classes"]
+
+
+def data_name(source: Asked | Shared, seed: int) -> str:
+    """Return the name of the folder that has a stream."""
+    if isinstance(source, Shared):
+        return source.digest
+    what = json.dumps([{**asdict(source), "epochs": 1}, seed], sort_keys=True)
+    return hashlib.sha256(what.encode()).hexdigest()[:32]
+
+
+def _write(X: Any, y: np.ndarray, n_classes: int, path: Path) -> None:
+    """Write a stream so that it is whole or not there."""
+    if path.is_dir():
+        return
+    making = Path(tempfile.mkdtemp(dir=path.parent))
+    arrays = {**_arrays(X), "y": y}
+    for name, array in arrays.items():
+        np.save(making / f"{name}.npy", array)
+    about = {
+        "arrays": list(arrays),
+        "n_classes": n_classes,
+        "shape": X.shape,
+        "canonical": sp.issparse(X) and bool(X.has_canonical_format),
+    }
+    (making / "about.json").write_text(json.dumps(about))
+    making.rename(path)
+
+
+def _arrays(X: Any) -> dict[str, np.ndarray]:
+    if sp.issparse(X):
+        return {"data": X.data, "indices": X.indices, "indptr": X.indptr}
+    return {"X": X}
+
+
+@lru_cache
+def _file_digest(name: str, changed: int) -> str:
+    with open(name, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

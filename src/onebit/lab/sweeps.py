@@ -1,0 +1,344 @@
+"""All combinations of learners, parameters, streams and seeds, on one machine or many."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice, product, zip_longest
+from os import PathLike
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+
+import onebit
+from onebit.core import Learner, play
+from onebit.lab.results import Folder, as_table, write_table
+from onebit.lab.shared import Shared, data_name, fingerprint, shared, store
+from onebit.streams import Asked, repeated
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Streams = Mapping[str, Any] | Sequence[str | Asked]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A learner to be played over a stream, with a seed.
+
+    Parameters
+    ----------
+    name : str
+        What the learner is called in tables.
+    learner : Learner
+        With its parameters; `classes` and `random_state` are set by the run.
+    stream : str
+        What the stream is called in tables.
+    source : Asked or Shared
+        The stream, or arrays that have been stored.
+    seed : int
+        Of the stream's draws and of the learner.
+    grid : tuple of pairs (name, value)
+        The parameters that come from a grid, which are columns of the table.
+    """
+
+    name: str
+    learner: Learner
+    stream: str
+    source: Asked | Shared
+    seed: int
+    grid: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """All parameters but classes and random_state, as JSON has them."""
+        found = self.learner.get_params(deep=False)
+        return {
+            name: value if isinstance(value, str | int | float | None) else repr(value)
+            for name, value in found.items()
+            if name not in ("classes", "random_state")
+        }
+
+    @property
+    def key(self) -> str:
+        """What the result depends on, hashed: learner, parameters, data, seed and our code."""
+        what = {
+            "learner": type(self.learner).__name__,
+            "parameters": self.parameters,
+            "source": fingerprint(self.source),
+            "seed": self.seed,
+            "code": code_fingerprint(),
+        }
+        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
+
+    def __str__(self) -> str:
+        return f"{self.learner} on {self.stream}, seed {self.seed}"
+
+    def play(self, data: Path) -> dict[str, Any]:
+        """Play, with the stream from or put into the folder `data`, and return the result."""
+        try:
+            return self._play(data)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise ValueError(f"{self}: {error}") from error
+
+    def _play(self, data: Path) -> dict[str, Any]:
+        X, y, n_classes = shared(self.source, self.seed, data)
+        learner = clone(self.learner).set_params(
+            classes=np.arange(n_classes), random_state=self.seed
+        )
+        play(clone(learner), X[:2], y[:2])  # compiles
+        epochs = self.source.epochs if isinstance(self.source, Asked) else 1
+        start = perf_counter()
+        history = play(learner, repeated(X, y, epochs=epochs), record=False)
+        seconds = perf_counter() - start
+        rounds, errors = history.curve()
+        return {
+            "rounds": history.rounds,
+            "mistakes": history.n_mistakes,
+            "explored": history.n_explored,
+            "updated": history.n_updated,
+            "error": history.error_rate,
+            "seconds": seconds,
+            "curve_rounds": rounds.tolist(),
+            "curve_errors": errors.tolist(),
+        }
+
+
+def sweep(
+    learners: Any,
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    streams: Streams = ("synsep",),
+    seeds: int | Iterable[int] = 10,
+    *,
+    jobs: int = -1,
+    dask: str | None = None,
+    folder: str | PathLike[str] | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> pd.DataFrame:
+    """Play all combinations of learners, parameters, streams and seeds.
+
+    Parameters
+    ----------
+    learners : list of Learner, class or name; or dict {name: Learner, or list of them}
+    grid : dict {parameter: values}, optional
+        Each learner that has such a parameter gets each of its values; one that has none of them
+        is played as it is.
+    streams : list of name, path or Asked; or dict {name: any of these, or a pair (X, y)}
+    seeds : int or iterable of int, default=10
+        How many, from 0 on, or which. A seed draws the stream, or its order if it has a name or is
+        asked for in a random one, and all that the learner draws.
+    jobs : int, default=-1
+        Processes at a time; -1 for one a core. They share the memory of streams.
+    dask : str, optional
+        Address of a Dask scheduler, whose workers then play. Files must be where they are here, on
+        each worker's machine, and so must `folder` if a stream is a pair of arrays.
+    folder : path, optional
+        Where results are kept: what is there is not played again, and whatever ends the process,
+        no result is lost. The table is written there too, as results.parquet.
+    progress : callable, optional
+        Called with the number of results so far and of all.
+
+    Returns
+    -------
+    DataFrame
+        A row for each run: learner, parameters (JSON), stream, seed, a column for each parameter
+        of the grid, rounds, mistakes, explored, updated, error, seconds, and the error so far
+        (curve_errors) after some of the rounds (curve_rounds).
+
+    Examples
+    --------
+    >>> from onebit import lab
+    >>> from onebit.streams import Asked
+    >>> streams = {"SynSep": Asked("synsep", rounds=2000)}
+    >>> table = lab.sweep(["Perceptron", "Banditron"], {"gamma": [0.1, 0.3]}, streams, 2, jobs=1)
+    >>> lab.summary(table)[["learner", "gamma", "seeds", "error"]].round(3)
+          learner  gamma  seeds  error
+    0  Perceptron    NaN      2  0.010
+    1   Banditron    0.3      2  0.346
+    2   Banditron    0.1      2  0.364
+    """
+    with ExitStack() as stack:
+        if folder is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="onebit-"))
+        kept = Folder(folder)
+        stack.enter_context(kept.locked())
+        # Streams that a killed sweep left behind are of no use.
+        data = kept.path / "streams"
+        shutil.rmtree(data, ignore_errors=True)
+        data.mkdir()
+        stack.callback(shutil.rmtree, data, ignore_errors=True)
+        runs = runs_of(learners, grid, streams, seeds, data)
+        results = _results(runs, kept, data, jobs, dask, progress)
+        table = as_table([_row(run, results[run.key]) for run in runs])
+        write_table(table, kept.path / "results.parquet")
+        return table
+
+
+def runs_of(
+    learners: Any,
+    grid: Mapping[str, Sequence[Any]] | None,
+    streams: Streams,
+    seeds: int | Iterable[int],
+    data: Path,
+) -> list[Run]:
+    """Return all combinations, those of one stream and seed together; arrays go to `data`."""
+    grid = grid or {}
+    settings: list[tuple[str, Learner, tuple[tuple[str, Any], ...]]] = []
+    used: set[str] = set()
+    for name, learner in _named_learners(learners):
+        known = [p for p in grid if p in learner.get_params(deep=False)]
+        used.update(known)
+        for values in product(*(grid[p] for p in known)):
+            chosen = tuple(zip(known, values, strict=True))
+            candidate = clone(learner).set_params(**dict(chosen))
+            candidate._validate_params()
+            settings.append((name, candidate, chosen))
+    unknown = set(grid) - used
+    if unknown:
+        raise ValueError(f"none of the learners has a parameter {', '.join(sorted(unknown))}")
+    if not settings:
+        raise ValueError("there is no learner to play")
+    numbers = range(seeds) if isinstance(seeds, int) else list(seeds)
+    if not len(numbers):
+        raise ValueError("there is no seed to play with")
+    return [
+        Run(name, learner, stream, source, int(seed), chosen)
+        for stream, source in _named_streams(streams, data)
+        for seed in numbers
+        for name, learner, chosen in settings
+    ]
+
+
+def _named_learners(learners: Any) -> Iterator[tuple[str, Learner]]:
+    if isinstance(learners, Mapping):
+        for name, some in learners.items():
+            for learner in some if isinstance(some, list | tuple) else [some]:
+                yield name, _as_learner(learner)
+        return
+    for learner in learners:
+        made = _as_learner(learner)
+        yield type(made).__name__, made
+
+
+def _as_learner(learner: Any) -> Learner:
+    if isinstance(learner, str):
+        found = {name.lower(): name for name in onebit.learners.__all__}
+        if learner.lower() not in found:
+            raise ValueError(f"no learner {learner!r}: there are {', '.join(found.values())}")
+        learner = getattr(onebit.learners, found[learner.lower()])
+    made = learner() if isinstance(learner, type) else learner
+    if not isinstance(made, Learner):
+        raise ValueError(f"a learner, its class or its name is needed; got {made!r}")
+    return made
+
+
+def _named_streams(streams: Streams, data: Path) -> Iterator[tuple[str, Asked | Shared]]:
+    pairs = (
+        streams.items()
+        if isinstance(streams, Mapping)
+        else [(some.name if isinstance(some, Asked) else some, some) for some in streams]
+    )
+    for name, some in pairs:
+        if isinstance(some, tuple):
+            X, y = some
+            yield name, store(X, y, data)
+        else:
+            asked = some if isinstance(some, Asked) else Asked(some)
+            asked.check()
+            yield name, asked
+
+
+def _results(
+    runs: Sequence[Run],
+    kept: Folder,
+    data: Path,
+    jobs: int,
+    dask: str | None,
+    progress: Callable[[int, int], Any] | None,
+) -> dict[str, dict[str, Any]]:
+    """Return the result of each run by its key, read from the folder or played."""
+    wanted = {run.key: run for run in runs}
+    results = {key: found for key in wanted if (found := kept.read(key)) is not None}
+    missing = {key: run for key, run in wanted.items() if key not in results}
+    left = Counter((run.source, run.seed) for run in missing.values())
+    for key, result in _played(missing, data, jobs, dask):
+        kept.write(key, result)
+        results[key] = result
+        of = missing[key].source, missing[key].seed
+        left[of] -= 1
+        if not left[of] and isinstance(of[0], Asked):
+            shutil.rmtree(data / data_name(*of), ignore_errors=True)
+        if progress is not None:
+            progress(len(results), len(wanted))
+    return results
+
+
+def _played(
+    missing: Mapping[str, Run], data: Path, jobs: int, dask: str | None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield results as they come, in any order."""
+    import joblib
+
+    if not missing:
+        return
+    with ExitStack() as stack:
+        if dask is not None:
+            from distributed import Client
+
+            stack.enter_context(Client(dask, set_as_default=True))
+            stack.enter_context(joblib.parallel_config(backend="dask"))
+        n_jobs = -1 if dask is not None else jobs
+        parallel = joblib.Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
+        ordered = _interleaved(missing, joblib.effective_n_jobs(n_jobs))
+        yield from parallel(joblib.delayed(_play)(key, missing[key], data) for key in ordered)
+
+
+def _interleaved(missing: Mapping[str, Run], n_jobs: int) -> Iterator[str]:
+    """Yield runs so that each of `n_jobs` processes makes another stream, and none waits for it.
+
+    Only so many streams are there at a time: the runs of one follow those of another.
+    """
+    of_streams: dict[Any, list[str]] = {}
+    for key, run in missing.items():
+        of_streams.setdefault((run.source, run.seed), []).append(key)
+    groups = iter(of_streams.values())
+    while block := list(islice(groups, n_jobs)):
+        for keys in zip_longest(*block):
+            yield from (key for key in keys if key is not None)
+
+
+def _play(key: str, run: Run, data: Path) -> tuple[str, dict[str, Any]]:
+    return key, run.play(data)
+
+
+def _row(run: Run, result: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "learner": run.name,
+        "parameters": json.dumps(run.parameters),
+        "stream": run.stream,
+        "seed": run.seed,
+        **dict(run.grid),
+        **result,
+    }
+
+
+@cache
+def code_fingerprint() -> str:
+    """Return a hash of all code that a result depends on: what it was made by must be what is."""
+    package = Path(onebit.__file__).parent
+    found = hashlib.sha256(onebit.__version__.encode())
+    for room in ("core", "numerics", "learners", "features", "streams", "losses.py"):
+        place = package / room
+        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
+            found.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    return found.hexdigest()

@@ -1,0 +1,112 @@
+"""Streams as people ask for them: a name or a file, and what is to be made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from onebit.streams.formats import from_file
+from onebit.streams.named import NAMES, load
+from onebit.streams.synthetic import N_CLASSES_OF, SYNTHETIC
+from onebit.streams.transformed import Batches, noisy, repeated, shuffled, unit_length
+
+SYNTHETIC_ROUNDS = 100_000
+"""Rounds of a synthetic stream, unless it is said how many."""
+
+
+class Opened(NamedTuple):
+    """A stream, opened: `batches()` goes through it from its beginning."""
+
+    name: str
+    n_rounds: int
+    classes: list[Any]
+    batches: Callable[[], Iterator[tuple[Any, Any]]]
+    seconds: float
+    """What it took to make it, or to look through it."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A stream by its name, or that in a file, and its transformations.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`, "confidit-synthetic", or the path of a file.
+    rounds : int, optional
+        The first so many examples; by default all, but 100,000 of synthetic streams.
+    label : str, optional
+        The column of the label, in files that are tables.
+    unit : bool, default=False
+        Divide each example by its length.
+    noise : float in [0, 1], default=0
+        Probability with which a label is replaced by another one.
+    shuffle : bool, default=False
+        In a random order; a file is then read into memory. Named streams always are shuffled.
+    epochs : int, default=1
+    """
+
+    name: str
+    rounds: int | None = None
+    label: str | None = None
+    unit: bool = False
+    noise: float = 0.0
+    shuffle: bool = False
+    epochs: int = 1
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is no name."""
+        return self.name.lower() not in (*NAMES, *SYNTHETIC)
+
+    def check(self) -> None:
+        """Raise if it is neither a name nor a file."""
+        if self.is_file and not Path(self.name).is_file():
+            known = ", ".join(NAMES)
+            raise ValueError(f"no stream {self.name!r}: it is neither a file nor one of {known}")
+
+    def open(self, seed: int = 0) -> Opened:
+        """Return the stream; the seed is that of all draws."""
+        start = perf_counter()
+        name, stream, n_rounds, classes = self._source(seed)
+        if self.shuffle:
+            stream = [shuffled(stream, seed=seed)]
+        if self.rounds is not None and self.rounds < n_rounds:
+            n_rounds, whole = self.rounds, stream
+            stream = Batches(lambda: first_rounds(whole, n_rounds))
+        if self.noise:
+            stream = noisy(stream, noise=self.noise, classes=classes, seed=seed)
+        if self.unit:
+            stream = unit_length(stream)
+        if self.epochs != 1:
+            stream = repeated(stream, epochs=self.epochs)
+        total, ready = n_rounds * self.epochs, stream
+        return Opened(name, total, classes, lambda: iter(ready), perf_counter() - start)
+
+    def _source(self, seed: int) -> tuple[str, Any, int, list[Any]]:
+        """Return name, batches, number of examples and classes of the stream as it is."""
+        name = self.name.lower()
+        if not self.is_file and self.label is not None:
+            raise ValueError(f"{name!r} has its labels: a column is for files")
+        if name in SYNTHETIC:
+            X, y = SYNTHETIC[name](self.rounds or SYNTHETIC_ROUNDS, seed=seed)
+            return name, [(X, y)], len(y), list(range(N_CLASSES_OF[name]))
+        if name in NAMES:
+            X, y = load(name, seed=seed)
+            return name, [(X, y)], len(y), sorted(set(y.tolist()))
+        self.check()
+        options = {} if self.label is None else {"label": self.label}
+        file = from_file(self.name, **options)
+        return self.name, file, file.n_examples, file.classes.tolist()
+
+
+def first_rounds(batches: Iterable[tuple[Any, Any]], n: int) -> Iterator[tuple[Any, Any]]:
+    """Yield batches until they had `n` examples."""
+    for X, y in batches:
+        yield X[:n], y[:n]
+        n -= min(n, len(y))
+        if not n:
+            return

@@ -1,0 +1,47 @@
+"""Streams in files, their format told by the name."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from onebit.streams.files import SvmlightFile
+from onebit.streams.lines import COMPRESSED
+from onebit.streams.records import RecordFile
+from onebit.streams.tables import CsvFile, ParquetFile
+from onebit.streams.vw import VwFile
+
+FORMATS: dict[str, Any] = {
+    ".csv": CsvFile,
+    ".tsv": CsvFile,
+    ".parquet": ParquetFile,
+    ".pq": ParquetFile,
+    ".vw": VwFile,
+}
+"""Formats by the ends of names; all others are svmlight."""
+
+
+def from_file(path: str | PathLike[str], **options: Any) -> SvmlightFile | RecordFile:
+    """Return the stream in a file, of which one batch is in memory.
+
+    Parameters
+    ----------
+    path : path of the file
+        One that ends in .csv or .tsv is read by `CsvFile`, in .parquet or .pq by `ParquetFile`, in
+        .vw by `VwFile`, and any other by `svmlight`; .gz, .bz2 or .xz may follow.
+    **options : what the reader takes
+        Such as ``label="group"``, the column of the label in a table.
+
+    Returns
+    -------
+    An iterable of pairs (X, y) that can be gone through any number of times. Its `n_features`,
+    `n_examples` and `classes` describe the file.
+    """
+    name = Path(path)
+    suffixes = [s for s in name.suffixes if s not in COMPRESSED]
+    reader = FORMATS.get(suffixes[-1].lower() if suffixes else "", SvmlightFile)
+    try:
+        return reader(path, **options)
+    except TypeError:
+        raise ValueError(f"{path}: {reader.__name__} has no options {', '.join(options)}") from None

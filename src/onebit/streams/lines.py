@@ -1,0 +1,51 @@
+"""Lines of text files, compressed or not, with errors that name the file and the line."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+_OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+COMPRESSED = tuple(_OPENERS)
+"""How the names of compressed files end."""
+
+LONGEST_LINE = 2**26
+"""Bytes of a line: some million features. A longer one is no data, and would fill the memory."""
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file; one whose name ends in .gz, .bz2 or .xz is decompressed."""
+    n_lines = 0
+    with _OPENERS.get(path.suffix, open)(path, "rb") as file:
+        while True:
+            try:
+                line = file.readline(LONGEST_LINE)
+            except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+                raise ValueError(
+                    f"{path}:{n_lines + 1}: cannot be decompressed: {error}"
+                ) from error
+            if not line:
+                return
+            n_lines += 1
+            if len(line) == LONGEST_LINE:
+                raise ValueError(
+                    f"{path}:{n_lines}: the line is longer than {LONGEST_LINE:,} bytes"
+                )
+            yield line
+
+
+def texts_of(path: Path) -> Iterator[str]:
+    """Yield the lines of a file of UTF-8, without a byte order mark."""
+    for number, line in enumerate(lines_of(path), start=1):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{path}:{number}: no UTF-8: byte {line[error.start]:#04x} at {error.start + 1}"
+            ) from None

@@ -1,0 +1,203 @@
+"""Estimates: equal to the formulas, true intervals, and bounds where a log does not cover."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from onebit import Banditron, OneBitClassifier, Perceptron, play, streams
+from onebit.evaluation import Log, estimate
+from onebit.evaluation.estimators import METHODS
+from references import off_policy
+
+
+def random_log(n=400, K=4, seed=0, **columns):
+    rng = np.random.default_rng(seed)
+    h = 0.8 * rng.dirichlet(np.ones(K), size=n) + 0.2 / K
+    labels = (h.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(max=K - 1)
+    p, truth = h[np.arange(n), labels], rng.integers(K, size=n)
+    x = np.column_stack([truth + rng.normal(size=n), np.arange(n) / n])
+    made = Log(labels, p, labels == truth, x=x, classes=range(K), policy=h, **columns)
+    return made, truth, rng
+
+
+@pytest.mark.parametrize("K", [2, 7])
+def test_values_are_those_of_the_formulas(K):
+    log, _, rng = random_log(K=K)
+    policy, q = rng.dirichlet(np.ones(K), size=400), rng.random((400, K))
+    given = policy.tolist(), log.labels.tolist(), log.probabilities.tolist(), log.correct.tolist()
+
+    def judged(x):
+        return policy[np.rint(400 * x[:, 1]).astype(int)]
+
+    expected = {
+        "ips": off_policy.ips(*given),
+        "snips": off_policy.snips(*given),
+        "clipped": off_policy.clipped(*given, 1.5),
+        "direct": off_policy.direct(policy, q),
+        "dr": off_policy.dr(*given, q),
+        "sndr": off_policy.sndr(*given, q),
+    }
+    for method, value in expected.items():
+        found = estimate(log, judged, method, model=q, clip=1.5)
+        assert found.values[method] == pytest.approx(value, abs=1e-9)
+        assert found.value == found.values[method]
+    w = off_policy.weights(*given[:3])
+    assert found.effective_rows == pytest.approx(sum(w) ** 2 / sum(one**2 for one in w))
+    assert found.mean_weight == pytest.approx(np.mean(w))
+    assert found.largest_weight == pytest.approx(max(w))
+
+
+def test_batches_are_as_the_whole(tmp_path):
+    log, *_ = random_log(2000)
+    log.write(tmp_path / "log.jsonl")
+    for method in METHODS:
+        whole = estimate(log, 2, method)
+        parts = estimate(Log.batches(tmp_path / "log.jsonl", 300), 2, method)
+        assert parts.rows == 2000
+        if method in ("ips", "clipped"):
+            assert parts.low == pytest.approx(whole.low, abs=1e-9)
+        if method != "direct":  # whose model learns after each block of rows
+            assert parts.value == pytest.approx(whole.value, abs=0.03)
+
+
+def test_what_is_chosen_is_the_mean_of_the_bits():
+    log, *_ = random_log()
+    found = estimate(log)
+    assert found.value == log.correct.mean()
+    assert found.low < found.value < found.high
+    assert (found.covered, found.effective_rows, found.warnings) == (1.0, 400.0, ())
+    wide = estimate(log, interval="anytime")
+    assert wide.low < found.low < found.high < wide.high
+    assert estimate(log, level=0.5).low > found.low
+
+
+def test_policies_are_learners_functions_and_labels():
+    X, y = streams.synnonsep(3000, seed=0)
+    log = Log()
+    writer = Banditron(gamma=0.2, random_state=0)
+    play(writer, X, y, log=log)
+    judged = Banditron(random_state=1, classes=range(9))
+    play(judged, X[:500], y[:500])
+    truth = judged.policy(X)[np.arange(3000), y].mean()
+    found = estimate(log, judged)
+    assert found.low <= truth <= found.high
+    assert found.policy == "Banditron, as it stands"
+    greedy = estimate(log, judged, greedy=True)
+    assert greedy.low <= (judged.predict(X) == y).mean() <= greedy.high
+    by_function = estimate(log, judged.predict)
+    assert by_function.value == pytest.approx(greedy.value, abs=1e-12)
+    constant = estimate(log, 4)
+    assert constant.low <= (y == 4).mean() <= constant.high
+    assert estimate(log, lambda x: np.full(x.shape[0], 4)).value == constant.value
+
+
+def test_a_log_that_does_not_cover_gives_bounds():
+    """The label is chosen nearly surely: what other labels would do, no bit tells."""
+    X, y = load_digits(return_X_y=True)
+    log = Log()
+    play(OneBitClassifier(random_state=0, classes=range(10)), X[:1000], y[:1000], log=log)
+    judged = Perceptron(random_state=0).fit(X, y)
+    truth = (judged.predict(X[:1000]) == y[:1000]).mean()
+    found = estimate(log, judged)
+    assert math.isnan(found.value)
+    assert "covers" in found.warnings[0]
+    assert found.covered < 0.95
+    assert found.low <= truth <= found.high
+    values = np.where(judged.predict(X[:1000]) == log.labels, 1 / log.probabilities, 0)
+    values *= log.correct
+    error = 1.96 * values.std() / math.sqrt(1000)
+    assert values.mean() + error < truth  # as it would be done by hand
+    assert json.loads(json.dumps(found.to_dict()))["value"] is None
+
+
+def test_what_is_known_not_to_be_covered_is_left_open():
+    rng = np.random.default_rng(0)
+    h = np.tile([0.5, 0.5, 0.0], (2000, 1))
+    labels = rng.integers(2, size=2000)
+    log = Log(labels, np.full(2000, 0.5), np.ones(2000), classes=range(3), policy=h)
+    for method in METHODS:
+        found = estimate(log, 2, method)
+        assert math.isnan(found.value)
+        assert (found.low, found.high) == (0.0, 1.0)
+
+
+def test_missing_feedback():
+    log, *_ = random_log(3000)
+    rng = np.random.default_rng(1)
+    full = estimate(log)
+    bits = log.correct.copy()
+    bits[rng.random(3000) < 0.3] = np.nan
+    part = Log(log.labels, log.probabilities, bits, x=log.x, classes=range(4), policy=log.policy)
+    found = estimate(part)
+    assert (found.rows, found.feedback) == (3000, np.isfinite(bits).sum())
+    assert found.low <= full.value <= found.high
+    assert "have no bit" in found.warnings[-1]
+    # Whatever is missing: also if all that is missing is wrong, or right.
+    assert found.missing_bounds.low <= np.nansum(bits) / 3000
+    assert found.missing_bounds.high >= (np.nansum(bits) + np.isnan(bits).sum()) / 3000
+    for method in ("ips", "snips", "dr"):
+        other, bounds = estimate(part, 1, method), estimate(part, 1, method).missing_bounds
+        assert bounds.low <= other.low
+        assert other.high <= bounds.high
+    none = estimate(Log(log.labels, log.probabilities, classes=range(4)))
+    assert math.isnan(none.value)
+    assert none.warnings == ("no decision has a bit",)
+    assert (none.low, none.high) == (0.0, 1.0)
+
+
+def test_warnings_of_wrong_probabilities_and_of_learning_from_the_log():
+    log, *_ = random_log(3000)
+    wrong = Log(log.labels, 0.5 * log.probabilities, log.correct, x=log.x, classes=range(4))
+    assert any("not those that labels" in words for words in estimate(wrong, 1).warnings)
+    learner = Banditron(classes=range(4), random_state=0)
+    decisions = learner.decide_many(log.x[:50])
+    learner.learn_many(decisions, correct=log.correct[:50].astype(bool))
+    own = Log.from_decisions(decisions, correct=log.correct[:50].astype(bool).tolist())
+    assert any("learned from 50 decisions" in words for words in estimate(own, learner).warnings)
+
+
+def test_labels_on_offer():
+    """A policy that may choose only what was on offer is judged on that."""
+    rng = np.random.default_rng(0)
+    n, offers = 2000, [("a", "b"), ("b", "c"), None]
+    among = [offers[i % 3] for i in range(n)]
+    labels = [rng.choice(offer or ("a", "b", "c")) for offer in among]
+    p = [1 / len(offer or "abc") for offer in among]
+    truth = rng.choice(["a", "b", "c"], size=n).tolist()
+    x = rng.normal(size=(n, 2))
+    log = Log(labels, p, truth=truth, among=among, x=x, least=p)
+    learner = Banditron(classes=["a", "b", "c"], gamma=0.5, random_state=0)
+    learner.teach(x[:50], np.array(truth[:50]))
+    found = estimate(log, learner)
+    expected = np.mean(
+        [learner.policy(x[i : i + 1], among[i])[0, "abc".index(truth[i])] for i in range(n)]
+    )
+    assert found.low <= expected <= found.high
+    assert found.covered == 1.0
+    # "a" is not on offer in a third of the rows.
+    assert estimate(log, "a").covered == pytest.approx(2 / 3, abs=0.01)
+    assert estimate(log, learner, greedy=True).covered == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"method": "magic"}, "method is one of"),
+        ({"interval": "weekly"}, 'interval is "fixed" or "anytime"'),
+        ({"level": 95}, "level is a number between 0 and 1"),
+        ({"policy": 9}, "unknown label 9"),
+        ({"policy": 1, "greedy": True}, "greedy=True is for a learner"),
+        ({"policy": lambda x: [1]}, "a label for each of"),
+        ({"policy": lambda x: np.full((len(x), 4), 0.9)}, "not those of labels"),
+        ({"policy": 1, "method": "dr", "model": [[2.0]]}, "predictions are probabilities"),
+        ({"policy": 1, "method": "dr", "model": [[0.5]]}, "predictions have a row for each"),
+        ({"policy": 1, "method": "dr", "model": Banditron()}, "a model has predict_proba"),
+        ({"clip": 0.0}, "clip is a weight"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        estimate(random_log(100)[0], **arguments)
