@@ -58,7 +58,7 @@ def reference_of(booster, K):
 @pytest.mark.parametrize(
     ("cls", "K", "n"),
     [
-        pytest.param(AdaBoostOLMpp, 3, 100),
+        pytest.param(AdaBoostOLMpp, 3, 150),
         *[pytest.param(cls, 3, 250, marks=pytest.mark.slow) for cls in BOOSTERS[:3]],
         *[pytest.param(cls, 2, 250, marks=pytest.mark.slow) for cls in BOOSTERS],
     ],
