@@ -30,7 +30,7 @@ def reference_of(learner, K):
     ("leaves", "max_features"), [("counts", 1.0), ("naive_bayes", 1.0), ("naive_bayes", 0.5)]
 )
 def test_walks_the_path_of_the_reference(stream, leaves, max_features):
-    K, n = 3, 250
+    K, n = 3, 400
     X, y = (part[:n] for part in stream(K))
     learner = HoeffdingTree(8, leaves, max_features, classes=range(K), random_state=0)
     learner.decide(X[0])
