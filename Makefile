@@ -67,8 +67,9 @@ serve-drill: .venv/.installed-dev
 serve-stream: .venv/.installed-dev
 	$(BIN)/python bench/serve_stream.py
 
-serve-fuzz: .venv/.installed-dev
+serve-fuzz: .venv/.installed-fuzz
 	$(BIN)/python bench/serve_fuzz.py
+	$(BIN)/python bench/serve_schema.py
 
 clean:
 	rm -rf .venv build dist .fuzz-cache .hypothesis .pytest_cache .mypy_cache .ruff_cache

@@ -148,7 +148,7 @@ def show_few(options: argparse.Namespace, kept: Kept) -> None:
         "onebit",
         *(tool.short for tool in tools),
         "ratio",
-        "mistakes",
+        "",
     )
     shown, verdicts = table(title, [""], *headings), []
     for errors in found:
@@ -251,10 +251,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.only_rivals and not options.only_speed:
         show(options, kept)
         show_few(options, kept)
-    if not options.only_rivals and not options.feedback:
-        speed(options)
     if options.write_page:
         comparing.write_page("python bench/compare.py")
+    elif not options.only_rivals and not options.feedback:
+        speed(options)
     return 0
 
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 
 LABELS = ["billing", "delivery", "login", "returns"]
 USERS = 8
@@ -148,8 +149,16 @@ class Postgres:
                 os.kill(one, signal.SIGKILL)
             except ProcessLookupError:
                 continue
-        time.sleep(0.5)
-        self._server.start()
+        for _ in range(100):
+            time.sleep(0.1)
+            # It may take the file of the one that was killed for a server that runs.
+            self._server.start()
+            try:
+                psycopg.connect(self.url, connect_timeout=5).close()
+                return
+            except psycopg.OperationalError:
+                continue
+        raise SystemExit("PostgreSQL did not start")
 
     def end(self) -> None:
         """Remove it."""

@@ -13,7 +13,15 @@ import forms
 import paths
 from onebit import Learner
 
-FIRST = ["bandit_reduction", "gaptron", "compiling", "one_bit_classifier", "newtron", "confidit"]
+FIRST = [
+    "boosting",
+    "bandit_reduction",
+    "gaptron",
+    "compiling",
+    "one_bit_classifier",
+    "newtron",
+    "confidit",
+]
 """Groups that take long come first, so that the processes end together.
 
 Other learners follow, and then what uses several of them, when all are compiled.

@@ -15,9 +15,11 @@ from onebit.core.state import (
     Generator,
     Weights,
     Within,
+    at,
     check_state,
     declared,
     sizes_of,
+    stacked,
 )
 from onebit.numerics.linear import Scaled, new_scaled
 from onebit.numerics.second_order import PENDING, Inverse, new_inverse, new_inverses, subtract
@@ -141,3 +143,31 @@ def test_states_without_declarations_are_finite():
     check_state(Plain(np.zeros(2)), SIZES)
     with pytest.raises(ValueError, match="W contains NaN"):
         check_state(Plain(np.array([np.nan])), SIZES)
+
+
+class Outer(NamedTuple):
+    A_inv: Annotated[Inverse, Within(n="features")]
+    t: Count
+
+
+class Stacked(NamedTuple):
+    many: Annotated[tuple, Within(each="n_copies")]
+
+
+def test_states_are_stacked_with_an_axis_more():
+    copies = [Outer(new_inverse(2, 1.0 + i), np.array(i)) for i in range(3)]
+    copies = [one._replace(A_inv=one.A_inv._replace(first=1.0)) for one in copies]
+    state = Stacked(stacked(copies))
+    axes = {found.name: found.field.axes for found in declared(state)}
+    assert axes["many.A_inv.base"] == ("n_copies", "features", "features")
+    assert axes["many.t"] == ("n_copies",)
+    for i, one in enumerate(copies):
+        view = at(state.many, i)
+        assert isinstance(view, Outer)
+        np.testing.assert_array_equal(view.A_inv.base, one.A_inv.base)
+        view.t[()] += 10
+    assert state.many.t.tolist() == [10, 11, 12]
+    check_state(state, {"features": 2, "n_copies": 3})
+    state.many.A_inv.base[1, 0, 1] = 7.0
+    with pytest.raises(ValueError, match="base is not symmetric"):
+        check_state(state, {"features": 2, "n_copies": 3})

@@ -175,6 +175,7 @@ def test_decisions_and_frames():
     frame = pd.DataFrame(
         {"label": ["a", "b"], "probability": [0.5, 0.25], "correct": [True, None], "f": [1, 2.0]}
     )
+    frame["truth"] = ["a", np.nan]
     log = Log.from_frame(frame, features=["f"], least=0.25)
     assert log.x.tolist() == [[1.0], [2.0]]
     assert log.least.tolist() == [0.25, 0.25]
@@ -197,6 +198,7 @@ GOOD = {"labels": ["a", "b", "a"], "probabilities": [0.5, 0.5, 1.0], "correct": 
         ({"probabilities": [0.5, "x", 1.0]}, "row 1: probability is a number; got 'x'"),
         ({"probabilities": [0.5]}, "probability has one number for each of 3 rows"),
         ({"probabilities": None}, "the probability with which each label was chosen"),
+        ({"labels": ["a", None, "a"]}, "row 1: label is missing"),
         ({"correct": [True, 2, None]}, "row 1: correct is True, False or None; got 2"),
         ({"correct": [1, 0.5, 0]}, "row 1: correct is one bit; got 0.5"),
         ({"correct": [True]}, "correct has one value for each of 3 rows"),

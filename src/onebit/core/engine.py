@@ -107,7 +107,9 @@ class Kernels:
     All states of one form have the same types. `name` is unique in its module: by it the cache on
     disk is sorted and a copy of a learner finds its kernels again. `feedback` is the type, for
     Numba, of what single rounds are told. `made_by` is a function that `makes_kernels`, with its
-    arguments, if no module makes these kernels when it is imported.
+    arguments, if no module makes these kernels when it is imported. `weighted` is a kernel
+    ``weighted(state, x, truth, weight)`` of a full-information learner that takes weights of
+    examples: it learns as `learn` would, which is the same with weight one.
     """
 
     def __init__(
@@ -119,8 +121,10 @@ class Kernels:
         *,
         feedback: Any = int64,
         made_by: tuple[Any, tuple[Any, ...]] | None = None,
+        weighted: Any = None,
     ) -> None:
         self._feedback = feedback
+        self.weighted = weighted
         self.made_by = made_by
         self._module, self._name = getattr(learn, "py_func", learn).__module__, name
         self._kernels = {"score": score, "policy": policy, "learn": learn}

@@ -628,6 +628,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         turns: Turns | None = None,
     ) -> Started:
         parameters, temper = self.get_params(deep=False), self._temper(state)
+        if "learner" in parameters:  # what happens later to one that was given does not matter
+            parameters["learner"] = clone(parameters["learner"], safe=False)
         run = Started(
             classes, n_features, kernels, state, self.feedback, parameters, temper, turns=turns
         )

@@ -12,17 +12,21 @@ annotations of its fields, and `check_state` compares a state with what it decla
 A field that is one thing or another, as a covariance that is full or diagonal, is a union of both.
 What holds between several arrays, a state tells by a method ``check(self)`` that raises ValueError.
 By the axes, too, a state takes more classes, see `grown`.
+
+States of one kind can be `stacked`: all of them in one, whose arrays have an axis more.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
+from numba.core import types
 
+from onebit.core.compiling import chosen_by_type
 from onebit.core.example import LARGEST
 
 LIMIT = 1e150
@@ -78,6 +82,7 @@ class Within:
     def __init__(self, each: str | None = None, **axes: str) -> None:
         self.each = each
         self.axes: Mapping[Any, str] = axes
+        self.around: Within | None = None
 
     def __call__(self, field: Field) -> Field:
         """Return the declaration of an array inside, as it is outside."""
@@ -85,7 +90,13 @@ class Within:
         inside = [self.axes.get(axis, axis) for axis in field.axes]
         outside = copy.copy(field)
         outside.axes = (*first, *inside)
-        return outside
+        return outside if self.around is None else self.around(outside)
+
+    def inside(self, outer: Within) -> Within:
+        """Return what this is of a state that is itself inside of a field."""
+        new = copy.copy(self)
+        new.around = outer
+        return new
 
 
 Weights = Annotated[np.ndarray, Field("features", "classes")]
@@ -138,6 +149,10 @@ def declared(state: Any, prefix: str = "", mark: Any = None) -> Iterator[Declare
             own = mark
         elif isinstance(mark, Within) and isinstance(own, Field):
             own = mark(own)
+        elif isinstance(mark, Within) and isinstance(own, Within):
+            own = own.inside(mark)
+        elif isinstance(mark, Within) and own is None and mark.each is not None:
+            own = mark
         if isinstance(value, np.ndarray):
             yield Declared(prefix + name, value, own if isinstance(own, Field) else None)
         elif hasattr(value, "_asdict"):
@@ -153,6 +168,52 @@ def with_arrays(state: Any, arrays: Mapping[str, np.ndarray], prefix: str = "") 
         elif name != "scratch" and hasattr(value, "_asdict"):
             new[name] = with_arrays(value, arrays, f"{prefix}{name}.")
     return state._replace(**new) if new else state
+
+
+def stacked(states: Sequence[Any]) -> Any:
+    """Return states of one kind in one: each array has an axis more, the first; numbers are equal.
+
+    The field that holds it is ``Annotated[tuple, Within(each=...)]``, with the name of that axis.
+    """
+    new = {}
+    for name, first in states[0]._asdict().items():
+        values = [getattr(state, name) for state in states]
+        if isinstance(first, np.ndarray):
+            new[name] = np.stack(values)
+        elif hasattr(first, "_asdict"):
+            new[name] = stacked(values)
+    return states[0]._replace(**new)
+
+
+def at(states, i):
+    """Return state number `i` of those `stacked`, as views."""
+    new = {}
+    for name, value in states._asdict().items():
+        if isinstance(value, np.ndarray):
+            new[name] = value[i, ...]
+        elif hasattr(value, "_asdict"):
+            new[name] = at(value, i)
+    return states._replace(**new)
+
+
+@chosen_by_type(at)
+def _at(states, i):
+    names: dict[str, Any] = {}
+
+    def written(kind: Any, text: str) -> str:
+        if isinstance(kind, types.Array):
+            return f"{text}[i]" if kind.ndim > 1 else f"{text}[i : i + 1].reshape(())"
+        if not isinstance(kind, types.BaseNamedTuple):
+            return text
+        found: Any = kind
+        cls = f"cls_{len(names)}"
+        names[cls] = found.instance_class
+        fields = zip(found.fields, found.types, strict=True)
+        return f"{cls}({', '.join(written(own, f'{text}.{name}') for name, own in fields)})"
+
+    # A tuple cannot be made field by field in a loop: each of its fields has a type of its own.
+    exec(f"def one(states, i):\n    return {written(states, 'states')}", names)
+    return names["one"]
 
 
 def grown(state: Any, new: Any) -> Any:
@@ -213,9 +274,8 @@ def _grown_array(
 
 
 def _begin_classes(state: Any, first: int) -> None:
-    for name, value in state._asdict().items():
-        if name != "scratch" and hasattr(value, "_asdict"):
-            _begin_classes(value, first)
+    for _, value in _inside(state):
+        _begin_classes(value, first)
     begin = getattr(state, "begin_classes", None)
     if callable(begin):
         begin(first)
@@ -271,10 +331,24 @@ def _check_values(name: str, array: np.ndarray, field: Field, sizes: Mapping[str
         )
 
 
-def _check_relations(state: Any, prefix: str) -> None:
+def _inside(state: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the states inside of a state; of those that are stacked, each."""
+    cls: Any = type(state)
     for name, value in state._asdict().items():
-        if name != "scratch" and hasattr(value, "_asdict"):
-            _check_relations(value, f"{prefix}{name}.")
+        if name == "scratch" or not hasattr(value, "_asdict"):
+            continue
+        first = next(declared(value), None)
+        is_stacked = any(kind is tuple for kind, _ in _marks(cls).get(name, ()))
+        if is_stacked and first is not None:
+            for i in range(len(first.array)):
+                yield name, at(value, i)
+        else:
+            yield name, value
+
+
+def _check_relations(state: Any, prefix: str) -> None:
+    for name, value in _inside(state):
+        _check_relations(value, f"{prefix}{name}.")
     check = getattr(state, "check", None)
     if callable(check):
         try:

@@ -301,6 +301,9 @@ def _tag(label: Any) -> str:
 
 _CLASSES = b"onebit.classes"
 
+GROUP = 65_536
+"""Rows that a Parquet file keeps together: a reader has them in memory."""
+
 
 def _pyarrow() -> tuple[Any, Any]:
     try:
@@ -318,7 +321,7 @@ def _read_parquet(
 ) -> Iterator[dict[str, Any]]:
     pa, pq = _pyarrow()
     try:
-        file = pq.ParquetFile(path, memory_map=True)
+        file = pq.ParquetFile(path)
     except pa.ArrowInvalid as error:
         raise ValueError(f"{path}: {error}") from None
     with file:
@@ -388,7 +391,7 @@ def _write_parquet(path: Path, log: Log) -> None:
     elif x is not None:
         made["x"] = [json.dumps(_plain_example(one)) for one in x]
     table = pa.table(made).replace_schema_metadata({_CLASSES: json.dumps(labels.tolist())})
-    pq.write_table(table, path)
+    pq.write_table(table, path, row_group_size=GROUP)
 
 
 def _fixed(pa: Any, matrix: np.ndarray) -> Any:

@@ -62,6 +62,8 @@ class Log:
         The probabilities of all labels, from which `least` follows.
     keeps_policy : bool, default=False
         Whether `play` notes the probabilities of all labels here.
+    where : callable, optional
+        Says where a row is, for errors: by default "row 7".
 
     Attributes
     ----------
@@ -123,6 +125,8 @@ class Log:
                 raise ValueError(f"{where(row)}: unknown label {words}") from None
 
         self.labels = _positions(labels, self.classes, find)
+        for i in np.flatnonzero(self.labels < 0):
+            raise ValueError(f"{where(i)}: label is missing")
         self.truth = np.full(n, UNKNOWN)
         self.correct = _bits(correct, n, where)
         if truth is not None:
@@ -243,6 +247,8 @@ class Log:
         **columns
             What holds for all rows: `classes`, `least`. Without `classes`, the file is read once
             before the first batch for its labels, unless it says them.
+
+        Ids that are in two batches are not noticed; `read` notices them.
         """
         return LogFile(path, size, columns)
 
@@ -449,7 +455,8 @@ def _column(values: Any, n: int, name: str) -> list[Any]:
 
 def _classes_of(labels: Any, truths: Any, classes: Any) -> np.ndarray:
     if classes is None:
-        found = {*_plain_list(labels), *_plain_list(truths)} - {None, NONE_OF_THESE}
+        said = {*_plain_list(labels), *_plain_list(truths)} - {None, NONE_OF_THESE}
+        found = {label for label in said if label == label}  # NaN, in a data frame, is nothing
         try:
             classes = sorted(found)
         except TypeError:
@@ -465,11 +472,13 @@ def _positions(labels: Any, classes: np.ndarray, find: Callable[[Any, int], int]
     if isinstance(labels, np.ndarray) and labels.dtype.kind == classes.dtype.kind in "iU":
         with suppress(ValueError):  # that names no file and line
             return positions_of(classes, labels)
-    special = {None: UNKNOWN, NONE_OF_THESE: NONE}
-    found = [
-        special[one] if one is None or one is NONE_OF_THESE else find(one, i)
-        for i, one in enumerate(_plain_list(labels))
-    ]
+
+    def position(one: Any, i: int) -> int:
+        if one is None or (isinstance(one, float) and np.isnan(one)):
+            return UNKNOWN
+        return NONE if one is NONE_OF_THESE else find(one, i)
+
+    found = [position(one, i) for i, one in enumerate(_plain_list(labels))]
     return np.array(found, dtype=np.int64)
 
 

@@ -6,11 +6,17 @@ from onebit.learners.arow import AROW as AROW
 from onebit.learners.bandit_eg import BanditEG as BanditEG
 from onebit.learners.bandit_reduction import BanditReduction as BanditReduction
 from onebit.learners.banditron import Banditron as Banditron
+from onebit.learners.boosting.adaboost_olm import AdaBoostOL as AdaBoostOL
+from onebit.learners.boosting.adaboost_olm import AdaBoostOLM as AdaBoostOLM
+from onebit.learners.boosting.adaboost_olmpp import AdaBoostOLMpp as AdaBoostOLMpp
+from onebit.learners.boosting.online_mbbm import OnlineBBM as OnlineBBM
+from onebit.learners.boosting.online_mbbm import OnlineMBBM as OnlineMBBM
 from onebit.learners.confidit import Confidit as Confidit
 from onebit.learners.exp_concave_reduction import ExpConcaveReduction as ExpConcaveReduction
 from onebit.learners.folklore import Folklore as Folklore
 from onebit.learners.gaptron import Gaptron as Gaptron
 from onebit.learners.gaussian_aggregating import GaussianAggregating as GaussianAggregating
+from onebit.learners.hoeffding_tree import HoeffdingTree as HoeffdingTree
 from onebit.learners.kernel_confidit import KernelConfidit as KernelConfidit
 from onebit.learners.kernel_separable_bandit import KernelSeparableBandit as KernelSeparableBandit
 from onebit.learners.lin_ts import LinTS as LinTS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from onebit.core.ranges import POSITIVE
 from onebit.core.state import Field, Generator, Within
 from onebit.numerics.exploration import greedy
 from onebit.numerics.fixed_point import binary_fixed_point
+from onebit.numerics.logistic_surrogate import binary_surrogate
 from onebit.numerics.second_order import (
     Inverse,
     fill_times,
@@ -64,10 +64,7 @@ def learn(state, x, scores, label, probability, offer, truth):
     v, q, hx = state.scratch.v, state.scratch.q[()], state.scratch.hx[()]
     if not q > 0.0 or is_settled(state.A_inv, x, v, q):  # x is zero, or known
         return False
-    u = scores[1] - scores[0]
-    s, not_s = 1.0 / (1.0 + math.exp(-u)), 1.0 / (1.0 + math.exp(u))
-    bend = state.c * s * not_s
-    g = (-not_s if truth == 1 else s) - 2.0 * bend * u
+    bend, g = binary_surrogate(scores[1] - scores[0], truth == 1, state.c)
     weight = bend / (1.0 + bend * q)
     # h becomes A^{-1} (b + g x), with the new A^{-1}.
     step = g - weight * (hx + g * q)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,6 +23,8 @@ from onebit.core.turns import Turns
 from onebit.learners.aioli import Aioli
 from onebit.learners.folklore import Folklore
 from onebit.learners.other_libraries import (
+    CLASSIFIER,
+    NOT_SAVED,
     Model,
     gives_probabilities,
     new_model,
@@ -200,13 +202,7 @@ class BanditReduction(ProbabilityLearner):
     ]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "learner": [
-            Learner,
-            HasMethods(["partial_fit", "predict_proba"]),
-            HasMethods(["partial_fit", "decision_function"]),
-            HasMethods(["learn_one", "predict_proba_one"]),
-            None,
-        ],
+        "learner": [Learner, *CLASSIFIER, None],
         "gamma": [Interval(Real, 0, 1, closed="both"), StrOptions({"theory"})],
         "horizon": [Interval(Integral, 1, None, closed="left")],
     }
@@ -263,10 +259,7 @@ class BanditReduction(ProbabilityLearner):
     def exempt(self) -> dict[str, str]:  # type: ignore[override]
         """Names of checks that do not hold for this learner, each with the reason."""
         learner = _inside(self.learner)
-        if isinstance(learner, Learner):
-            return learner.exempt
-        checks = ["check_saved_learner_goes_on", "check_decisions_outlive_the_process"]
-        return dict.fromkeys(checks, "only learners of onebit are written to files")
+        return learner.exempt if isinstance(learner, Learner) else NOT_SAVED
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -304,10 +297,7 @@ class BanditReduction(ProbabilityLearner):
     ) -> Started:
         if isinstance(state.alg, Model):
             state = state._replace(alg=with_labels(state.alg, classes.tolist()))
-        run = super()._resume(classes, n_features, kernels, state, turns)
-        # What happens later to the learner that was given does not matter.
-        run.parameters["learner"] = clone(self.learner, safe=False)
-        return run
+        return super()._resume(classes, n_features, kernels, state, turns)
 
 
 def theory_gamma(learner: Any, T: int, d: int, K: int) -> float:

@@ -411,9 +411,8 @@ class OneBitClassifier(ProbabilityLearner):
     right, the truth is known. If it was wrong, it falls, and the others rise, the likely ones most:
     so a class that looked bad at first is found after all.
 
-    On none of the seventeen prepared streams of `make compare` does it, with standardize=False,
-    make more mistakes than the best of Vowpal Wabbit's explorers there. It has no guarantee: an
-    adversary can fool it. If you need one, take `SOBA` or `Gaptron`.
+    `make compare` has its mistakes beside those of other tools. It has no guarantee: an adversary
+    can fool it. If you need one, take `SOBA` or `Gaptron`.
 
     Parameters
     ----------
@@ -482,8 +481,8 @@ class OneBitClassifier(ProbabilityLearner):
 
     A change is noticed by bits that come out worse than those of the same confidence, q, used to,
     and is in `changes_`. If those of one label do, it is forgotten: w_k = 0 and S_k = I / a. If all
-    do, everything is. In a world that stands still, five in a hundred runs of 100,000 rounds, at
-    most, have a false alarm. `onebit.numerics.changes` has the formulas.
+    do, everything is. `onebit.numerics.changes` has the formulas, and `bench/alarms.py` counts
+    false alarms.
 
     Late feedback meets the weights of the moment it arrives. Told the label itself, by
     ``learn(decision, truth=...)`` or `teach`, it takes the step of a right label, which has the

@@ -6,11 +6,13 @@ River is what has `learn_one` and `predict_proba_one`.
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
+from sklearn.utils._param_validation import HasMethods
 
 from onebit.core.engine import PythonKernels
 from onebit.core.example import Example, dense
@@ -18,6 +20,19 @@ from onebit.numerics.exploration import greedy
 
 _LEAST = 1e-300
 """A probability that stands for zero, whose logarithm is not finite."""
+
+CLASSIFIER = [
+    HasMethods(["partial_fit", "predict_proba"]),
+    HasMethods(["partial_fit", "decision_function"]),
+    HasMethods(["learn_one", "predict_proba_one"]),
+]
+"""What a classifier of another library may be, as constraints of a parameter."""
+
+NOT_SAVED = dict.fromkeys(
+    ["check_saved_learner_goes_on", "check_decisions_outlive_the_process"],
+    "only learners of onebit are written to files",
+)
+"""Checks that learners with such a classifier are exempt from, with the reason."""
 
 
 class Model(NamedTuple):
@@ -49,6 +64,13 @@ def takes_many_classes(model: Any) -> bool:
     return get_tags(model).classifier_tags.multi_class
 
 
+def takes_weights(model: Any) -> bool:
+    """Tell whether a classifier takes weights of examples."""
+    if is_rivers(model):
+        return "w" in signature(model.learn_one).parameters
+    return "sample_weight" in signature(model.partial_fit).parameters
+
+
 def takes_positive_only(model: Any) -> bool:
     """Tell whether a classifier takes no negative features."""
     return not is_rivers(model) and get_tags(model).input_tags.positive_only
@@ -78,12 +100,15 @@ def with_labels(state: Model, labels: list[Any]) -> Model:
     return state if is_rivers(state.model) else state._replace(labels=labels)
 
 
-def seeded(model: Any, seed: int) -> Any:
-    """Give `seed` to each `random_state` of a model of scikit-learn that is None; return it."""
+def seeded(model: Any, seed: int, *, anew: bool = False) -> Any:
+    """Give `seed` to each `random_state` of a model of scikit-learn; return it.
+
+    Only to those that are None, unless it is to be seeded `anew`.
+    """
     names = [
         name
         for name, value in model.get_params().items()
-        if name.split("__")[-1] == "random_state" and value is None
+        if name.split("__")[-1] == "random_state" and (anew or value is None)
     ]
     return model.set_params(**dict.fromkeys(names, seed))
 
@@ -140,11 +165,30 @@ def learn_rivers(state: Model, x: Example, scores, label, probability, offer, tr
     return True
 
 
+def learn_weighted(state: Model, x: Example, truth: int, weight: float) -> None:
+    """Tell a classifier of scikit-learn the label of x, with a weight."""
+    y = [state.labels[truth]]
+    state.model.partial_fit(
+        dense(x)[np.newaxis], y, classes=state.labels, sample_weight=np.array([weight])
+    )
+    state.updates[()] += 1
+
+
+def learn_rivers_weighted(state: Model, x: Example, truth: int, weight: float) -> None:
+    """Tell a classifier of River the label of x, with a weight."""
+    state.model.learn_one(by_feature(x), state.labels[truth], w=weight)
+    state.updates[()] += 1
+
+
 def by_feature(x: Example) -> dict[int, float]:
     """Return x as River takes it, with those features too that are zero."""
     return dict(enumerate(dense(x).tolist()))
 
 
-SCIKIT_LEARN = PythonKernels("scikit_learn", score_by_probabilities, greedy.py_func, learn)
-MARGINS = PythonKernels("margins", score_by_margins, greedy.py_func, learn)
-RIVER = PythonKernels("river", score_rivers, greedy.py_func, learn_rivers)
+SCIKIT_LEARN = PythonKernels(
+    "scikit_learn", score_by_probabilities, greedy.py_func, learn, weighted=learn_weighted
+)
+MARGINS = PythonKernels("margins", score_by_margins, greedy.py_func, learn, weighted=learn_weighted)
+RIVER = PythonKernels(
+    "river", score_rivers, greedy.py_func, learn_rivers, weighted=learn_rivers_weighted
+)

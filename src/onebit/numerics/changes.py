@@ -130,8 +130,8 @@ def notice(changes, q, others, label, correct):
     Return what has changed: NOTHING, EVERYTHING or the label.
     """
     levels, labels = changes.levels, changes.labels
-    confidence = math.log(max(q, 1e-12) / max(others, 1e-12))
-    level = int(min(max(confidence + EVEN, 0.0), LEVELS - 1.0))
+    place = math.log(max(q, 1e-12) / max(others, 1e-12)) + EVEN
+    level = int(min(place, LEVELS - 1.0)) if place > 0.0 else 0  # also if it is NaN
     n = levels[level, ROUNDS]
     e = (n * levels[level, MISTAKEN] + 1.0) / (n + 2.0)
     odds = labels[label, MISTAKES] / labels[label, EXPECTED] * e / (1.0 - e)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import helmert
 
-from onebit.core.compiling import kernel
+from onebit.core.compiling import kernel, lean_kernel
 from onebit.numerics.cholesky import factor, forward, forward_rows
 from onebit.numerics.linear import squared_norm
 from onebit.numerics.second_order import SETTLED, subtract, times_each
@@ -43,6 +43,39 @@ def safe_parameters(B: float, R: float, n_classes: int) -> Parameters:
     """
     c = 1.0 / (2.0 * B * R + math.log(n_classes - 1) + 2.0)
     return Parameters(c, 2.0 * c)
+
+
+@lean_kernel
+def binary_surrogate(u, is_right, c):
+    """Return what the surrogate of a loss of two classes adds to A and b, as factors of xx' and x.
+
+    u is the logarithm of the odds that were given to what `is_right` or not. With s = sigma(u) and
+    s' = s (1 - s), they are c s' and s - 1[is right] - 2 c s' u.
+    """
+    s, not_s = 1.0 / (1.0 + math.exp(-u)), 1.0 / (1.0 + math.exp(u))
+    bend = c * s * not_s
+    return bend, (-not_s if is_right else s) - 2.0 * bend * u
+
+
+class BoostingParameters(NamedTuple):
+    """c and lambda of the boosting regression; B, R: lengths of its weights and examples."""
+
+    c: float
+    regularization: float
+    B: float
+    R: float
+
+
+def boosting_parameters(T: int) -> BoostingParameters:
+    """Return FOLKLORE's constants for the boosting regression in T rounds.
+
+    Its examples are (h, 1) with |h| <= ln T. The weights it competes with have the rows
+    (1, alpha / 2) and (-1, -alpha / 2) for alpha in [-2, 2]: their length is sqrt(2) at most, and
+    scores are 1 + ln T at most, which stands for B R in `safe_parameters`.
+    """
+    most = math.log(T)
+    B, R = math.sqrt(2.0), math.hypot(1.0, most)
+    return BoostingParameters(1.0 / (2.0 * (1.0 + most) + 2.0), 2.0 * R / B, B, R)
 
 
 class Scratch(NamedTuple):

@@ -17,6 +17,9 @@ _REACH = 6.0
 ROOM = 6
 """Rows of the scratch that `winning_probabilities` takes."""
 
+_LAST = 5.7
+"""Beyond so many standard deviations above all means, no single draw is likely enough to count."""
+
 _FEW = 50
 """Of more draws, more reach far: the reach grows, so that the chance that any exceeds it does not.
 
@@ -48,8 +51,8 @@ _CELLS = 32
 def _tabulated() -> np.ndarray:
     """Return ln Phi(z) and phi(z) / Phi(z) as cubics in each cell of z, lowest powers first.
 
-    Each is right to 1e-9 of its value, or to 1e-13: both take eight products, an exponential and a
-    quotient would take several times as long.
+    Each is right to 1e-9. Both take eight products; an exponential and a quotient would take
+    several times as long.
     """
     nodes = 0.5 + 0.5 * np.cos(np.pi * (np.arange(4) + 0.5) / 4.0)
     cells = np.arange(int((_FARTHEST + _CERTAIN) * _CELLS))
@@ -67,7 +70,7 @@ _START, _END = _FARTHEST * _CELLS, (_FARTHEST + _CERTAIN) * _CELLS
 
 _TABLE = _tabulated()
 
-_NODES, _WEIGHTS = (tuple(values.tolist()) for values in np.polynomial.legendre.leggauss(8))
+_NODES, _WEIGHTS = (tuple(values.tolist()) for values in np.polynomial.legendre.leggauss(12))
 
 
 @lean_kernel
@@ -110,17 +113,19 @@ def winning_probabilities(means, deviations, p, room, offer=None):
             n += 1
     n, alike = _group(gaps, widths, labels, n)
     first, gap, widest = int(labels[0]), gaps[0], widths[0]
+    top = bottom
     for i in range(n):
         scales[i] = _CELLS / widths[i]
-    n_alike, total, below = alike, 0.0, -math.inf
+        top = max(top, gaps[i] + _LAST * widths[i])
+    n_alike, total, below = alike, 0.0, _NEGLIGIBLE
     if deviations[highest] < _POINT:
         total = p[highest] = math.exp(_log_below(bottom, gaps, scales, n, alike, -1e300))
-    while n > 1 or alike > 1:
+    while (n > 1 or alike > 1) and bottom < top:
         narrowest = widths[0]
         for i in range(1, n):
             narrowest = min(narrowest, widths[i])
         width = _PANEL * narrowest
-        if below < -1.0:
+        if below < -0.1:  # else no more than a few draws are likely to be higher
             width /= 1.0 + 0.3 * _more_than_few(n - 1 + alike)
         width = max(width, 1e-4 * abs(bottom))  # it is larger, up to rounding
         below = _log_below(bottom + width, gaps, scales, n, alike, _NEGLIGIBLE)
@@ -143,8 +148,11 @@ def winning_probabilities(means, deviations, p, room, offer=None):
                 total += won[i] * alike if i == 0 else won[i]
                 alike = 1 if i == 0 else alike
         n = left
-    if n == 1:
+    if n == 1 and alike == 1:
         p[int(labels[0])] = max(0.0, 1.0 - total)
+    else:
+        for i in range(n):
+            p[int(labels[i])] = won[i]
     total = 0.0
     for k in on_offer(offer, p.size):
         if n_alike > 1 and deviations[k] == widest and means[k] - origin == gap:
@@ -194,7 +202,9 @@ def _log_below(u, gaps, scales, n, alike, least):
     """Return the logarithm of the probability that all draws are below u, or one below `least`."""
     total = 0.0
     for i in range(n):
-        place = min(max((u - gaps[i]) * scales[i] + _START, 0.0), _END)
+        place = (u - gaps[i]) * scales[i] + _START
+        place = place if place > 0.0 else 0.0  # also if it is NaN: what is read is in the table
+        place = place if place < _END else _END
         cell = int(place)
         t, c = place - cell, 8 * cell
         below = _TABLE[c] + t * (_TABLE[c + 1] + t * (_TABLE[c + 2] + t * _TABLE[c + 3]))
@@ -209,10 +219,12 @@ def _fill_hazards(u, gaps, scales, n, alike, hazards):
     """Fill phi(z) / Phi(z) of each draw's z at u; return the logarithm that all are below u."""
     total = 0.0
     for i in range(n):
-        place = min(max((u - gaps[i]) * scales[i] + _START, 0.0), _END)
+        place = (u - gaps[i]) * scales[i] + _START
+        place = place if place > 0.0 else 0.0  # also if it is NaN: what is read is in the table
+        place = place if place < _END else _END
         cell = int(place)
         t, c = place - cell, 8 * cell
         below = _TABLE[c] + t * (_TABLE[c + 1] + t * (_TABLE[c + 2] + t * _TABLE[c + 3]))
         hazards[i] = _TABLE[c + 4] + t * (_TABLE[c + 5] + t * (_TABLE[c + 6] + t * _TABLE[c + 7]))
-        total += below * alike if i == 0 else below
-    return total
+        total += below
+    return total if alike == 1 else total + (alike - 1) * _log_below(u, gaps, scales, 1, 1, -1e300)

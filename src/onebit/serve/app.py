@@ -309,14 +309,14 @@ class App:
     # What is asked
 
     async def _decide(self, request: Request) -> Reply:
-        live, body = self._model(request), request.body
+        live, body = await self._model(request), request.body
         if isinstance(body, Question):
             return Reply(_encode((await self.service.decide(live, [body]))[0]))
         self._check_items(body)
         return Reply(_encode(await self.service.decide(live, body)))
 
     async def _hear(self, request: Request) -> Reply:
-        live, body = self._model(request), request.body
+        live, body = await self._model(request), request.body
         if isinstance(body, Said):
             (heard,) = await self.service.hear(live, [body])
             return Reply(_encode(heard), _STATUS.get(heard.status, 200))
@@ -328,8 +328,9 @@ class App:
             most = self.limits.items
             raise RefusedError(422, f"a list has 1 to {most:,} items; this one has {len(items):,}")
 
-    def _model(self, request: Request) -> Live:
-        return self.service.model(request.names[0])
+    async def _model(self, request: Request) -> Live:
+        name = request.names[0]
+        return self.service.live.get(name) or await self.service.find(name)
 
     async def _list_models(self, request: Request) -> Reply:
         return Reply(_encode([views.view_of(live) for live in self.service.live.values()]))
@@ -339,11 +340,11 @@ class App:
         return Reply(_encode(views.view_of(await self.service.make(body))))
 
     async def _show_model(self, request: Request) -> Reply:
-        fields, meta = views.detail_of(self._model(request))
+        fields, meta = views.detail_of(await self._model(request))
         return Reply(_encode(await asyncio.to_thread(views.finish_detail, fields, meta)))
 
     async def _change_model(self, request: Request) -> Reply:
-        live, settings = self._model(request), request.body
+        live, settings = await self._model(request), request.body
         if settings == Settings():
             raise RefusedError(422, "there is nothing to change")
         await self.service.change_settings(live, settings)
@@ -354,30 +355,30 @@ class App:
         return Reply(b"", 204)
 
     async def _change_labels(self, request: Request) -> Reply:
-        live, body = self._model(request), request.body
+        live, body = await self._model(request), request.body
         assert isinstance(body, LabelsBody)
         await self.service.change_labels(live, body)
         return Reply(_encode(views.view_of(live)))
 
     async def _add_shadow(self, request: Request) -> Reply:
-        live, body = self._model(request), request.body
+        live, body = await self._model(request), request.body
         assert isinstance(body, NewShadow)
         spec = LearnerSpec(learner=body.learner, parameters=body.parameters)
         await self.service.change_shadow(live, ShadowBody("add", body.name, spec))
         return Reply(_encode(views.view_of(live)))
 
     async def _remove_shadow(self, request: Request) -> Reply:
-        live = self._model(request)
+        live = await self._model(request)
         await self.service.change_shadow(live, ShadowBody("remove", request.names[1]))
         return Reply(b"", 204)
 
     async def _promote(self, request: Request) -> Reply:
-        live = self._model(request)
+        live = await self._model(request)
         await self.service.change_shadow(live, ShadowBody("promote", request.names[1]))
         return Reply(_encode(views.view_of(live)))
 
     async def _newest(self, request: Request) -> Reply:
-        live = self._model(request)
+        live = await self._model(request)
         query = parse_qs(request.scope["query_string"].decode("latin-1"))
         limit = query.get("limit", ["20"])[-1]
         if not re.fullmatch(r"[0-9]{1,3}", limit) or not 1 <= int(limit) <= 200:
@@ -385,7 +386,7 @@ class App:
         return Reply(_encode(await views.newest(self.service.log, live, int(limit))))
 
     async def _learner(self, request: Request) -> Reply:
-        live = self._model(request)
+        live = await self._model(request)
         student = live.model.student.copy()
         content = await asyncio.to_thread(student.to_bytes)
         disposition = f'attachment; filename="{live.name}.safetensors"'.encode()
@@ -393,7 +394,7 @@ class App:
         return Reply(content, media="application/octet-stream", headers=headers)
 
     async def _export(self, request: Request) -> Reply:
-        live = self._model(request)
+        live = await self._model(request)
 
         async def lines() -> AsyncIterator[bytes]:
             async for rows in exported(self.service.log, live.key):

@@ -121,6 +121,12 @@ class Service:
             raise RefusedError(404, f"there is no model {short(name)}")
         return self.live[name]
 
+    async def find(self, name: str) -> Live:
+        """Return the model of a name, also if another process has just made it."""
+        if name not in self.live and self.log.shared:
+            await self._follow_once()
+        return self.model(name)
+
     async def make(self, new: NewModel) -> Live:
         """Make a model."""
         self.check_room(new.name)

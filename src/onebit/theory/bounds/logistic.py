@@ -332,3 +332,4 @@ AGGREGATING = Bound(
 OBAMA = Bound("O(K sqrt(d T ln(B R T))) over logistic loss", _obama, loss="log_loss", ball=_rows)
 GAUSSIAN_AGGREGATING = Bound("none", why_not="nothing is proven of GaussianAggregating")
 ONE_BIT_CLASSIFIER = Bound("none proven", why_not="nothing is proven of OneBitClassifier")
+HOEFFDING_TREE = Bound("none", why_not="nothing is proven of HoeffdingTree")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from onebit.numerics.logistic_surrogate import boosting_parameters
 from onebit.theory.bound import Bound, NotProvenError, Setting
-from onebit.theory.bounds.logistic import folklore
 
 
 def bandit_reduction(T: int, K: int, L: float, regret: float, gamma: float | None = None) -> float:
@@ -43,14 +43,19 @@ def bandit_reduction(T: int, K: int, L: float, regret: float, gamma: float | Non
 def boosting_regression(T: int) -> float:
     """Return the regret of Algorithm 3 with FOLKLORE (Theorem 13), in nats.
 
-    K = d = 2, B = 2, R = 1 + ln T as printed; clipping costs at most e^2 / T^2 a round.
+    It is that of `folklore` for K = d = 2, with the constants of `onebit.BoostingRegression`;
+    clipping costs at most e^2 / T^2 a round.
 
     Examples
     --------
     >>> round(boosting_regression(10_000), 1)
-    387.2
+    215.8
     """
-    return folklore(T, d=2, K=2, B=2.0, R=1.0 + math.log(T)) + math.e**2 / T
+    c, lambda_, B, R = boosting_parameters(T)
+    K = d = 2
+    trace = 2.0 * c * T * R**2 / lambda_
+    regret = lambda_ * K * B**2 + K * d / (4.0 * c) * math.log1p(trace / (K * d))
+    return regret + math.e**2 / T
 
 
 def hedge(best: float, N: int, delta: float) -> float:
@@ -102,7 +107,7 @@ def boosting(
     Examples
     --------
     >>> round(boosting(T=100_000, K=2, squared_edges=25.0, N=50))
-    32484
+    28121
     """
     regret = boosting_regression(T) if regret is None else regret
     return hedge(4.0 * (T * math.log(K) + N * regret) / squared_edges, N, delta)
@@ -171,4 +176,13 @@ BANDIT_REDUCTION = Bound(
     _reduction,
     loss="log_loss",
     ball=_ball,
+)
+
+BOOSTING = Bound(
+    "O(T ln(K) / (N gamma^2) + ln(T)^2 / gamma^2) for weak learners of edge gamma",
+    why_not="Proposition 12 needs the edges that the weak learners had: see bounds.boosting",
+)
+BOOSTING_ELSEWHERE = Bound(
+    "in the paper, for weak learners with an edge",
+    why_not="the theorem of the paper, about weak learners with an edge, is not transcribed here",
 )

@@ -1,0 +1,5 @@
+"""Online multiclass boosting: many weak learners, told the label, made into a strong one."""
+
+from onebit.learners.boosting.regression import BoostingRegression
+
+__all__ = ["BoostingRegression"]

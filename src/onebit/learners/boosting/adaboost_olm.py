@@ -1,0 +1,177 @@
+"""AdaBoost.OLM, and AdaBoost.OL for two classes."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from onebit.core import lean_kernel
+from onebit.core.state import Field
+from onebit.learners.boosting.booster import RULES, Booster, Rule
+from onebit.theory import bounds
+
+_MOST = 2.0
+"""The largest weight of a weak learner's label, positive or negative."""
+
+
+class Alphas(NamedTuple):
+    """alpha: weight of each weak learner's label; eta: step of alpha in round one."""
+
+    alpha: Annotated[np.ndarray, Field("n_learners", least=-_MOST, most=_MOST)]
+    eta: float
+
+
+@lean_kernel
+def sigmoid(z):
+    """Return 1 / (1 + e^{-z})."""
+    return 1.0 / (1.0 + math.exp(-z))
+
+
+@lean_kernel
+def costs(rule, i, s, first, last, C):
+    """Fill the slope of L^r at s by s_l, less that by s_r, over K (K - 1) so that rows are <= 1.
+
+    The slope is sigmoid(s_l - s_r) for l != r, and minus the sum of these for r.
+    """
+    K = s.size
+    for r in range(first, last + 1):
+        total = 0.0
+        for k in range(K):
+            C[r, k] = 0.0 if k == r else sigmoid(s[k] - s[r])
+            total += C[r, k]
+        for k in range(K):
+            C[r, k] = 0.0 if k == r else (C[r, k] + total) / (K * (K - 1.0))
+
+
+@lean_kernel
+def combine(rule, i, s, label, combined):
+    """Do s^i = s^{i-1} + alpha_i e_l."""
+    for k in range(s.size):
+        combined[k] = s[k]
+    combined[label] += rule.alpha[i]
+
+
+@lean_kernel
+def adapt(rule, i, t, s, label, truth):
+    """Do a step of alpha_i against the slope of L^y(s^{i-1} + alpha_i e_l), within [-2, 2]."""
+    alpha, slope = rule.alpha[i], 0.0
+    if label != truth:
+        slope = sigmoid(s[label] + alpha - s[truth])
+    else:
+        for k in range(s.size):
+            if k != truth:
+                slope -= sigmoid(s[k] - s[truth] - alpha)
+    alpha -= rule.eta / math.sqrt(t) * slope
+    rule.alpha[i] = min(max(alpha, -_MOST), _MOST)
+
+
+RULES["adaboost_olm"] = Rule(costs, combine, adapt, hedges=True)
+
+
+class AdaBoostOLM(Booster):
+    """AdaBoost.OLM: weak learners whose labels are weighted by gradient descent, told the label.
+
+    Weak learner i is told how much each label would add to the pairwise logistic loss of those
+    before it, and learns the more from an example the larger that loss is. The weight alpha_i of
+    its label is learned online, and an expert is drawn that uses the first of them only, the
+    better it was so far, the likelier; `predict` takes the best expert so far.
+
+    Parameters
+    ----------
+    learner : learner, scikit-learn classifier, River classifier or None, default=None
+        The weak learner, of which there are `n_learners` copies. It is one of
+
+        - a learner of onebit with ``feedback="full"``, such as ``HoeffdingTree(n_leaves=2)``, a
+          decision stump; it is compiled with the booster;
+        - a classifier of scikit-learn with `partial_fit`;
+        - a classifier of River. A booster with a classifier of either library calls it from Python,
+          and cannot be saved to a file.
+
+        None is ``HoeffdingTree(leaves="naive_bayes", max_features=0.5)``.
+    n_learners : int >= 1, default=20
+        N, the number of weak learners.
+    classes : array-like, optional
+        The labels. Needed to `decide` before any `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the experts drawn, and of the weak learners, each of which gets its own: what they
+        have as `random_state` does not matter.
+
+    Notes
+    -----
+    L^r(s) is the sum over l != r of ln(1 + e^{s_l - s_r}). Its cost matrices have rows that sum to
+    zero, with minus the sum of the others on the diagonal. Here they are given to weak learners
+    with the diagonal subtracted and divided by K (K - 1), so that they are non-negative, with a
+    zero diagonal and rows that sum to one at most, as those of `AdaBoostOLMpp`. That changes no
+    comparison of labels; the sum of a row is the authors' weight of an example. A weak learner is
+    given weights as shares of the largest one it had so far.
+
+    The step in round t is 2 sqrt(2) / ((K - 1) sqrt(t)). The authors' released code has the sign
+    of an exponent wrong where the label is right; the derivative is used here.
+
+    References
+    ----------
+    Y. H. Jung, J. Goetz and A. Tewari. Online multiclass boosting. NIPS 2017.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from onebit import AdaBoostOLM, play
+    >>> X, y = load_digits(return_X_y=True)
+    >>> play(AdaBoostOLM(random_state=0), X, y).n_mistakes
+    191
+    """
+
+    reference = "Jung, Goetz, Tewari 2017"
+    bound = bounds.BOOSTING_ELSEWHERE
+    _rule = "adaboost_olm"
+
+    def __init__(
+        self,
+        learner: Any = None,
+        n_learners: int = 20,
+        *,
+        classes: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.learner = learner
+        self.n_learners = n_learners
+        self.classes = classes
+        self.random_state = random_state
+
+    def _new_rule(self, n: int, n_classes: int) -> Alphas:
+        return Alphas(np.zeros(n), 2.0 * math.sqrt(2.0) / (n_classes - 1.0))
+
+
+class AdaBoostOL(AdaBoostOLM):
+    """AdaBoost.OL: weak learners whose labels are weighted by gradient descent, for two classes.
+
+    With s_1 - s_0 for the sum of its weighted votes, it is `AdaBoostOLM` with two classes, but for
+    the step, which is 4 / sqrt(t).
+
+    Parameters
+    ----------
+    learner, n_learners, classes, random_state
+        As in `AdaBoostOLM`; there are two classes.
+
+    References
+    ----------
+    A. Beygelzimer, S. Kale and H. Luo. Optimal and adaptive algorithms for online boosting.
+    ICML 2015.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from onebit import AdaBoostOL, play
+    >>> X, y = load_digits(return_X_y=True)
+    >>> play(AdaBoostOL(random_state=0), X, y == 8).n_mistakes
+    152
+    """
+
+    reference = "Beygelzimer, Kale, Luo 2015"
+    _many_classes = False
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = AdaBoostOLM._parameter_constraints
+
+    def _new_rule(self, n: int, n_classes: int) -> Alphas:
+        return Alphas(np.zeros(n), 4.0)

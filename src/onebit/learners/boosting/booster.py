@@ -1,0 +1,232 @@
+"""What all boosters share: a chain of weak learners, and a hedge over how long it should be.
+
+In each round, weak learner i sees x and a cost matrix, made from the scores s^{i-1} of those before
+it, and predicts a label l^i, which makes s^i of s^{i-1}. Expert i votes for the label with the
+largest s^i. In what boosters differ is a `Rule`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from numbers import Integral
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from onebit.core import Cost, Kernels, Learner, lean_kernel
+from onebit.core.engine import PythonKernels, makes_kernels
+from onebit.core.state import MOST_ROUNDS, Count, Field, Generator, Within
+from onebit.learners.boosting.weak import Weak, new_weak_learners, weak_kernels
+from onebit.learners.hoeffding_tree import HoeffdingTree
+from onebit.learners.other_libraries import (
+    CLASSIFIER,
+    NOT_SAVED,
+    takes_many_classes,
+    takes_positive_only,
+)
+from onebit.learners.perceptron import Perceptron
+from onebit.numerics.argmax import argmax
+from onebit.numerics.exploration import greedy
+
+
+class Rule(NamedTuple):
+    """What tells one booster from another, by kernels; `rule` is the part of the state they own.
+
+    ``costs(rule, i, s, first, last, C)``
+        fill rows `first` to `last` of the cost matrix of weak learner i, where s = s^{i-1};
+    ``combine(rule, i, s, label, combined)``
+        fill s^i, where s = s^{i-1} and `label` is that of weak learner i;
+    ``adapt(rule, i, t, s, label, truth)``
+        learn, in round t, how to combine;
+    `hedges`
+        whether an expert is drawn, the better the likelier; else the last one decides.
+    """
+
+    costs: Any
+    combine: Any
+    adapt: Any
+    hedges: bool
+
+
+RULES: dict[str, Rule] = {}
+"""The rules of all boosters, by name."""
+
+
+class Scratch(NamedTuple):
+    """s: s^0, ..., s^N; labels: l^i; scores: of each weak learner. The rest is of one of them.
+
+    C: cost matrix; p: probabilities; costs: expected costs.
+    """
+
+    s: np.ndarray
+    labels: np.ndarray
+    scores: np.ndarray
+    C: np.ndarray
+    p: np.ndarray
+    costs: np.ndarray
+
+
+class State(NamedTuple):
+    """weak: the weak learners; rule: how they are combined.
+
+    mistakes: those of each expert; largest: the largest weight that each weak learner was given;
+    t: rounds learned from.
+    """
+
+    weak: Annotated[tuple, Within(each="n_learners")]
+    rule: Any
+    mistakes: Annotated[np.ndarray, Field("n_learners", dtype=np.int64, least=0, most=MOST_ROUNDS)]
+    largest: Annotated[np.ndarray, Field("n_learners", least=0.0, most=1.0)]
+    t: Count
+    scratch: Scratch
+    rng: Generator
+
+
+@lean_kernel
+def best_expert(mistakes):
+    """Return the expert with the fewest mistakes so far; of several, the first."""
+    best = 0
+    for i in range(1, mistakes.size):
+        if mistakes[i] < mistakes[best]:
+            best = i
+    return best
+
+
+@lean_kernel
+def hedge(state, x, scores, offer, p):
+    """Policy of drawing an expert with probability proportional to v_i = e^{-mistakes}."""
+    s, mistakes = state.scratch.s, state.mistakes
+    fewest, total = mistakes[best_expert(mistakes)], 0.0
+    for k in range(p.size):
+        p[k] = 0.0
+    for i in range(mistakes.size):
+        v = math.exp(np.float64(fewest - mistakes[i]))
+        p[argmax(s[i + 1], offer)] += v
+        total += v
+    for k in range(p.size):
+        p[k] /= total
+    return argmax(scores, offer)
+
+
+@makes_kernels
+def booster_kernels(
+    rule: str, learner: Kernels, has_probabilities: bool, takes_weights: bool
+) -> Kernels:
+    """Return the kernels of a booster of this rule, with weak learners of this kind."""
+    compiled = not isinstance(learner, PythonKernels)
+    decorator: Any = lean_kernel if compiled else lambda function: function
+    one_of, predict, update = weak_kernels(Weak(learner, has_probabilities, takes_weights))
+    costs, combine, adapt, hedges = RULES[rule]
+
+    @decorator
+    def score(state, x, scores):
+        """Let the weak learners predict, one after the other; fill s^i of the best expert."""
+        scratch, K = state.scratch, scores.size
+        s, C = scratch.s, scratch.C
+        for i in range(state.mistakes.size):
+            costs(state.rule, i, s[i], 0, K - 1, C)
+            one = one_of(state.weak, i)
+            label = predict(one, x, C, scratch.scores[i], scratch.p, scratch.costs)
+            scratch.labels[i] = label
+            combine(state.rule, i, s[i], label, s[i + 1])
+        best = best_expert(state.mistakes) if hedges else state.mistakes.size - 1
+        for k in range(K):
+            scores[k] = s[best + 1, k]
+
+    @decorator
+    def learn(state, x, scores, label, probability, offer, truth):
+        """Tell the weak learners and what combines them the label; count the experts' mistakes."""
+        state.t[()] += 1
+        scratch = state.scratch
+        s, C = scratch.s, scratch.C
+        for i in range(state.mistakes.size):
+            costs(state.rule, i, s[i], truth, truth, C)
+            weight = 0.0
+            for k in range(scores.size):
+                weight += C[truth, k]
+            weight = min(weight, 1.0)  # but for rounding it is
+            state.largest[i] = max(state.largest[i], weight)
+            share = weight / state.largest[i] if weight > 0.0 else 0.0
+            one = one_of(state.weak, i)
+            update(one, x, scratch.scores[i], truth, share, state.rng)
+            adapt(state.rule, i, state.t[()], s[i], scratch.labels[i], truth)
+            if argmax(s[i + 1]) != truth:
+                state.mistakes[i] += 1
+        return True
+
+    policy: Any = hedge if hedges else greedy
+    kind = Kernels if compiled else PythonKernels
+    arguments = (rule, learner, has_probabilities, takes_weights)
+    name = ".".join(map(str, (rule, learner._module, learner._name, *arguments[2:])))
+    policy = policy if compiled else policy.py_func
+    return kind(name, score, policy, learn, made_by=(booster_kernels, arguments))
+
+
+class Booster(Learner):
+    """A learner made of many weak ones, told the label.
+
+    A subclass has the name of its rule, and returns the rule's part of the first state.
+    """
+
+    feedback = "full"
+    cost = Cost("N (that of a weak learner + K^2)")
+    forms: ClassVar[list[dict[str, Any]]] = [{"learner": Perceptron(), "n_learners": 3}]
+
+    _rule: ClassVar[str]
+    _many_classes: ClassVar[bool] = True
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "learner": [Learner, *CLASSIFIER, None],
+        "n_learners": [Interval(Integral, 1, 1_000, closed="both")],
+    }
+
+    learner: Any
+    n_learners: int
+
+    @abstractmethod
+    def _new_rule(self, n: int, n_classes: int) -> Any:
+        """Return the rule's part of the first state, for `n` weak learners."""
+
+    @property
+    def exempt(self) -> dict[str, str]:  # type: ignore[override]
+        """Names of checks that do not hold for this learner, each with the reason."""
+        return {} if isinstance(_weak(self.learner), Learner) else NOT_SAVED
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        learner = _weak(self.learner)
+        tags.classifier_tags.multi_class = self._many_classes and takes_many_classes(learner)
+        tags.input_tags.positive_only = takes_positive_only(learner)
+        return tags
+
+    def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
+        if n_classes > 2 and not self._many_classes:
+            raise ValueError(
+                f"Only binary classification is supported by {type(self).__name__}, and there are "
+                f"{n_classes} classes: take AdaBoostOLM, AdaBoostOLMpp or OnlineMBBM"
+            )
+        n = int(self.n_learners)
+        weak, states = new_weak_learners(_weak(self.learner), n, n_features, n_classes, rng)
+        scratch = Scratch(
+            s=np.zeros((n + 1, n_classes)),
+            labels=np.zeros(n, dtype=np.int64),
+            scores=np.zeros((n, n_classes)),
+            C=np.zeros((n_classes, n_classes)),
+            p=np.zeros(n_classes),
+            costs=np.zeros(n_classes),
+        )
+        return booster_kernels(self._rule, *weak), State(
+            weak=states,
+            rule=self._new_rule(n, n_classes),
+            mistakes=np.zeros(n, dtype=np.int64),
+            largest=np.zeros(n),
+            t=np.zeros((), dtype=np.int64),
+            scratch=scratch,
+            rng=rng,
+        )
+
+
+def _weak(learner: Any) -> Any:
+    return HoeffdingTree(leaves="naive_bayes", max_features=0.5) if learner is None else learner

@@ -1,0 +1,133 @@
+"""Weak learners: ``predict(x, cost matrix) -> label`` and ``update(x, cost matrix, label)``.
+
+Any full-information learner of onebit is one, and any incremental classifier of scikit-learn or
+River. A cost matrix C is K x K and non-negative: C[y, l] is what label l costs where y is right.
+Its diagonal is zero, and its rows sum to one at most.
+
+A model of probabilities p predicts the label of least expected cost, the sum over k of p_k C[k, l];
+other learners predict their greedy label. The sum of row y is the weight of an example of label y:
+learners that take weights learn with it, and others learn with that probability.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from onebit.core import Kernels, Learner, ProbabilityLearner, lean_kernel
+from onebit.core.engine import PythonKernels
+from onebit.core.generator import below, new_generator, uniform
+from onebit.core.state import at, stacked
+from onebit.learners.other_libraries import (
+    Model,
+    gives_probabilities,
+    is_rivers,
+    new_model,
+    seeded,
+    takes_weights,
+)
+from onebit.numerics.argmax import argmax
+from onebit.numerics.softmax import softmax
+
+_NEARLY = 1e-12
+"""Costs that differ by less are equal: of labels that tie, rounding must not choose."""
+
+
+class Models(NamedTuple):
+    """Classifiers of other libraries."""
+
+    models: tuple[Model, ...]
+
+    def begin_classes(self, first: int) -> None:
+        """Refuse, as each of them does."""
+        self.models[0].begin_classes(first)
+
+
+class Weak(NamedTuple):
+    """Weak learners of one kind: their kernels, and what they can do."""
+
+    kernels: Kernels
+    has_probabilities: bool
+    takes_weights: bool
+
+
+def new_weak_learners(
+    learner: Any, n: int, n_features: int, n_classes: int, rng: np.ndarray
+) -> tuple[Weak, Any]:
+    """Return `n` copies of a learner, each with a seed of its own: their kind, and their states."""
+    seeds = [int(below(rng, 2**31)) for _ in range(n)]
+    # Copies with the same seed would all be the same.
+    copies = [_copy(learner, seed) for seed in seeds]
+    if not isinstance(learner, Learner):
+        models = [new_model(one, n_classes, 0) for one in copies]
+        weak = Weak(models[0][0], gives_probabilities(learner), takes_weights(learner))
+        return weak, Models(tuple(model for _, model in models))
+    if learner.feedback != "full":
+        raise ValueError(
+            f"a weak learner is told the label, and {learner!r} needs one bit only: take one with "
+            'feedback="full"'
+        )
+    states = []
+    for one in copies:
+        one._validate_params()
+        kernels, state = one._begin(n_features, n_classes, new_generator(one.random_state))
+        states.append(state)
+    if isinstance(kernels, PythonKernels):
+        raise ValueError(f"{learner!r} is not compiled, and cannot be a weak learner")
+    weighted = kernels.weighted is not None
+    return Weak(kernels, isinstance(learner, ProbabilityLearner), weighted), stacked(states)
+
+
+def _copy(learner: Any, seed: int) -> Any:
+    return learner if is_rivers(learner) else seeded(clone(learner), seed, anew=True)
+
+
+@lean_kernel
+def least_cost(p, C, costs):
+    """Return the label of least expected cost, after filling the expected costs."""
+    K = p.size
+    for k in range(K):
+        costs[k] = 0.0
+    for y in range(K):
+        for k in range(K):
+            costs[k] += p[y] * C[y, k]
+    best = 0
+    for k in range(1, K):
+        if costs[k] < costs[best] - _NEARLY:
+            best = k
+    return best
+
+
+def weak_kernels(weak: Weak) -> tuple[Any, Any, Any]:
+    """Return three functions: one of many weak learners, its `predict` and its `update`."""
+    kernels, has_probabilities, takes_weights = weak
+    compiled = not isinstance(kernels, PythonKernels)
+    decorator: Any = lean_kernel if compiled else lambda function: function
+    score, learn = kernels._kernels["score"], kernels._kernels["learn"]
+    learn_weighted = kernels.weighted
+
+    @decorator
+    def predict(state, x, C, scores, p, costs):
+        """Return a label for x, after filling the weak learner's own scores."""
+        score(state, x, scores)
+        if not has_probabilities:
+            return argmax(scores)
+        softmax(scores, 1.0, p)
+        return least_cost(p, C, costs)
+
+    @decorator
+    def update(state, x, scores, truth, weight, rng):
+        """Learn that `truth` is the label of x, after `predict`; the weight is one at most."""
+        if takes_weights:
+            if weight > 0.0:
+                learn_weighted(state, x, truth, weight)
+        elif uniform(rng) < weight:
+            learn(state, x, scores, truth, 1.0, None, truth)
+
+    return at if compiled else _model, predict, update
+
+
+def _model(models: Models, i: int) -> Model:
+    return models.models[i]

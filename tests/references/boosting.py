@@ -1,0 +1,171 @@
+"""The boosters of Jung, Goetz and Tewari 2017 and of Agarwal, Kale and Zimmert 2022, literally.
+
+Cost matrices are as in the papers: not shifted, not scaled. Weak learners have
+``probabilities(x)`` and ``learn(x, y, weight)``.
+"""
+
+import math
+from functools import cache
+
+import numpy as np
+from scipy.special import expit, logsumexp, softmax
+
+from references.folklore import Folklore
+
+
+class Booster:
+    hedges = True
+
+    def __init__(self, weak, K):
+        self.weak, self.K, self.N = weak, K, len(weak)
+        self.v = np.ones(self.N)
+        self.largest = np.zeros(self.N)
+        self.t = 0
+
+    def chain(self, x):
+        """The scores s^0, ..., s^N, the labels, and the cost matrices."""
+        s, labels, matrices = [np.zeros(self.K)], [], []
+        for i in range(self.N):
+            C = self.costs(i, s[-1])
+            expected = self.weak[i].probabilities(x) @ C
+            # Labels that tie, but for rounding, are equal.
+            label = int(np.flatnonzero(expected <= expected.min() + 1e-10)[0])
+            s.append(self.combine(i, s[-1], label))
+            labels.append(label)
+            matrices.append(C)
+        return s, labels, matrices
+
+    def policy(self, x):
+        s, _, _ = self.chain(x)
+        if not self.hedges:
+            return np.eye(self.K)[np.argmax(s[-1])]
+        p = np.zeros(self.K)
+        for i in range(self.N):
+            p[np.argmax(s[i + 1])] += self.v[i] / self.v.sum()
+        return p
+
+    def greedy(self, x):
+        s, _, _ = self.chain(x)
+        return int(np.argmax(s[np.argmax(self.v) + 1 if self.hedges else -1]))
+
+    def learn(self, x, y):
+        self.t += 1
+        s, labels, matrices = self.chain(x)
+        for i in range(self.N):
+            weight = self.weight(matrices[i], y)
+            self.largest[i] = max(self.largest[i], weight)
+            self.weak[i].learn(x, y, weight / self.largest[i])
+            self.adapt(i, s[i], labels[i], y)
+            if np.argmax(s[i + 1]) != y:
+                self.v[i] *= math.exp(-1)
+
+
+class AdaBoostOLM(Booster):
+    def __init__(self, weak, K, eta=None):
+        super().__init__(weak, K)
+        self.eta = 2 * math.sqrt(2) / (K - 1) if eta is None else eta
+        self.alpha = np.zeros(self.N)
+
+    def costs(self, i, s):
+        C = np.array([[1 / (1 + math.exp(s[r] - s[k])) for k in range(self.K)]
+                      for r in range(self.K)])  # fmt: skip
+        np.fill_diagonal(C, 0)
+        np.fill_diagonal(C, -C.sum(axis=1))
+        return C
+
+    def weight(self, C, y):
+        return -C[y, y] / (self.K - 1)
+
+    def combine(self, i, s, label):
+        return s + self.alpha[i] * np.eye(self.K)[label]
+
+    def loss(self, s, y):
+        return sum(np.logaddexp(0, s[k] - s[y]) for k in range(self.K) if k != y)
+
+    def slope(self, s, label, y, alpha):
+        if label != y:
+            return expit(s[label] + alpha - s[y])
+        return -sum(expit(s[k] - s[y] - alpha) for k in range(self.K) if k != y)
+
+    def adapt(self, i, s, label, y):
+        step = self.eta / math.sqrt(self.t) * self.slope(s, label, y, self.alpha[i])
+        self.alpha[i] = np.clip(self.alpha[i] - step, -2, 2)
+
+
+class BoostingRegression:
+    """Algorithm 3, with FOLKLORE for two classes and two features and -1 as the second."""
+
+    def __init__(self, T, c, lam):
+        self.most = math.log(T)
+        self.folklore = Folklore(2, 2, regularization=lam)
+        self.folklore.c = c
+
+    def example(self, s, label):
+        others = np.delete(s, label)
+        half = (s[label] - logsumexp(others)) / 2
+        return np.array([np.clip(half, -self.most, self.most), -1.0])
+
+    def predict(self, s, label):
+        zeta = self.folklore.logits(self.example(s, label))
+        predicted = s + zeta[1] - logsumexp(np.delete(s, label))
+        predicted[label] = zeta[0]
+        return predicted
+
+    def update(self, s, label, y):
+        self.folklore.learn(self.example(s, label), np.eye(2)[int(y != label)])
+
+
+class AdaBoostOLMpp(Booster):
+    def __init__(self, weak, K, T):
+        super().__init__(weak, K)
+        lam, c = math.sqrt(2) * math.sqrt(1 + math.log(T) ** 2), 1 / (2 * (1 + math.log(T)) + 2)
+        self.regressions = [BoostingRegression(T, c, lam) for _ in weak]
+
+    def costs(self, i, s):
+        gradient = softmax(s)[np.newaxis] - np.eye(self.K)  # (C.1), rows are true labels
+        return (gradient - np.diag(gradient)[:, np.newaxis]) / self.K
+
+    def weight(self, C, y):
+        return C[y].sum()
+
+    def combine(self, i, s, label):
+        return self.regressions[i].predict(s, label)
+
+    def adapt(self, i, s, label, y):
+        self.regressions[i].update(s, label, y)
+
+
+class OnlineMBBM(Booster):
+    hedges = False
+
+    def __init__(self, weak, K, gamma):
+        super().__init__(weak, K)
+        self.gamma = gamma
+        self.phi = cache(self.potential)
+
+    def potential(self, r, n, s):
+        """phi^r_n, by its definition."""
+        if n == 0:
+            return float(s[r] <= max(s[k] for k in range(self.K) if k != r))
+        total = 0.0
+        for k in range(self.K):
+            after = tuple(s[i] + (i == k) for i in range(self.K))
+            u = (1 - self.gamma) / self.K + self.gamma * (k == r)
+            total += u * self.phi(r, n - 1, after)
+        return total
+
+    def costs(self, i, s):
+        C, n = np.empty((self.K, self.K)), self.N - 1 - i
+        for r in range(self.K):
+            for k in range(self.K):
+                C[r, k] = self.phi(r, n, tuple(int(s[j]) + (j == k) for j in range(self.K)))
+        return C
+
+    def weight(self, C, y):
+        return np.sum(C[y] - C[y, y]) / (self.K - 1)
+
+    def combine(self, i, s, label):
+        return s + np.eye(self.K)[label]
+
+    def adapt(self, i, s, label, y):
+        pass
