@@ -13,14 +13,18 @@ A_FEW = 400
 TOLERANCE = 1e-9
 
 
-def continuous(K, seed=0, d=5):
-    """Gaussian examples with zeros and empty rows; labels of a linear rule, one in ten random."""
+def continuous(K, seed=0, d=5, n=None):
+    """Gaussian examples with zeros and empty rows; labels of a linear rule, one in ten random.
+
+    There are `n` of them, or N_ROUNDS.
+    """
+    n = N_ROUNDS if n is None else n
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(N_ROUNDS, d)) * (rng.random((N_ROUNDS, d)) < 0.6)
-    X[rng.random(N_ROUNDS) < 0.02] = 0.0
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
+    X[rng.random(n) < 0.02] = 0.0
     y = np.argmax(X @ rng.normal(size=(d, K)), axis=1)
-    noisy = rng.random(N_ROUNDS) < 0.1
-    return X, np.where(noisy, rng.integers(K, size=N_ROUNDS), y)
+    noisy = rng.random(n) < 0.1
+    return X, np.where(noisy, rng.integers(K, size=n), y)
 
 
 def one_hot(K, seed=0, d=5):

@@ -13,7 +13,7 @@ from onebit.learners.confidit import Confidit, multipliers
 from onebit.learners.kernel_confidit import KernelConfidit
 from onebit.numerics.second_order import of_class
 from paths import assert_same_path, continuous, every_stream, one_hot, repeated
-from problems import assert_finite, logistic, numpy_generator
+from problems import assert_finite, numpy_generator
 from references import confidit
 
 VERSIONS = {
@@ -188,7 +188,7 @@ def test_alpha_1_leaves_nothing_to_chance():
 
 
 def test_confidence_alone_explores():
-    X, y = logistic(2_000, 5, 3, 5.0)
+    X, y = continuous(3, n=2_000)
     assert not play(Confidit(eta=0.0), X, y).explored.any()
     history = play(Confidit(eta=10.0), X, y).explored
     assert history[:500].sum() > 2 * history[-500:].sum() > 0

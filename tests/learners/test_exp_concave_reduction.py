@@ -99,7 +99,7 @@ def test_expected_loss_is_that_of_the_greedy_mistakes(oracle, K):
 @every_oracle
 @pytest.mark.parametrize("gamma", ["theory", 0.3])
 def test_learns_only_where_exploration_beats_the_greedy_label(oracle, gamma):
-    X, y = continuous(5)
+    X, y = continuous(5, n=2_000)
     learner = ExpConcaveReduction(oracle, gamma, horizon=100_000, random_state=0)
     history = play(learner.set_params(classes=range(5)), X, y)
     empty = ~X.any(axis=1)

@@ -31,7 +31,7 @@ def test_walks_the_path_of_the_reference(gamma, covariance, K, stream, storage):
 
 @pytest.mark.parametrize(("gamma", "covariance"), FORMS)
 def test_learns_whenever_exploration_beats_the_greedy_label(gamma, covariance):
-    X, y = continuous(5)
+    X, y = continuous(5, n=2_000)
     history = play(SOBA(gamma, covariance=covariance, random_state=0), X, y)
     found = history.explored & ~history.mistakes
     assert found.sum() > 20
@@ -48,7 +48,7 @@ def test_first_right_guess_updates():
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 def test_adaptive_gamma_follows_theorem_5(covariance):
-    X, y = continuous(3)
+    X, y = continuous(3, n=500)
     learner = SOBA("adaptive", covariance=covariance, random_state=0, classes=range(3))
     terms, last = 0.0, 0.0
     for t in range(1, 500):
@@ -63,7 +63,7 @@ def test_adaptive_gamma_follows_theorem_5(covariance):
 
 def test_full_inverse_is_the_inverse_across_many_rewritings():
     """Lemma: A = a I + sum n z z', and the sum of n z' A^{-1} z is at most ln det(A / a)."""
-    X, y = continuous(4)
+    X, y = continuous(4, n=1_500)
     reference = soba.SOBA(X.shape[1], 4, 0.3, 2.0, "full")
     learner = SOBA(0.3, 2.0, "full", random_state=1)
     assert_same_path(learner, reference, X, y)
