@@ -100,9 +100,14 @@ def edit(file, old, new):
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("learners/banditron.py", "x, y_hat, -1.0)", "x, y_hat, -2.0)"),
-        ("numerics/exploration.py", "p[best] = share + (", "p[0] = share + ("),
         ("numerics/linear.py", "scores[k] += W[a, k] * v_a", "scores[k] -= W[a, k] * v_a"),
+        *(
+            pytest.param(*edited, marks=pytest.mark.slow)
+            for edited in [
+                ("learners/banditron.py", "x, y_hat, -1.0)", "x, y_hat, -2.0)"),
+                ("numerics/exploration.py", "p[best] = share + (", "p[0] = share + ("),
+            ]
+        ),
     ],
 )
 def test_edited_kernel_takes_effect(ran, file, old, new):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from forms import every_form, n_classes
+from forms import every_form, first_forms, n_classes
 from onebit import play
 from onebit.core.growing import Growing
 from onebit.core.state import (
@@ -40,8 +40,19 @@ def sizes(learner):
 
 
 @every_form
-def test_every_array_is_declared_and_as_declared(learner):
-    learner, found = trained(learner)
+def test_every_array_is_declared(learner):
+    """Without a round, which would have to be compiled."""
+    learner = clone(learner)
+    learner._start(np.arange(n_classes(learner, 3)), 4)
+    assert_declared(learner, sizes(learner))
+
+
+@first_forms()
+def test_every_array_is_as_declared(learner):
+    assert_declared(*trained(learner))
+
+
+def assert_declared(learner, found):
     for name, _, field in declared(learner._state):
         if not name.endswith("updates"):  # of a classifier of another library
             assert field is not None, name

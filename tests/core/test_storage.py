@@ -127,7 +127,7 @@ def test_changed_files_are_refused_or_sound(learner, change, tmp_path):
     learner, _ = trained(learner, rounds=40)
     content = content_of(learner, tmp_path)
     # Samples that do not fit the examples take minutes to be renewed; `make fuzz` has the time.
-    for seed in range(5 if isinstance(learner._kernels, PythonKernels) else 20):
+    for seed in range(4 if isinstance(learner._kernels, PythonKernels) else 8):
         changed = change(content, np.random.default_rng(seed))
         try:
             load_and_play(changed, tmp_path)

@@ -170,7 +170,8 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("n_kills", [2, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n_kills", [2, 10])
 def test_killed_at_random_moments_no_result_is_lost_or_computed_twice(tmp_path, n_kills):
     script = tmp_path / "sweep.py"
     script.write_text(SWEEP)

@@ -232,7 +232,9 @@ def test_learners_of_onebit_are_weak_learners(cls, learner):
     check_learner(cls(learner, 3))
 
 
-@pytest.mark.parametrize("learner", [SGDClassifier(), GaussianNB()], ids=str)
+@pytest.mark.parametrize(
+    "learner", [GaussianNB(), pytest.param(SGDClassifier(), marks=pytest.mark.slow)], ids=str
+)
 def test_classifiers_of_scikit_learn_are_weak_learners(learner):
     """One takes weights and has margins; the other takes weights and has probabilities."""
     X, y = easy(400)
@@ -288,6 +290,7 @@ def test_every_weak_learner_has_a_seed_of_its_own():
     assert len({tuple(row) for row in used.tolist()}) > 4
 
 
+@pytest.mark.slow
 def test_trees_learn_from_one_bit():
     """What no line can tell apart: whether a number is near zero."""
     rng = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import onebit
 from forms import FORMS, LEARNERS, every_form, n_classes
 from onebit import learners, play
-from onebit.checks import checks_for
+from onebit.checks import check_labels_come_and_go, checks_for
 from onebit.core.engine import PythonKernels
 from problems import assert_finite
 
@@ -34,12 +34,18 @@ def new_ones(key):
     ("learner", "check"),
     [
         pytest.param(learner, check, id=f"{learner}-{check.__name__}", marks=marks)
-        for learner, marks in new_ones(kernels_of)
+        for (learner, usual), (_, of_class) in zip(
+            new_ones(kernels_of), new_ones(type), strict=True
+        )
         for check in checks_for(learner)
+        for marks in [of_class if check is check_labels_come_and_go else usual]
     ],
 )
 def test_behaviour(learner, check):
-    """Forms with the same kernels differ in numbers only."""
+    """Forms with the same kernels differ in numbers only.
+
+    Labels on offer take kernels of their own, which are compiled for one form of each learner.
+    """
     check(learner)
 
 

@@ -73,8 +73,16 @@ def test_from_nothing_to_a_decision_by_keyboard(open_page):
     assert "<script>" in page.inner_text("#newest")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        ("dark", 400),
+        *(
+            pytest.param(*form, marks=pytest.mark.slow)
+            for form in [("light", 400), ("light", 1280), ("dark", 1280)]
+        ),
+    ],
+)
 def test_it_fits_and_moves(open_page, running, scheme, width):
     name = f"{scheme}-{width}"
     with Client(running.url, name) as client:
