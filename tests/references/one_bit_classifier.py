@@ -23,7 +23,7 @@ def winning_probabilities(means, deviations):
 class Changes:
     """Page's sums of likelihood ratios, of all bits and of those of each label."""
 
-    share, alarm, alarm_of_label, known = 0.8, np.log(1e7), np.log(1e9), 0.3
+    share, alarm, alarm_of_label, known = 0.8, np.log(1e7), np.log(1e12), 0.3
 
     def __init__(self, K):
         self.mistaken = {z: max(0.5, 1 / (1 + np.exp(z))) for z in range(-4, 8)}

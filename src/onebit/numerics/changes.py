@@ -29,7 +29,7 @@ High, so that a gradual change is noticed when most of it is over: what is learn
 is soon wrong again.
 """
 
-ALL_CHANGED, LABEL_CHANGED = math.log(1e7), math.log(1e9)
+ALL_CHANGED, LABEL_CHANGED = math.log(1e7), math.log(1e12)
 """Evidence of a change: a false alarm in so many rounds, if mistakes were independent.
 
 Those of one label are less so than those of all, as they come in runs when its weights move.
