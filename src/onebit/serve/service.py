@@ -88,7 +88,7 @@ class Service:
         """Read all models: each from its newest sound snapshot, and the rows since."""
         await self.log.open()
         for name, key in (await self.log.models()).items():
-            self.add(name, key, await restore(self.log, key))
+            self.add(name, key, *await restore(self.log, key))
         self.writer.start()
         if self.log.shared:
             self._spawn(self._follow())
@@ -194,10 +194,10 @@ class Service:
         if n > self.limits.labels:
             raise RefusedError(422, f"a model has at most {self.limits.labels:,} labels; got {n:,}")
 
-    def add(self, name: str, key: int, model: Model) -> Live:
-        """Let a model decide from now on."""
+    def add(self, name: str, key: int, model: Model, snapshot_at: int = 0) -> Live:
+        """Let a model decide from now on; its newest snapshot is of row `snapshot_at`."""
         self.live[name] = live = Live(name, key, model)
-        live.snapshot_at, live.taught_here = model.n, not self.log.shared
+        live.snapshot_at, live.taught_here = snapshot_at, not self.log.shared
         return live
 
     async def _write(self, live: Live, kind: Kind, body: Struct) -> None:
@@ -389,9 +389,9 @@ class Service:
                 del self.live[name]
         for name, (key, head) in heads.items():
             if name not in self.live and name not in self._making:
-                model = await restore(self.log, key)
+                restored = await restore(self.log, key)
                 if name not in self.live:
-                    self.add(name, key, model)
+                    self.add(name, key, *restored)
             elif name in self.live:
                 live = self.live[name]
                 live.head = max(live.head, head)
@@ -437,8 +437,8 @@ class Service:
 # Reading logs
 
 
-async def restore(log: Log, key: int) -> Model:
-    """Return a model as it is after all rows: its newest sound snapshot, and the rows since."""
+async def restore(log: Log, key: int) -> tuple[Model, int]:
+    """Return a model as it is after all rows, and the row of its newest sound snapshot or zero."""
     async for snapshot in log.snapshots(key):
         try:
             model = Model.restore(snapshot.meta, snapshot.learners)
@@ -446,13 +446,13 @@ async def restore(log: Log, key: int) -> Model:
             _logger.warning("the snapshot of model %d at row %d: %s", key, snapshot.n, error)
             continue
         await follow(log, key, model)
-        return model
+        return model, snapshot.n
     rows = await log.rows(key, 0, 1)
     if not rows:
         raise LogError(f"the log of model {key} is empty")
     model = Model.begin(rows[0])
     await follow(log, key, model)
-    return model
+    return model, 0
 
 
 async def follow(log: Log, key: int, model: Model) -> None:
