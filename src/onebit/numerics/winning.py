@@ -198,16 +198,27 @@ def _more_than_few(n):
 
 
 @lean_kernel
+def _place(z):
+    """Return where the table has z, which is in cells from its middle; within its ends."""
+    place = z + _START
+    place = place if place > 0.0 else 0.0  # also if it is NaN: what is read is in the table
+    return place if place < _END else _END
+
+
+@lean_kernel
+def _tabled(place, column):
+    """Return the cubic of the cell at `place` whose coefficients begin in `column`."""
+    cell = int(place)
+    t, c = place - cell, 8 * cell + column
+    return _TABLE[c] + t * (_TABLE[c + 1] + t * (_TABLE[c + 2] + t * _TABLE[c + 3]))
+
+
+@lean_kernel
 def _log_below(u, gaps, scales, n, alike, least):
     """Return the logarithm of the probability that all draws are below u, or one below `least`."""
     total = 0.0
     for i in range(n):
-        place = (u - gaps[i]) * scales[i] + _START
-        place = place if place > 0.0 else 0.0  # also if it is NaN: what is read is in the table
-        place = place if place < _END else _END
-        cell = int(place)
-        t, c = place - cell, 8 * cell
-        below = _TABLE[c] + t * (_TABLE[c + 1] + t * (_TABLE[c + 2] + t * _TABLE[c + 3]))
+        below = _tabled(_place((u - gaps[i]) * scales[i]), 0)
         total += below * alike if i == 0 else below
         if total < least:
             return total
@@ -219,12 +230,7 @@ def _fill_hazards(u, gaps, scales, n, alike, hazards):
     """Fill phi(z) / Phi(z) of each draw's z at u; return the logarithm that all are below u."""
     total = 0.0
     for i in range(n):
-        place = (u - gaps[i]) * scales[i] + _START
-        place = place if place > 0.0 else 0.0  # also if it is NaN: what is read is in the table
-        place = place if place < _END else _END
-        cell = int(place)
-        t, c = place - cell, 8 * cell
-        below = _TABLE[c] + t * (_TABLE[c + 1] + t * (_TABLE[c + 2] + t * _TABLE[c + 3]))
-        hazards[i] = _TABLE[c + 4] + t * (_TABLE[c + 5] + t * (_TABLE[c + 6] + t * _TABLE[c + 7]))
-        total += below
+        place = _place((u - gaps[i]) * scales[i])
+        hazards[i] = _tabled(place, 4)
+        total += _tabled(place, 0)
     return total if alike == 1 else total + (alike - 1) * _log_below(u, gaps, scales, 1, 1, -1e300)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -49,19 +50,19 @@ class _Table(RecordFile):
         return [name for name in self.columns if name != self._label_column]
 
     @property
+    @abstractmethod
     def columns(self) -> list[str]:
         """The names of all columns, in their order."""
-        raise NotImplementedError
 
     @cached_property
     def is_dense(self) -> bool:
         """Whether all columns are numbers, and examples have one feature for each."""
         return all(self._is_number[name] for name in self.features)
 
-    @cached_property
+    @property
+    @abstractmethod
     def _is_number(self) -> dict[str, bool]:
         """Whether a column has numbers."""
-        raise NotImplementedError
 
     @cached_property
     def _label_column(self) -> str:
