@@ -13,7 +13,6 @@ from onebit import learners
 from onebit.core import NONE_OF_THESE, Decision, storage
 from onebit.core.decision import new_id
 from onebit.core.example import INDEX, Example
-from onebit.core.pipeline import Pipeline
 from onebit.core.validation import check_example, short
 from onebit.features import Records
 from onebit.serve.rows import FeedbackBody, LearnerSpec, ModelSpec
@@ -68,10 +67,8 @@ class Student:
     @classmethod
     def from_bytes(cls, content: bytes, seed: int) -> Student:
         """Return what `to_bytes` made this of."""
-        model = storage.from_bytes(content)
-        if not isinstance(model, Pipeline):
-            return cls(model, None, seed)
-        (_, records), (_, learner) = model.steps
+        steps, learner = storage.parts_from_bytes(content)
+        (records,) = steps or [None]
         return cls(learner, records, seed)
 
     def to_bytes(self) -> bytes:
@@ -148,7 +145,7 @@ class Student:
 
     def _draw_from(self, key: bytes) -> None:
         digest = blake2b(self._seed + key, digest_size=32).digest()
-        self.learner._state.rng[:] = np.frombuffer(digest, np.uint64)
+        self.learner._run.state.rng.data.cast("B")[:] = digest
 
 
 def feedback_for(body: FeedbackBody) -> dict[str, Any]:
