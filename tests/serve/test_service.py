@@ -446,6 +446,9 @@ def test_what_is_not_written_did_not_happen(service, monkeypatch):
                 raise sqlite3.OperationalError("database or disk is full")
             return write.execute(query, *values)
 
+        def __getattr__(self, name):
+            return getattr(write, name)
+
     said = {"id": made["id"], "correct": True}
     log._write = Full()
     service.ask("POST", "/v1/models/m/decide", {"record": "card", "id": "T1"}, 503)
