@@ -61,7 +61,7 @@ class Student:
         student = self.copy()
         for among in (None, self.labels[:-1]):
             decision = student.decide(_nothing(self.learner.n_features_in_), among)
-            student.learn(decision, FeedbackBody(correct=True), 1)
+            student.learn(decision, {"correct": True}, 1)
             student.probability_of(decision)
 
     @classmethod
@@ -115,19 +115,18 @@ class Student:
     def explored(self, decision: Decision) -> bool:
         """Tell whether the decision that was just made is for another label than the greedy one."""
         run = self.learner._run
-        scores, label = run.scores, run.positions[decision.label]
+        # Not by NumPy, whose argmax lets other threads run, and waits until they are done.
+        scores, label = run.scores.tolist(), run.positions[decision.label]
         if decision.among is None:
-            return int(scores.argmax()) != label
+            return scores.index(max(scores)) != label
         return any(scores[run.positions[other]] > scores[label] for other in decision.among)
 
-    def learn(self, decision: Decision, feedback: FeedbackBody, n: int) -> None:
-        """Learn what row n says of a decision."""
+    def learn(self, decision: Decision, said: dict[str, Any], n: int) -> None:
+        """Learn what row n says of a decision: what `feedback_for` returns of it."""
         # Who learned what is in the log: the learner need not remember ids.
         decision = Decision(decision.x, decision.label, decision.probability, decision.among)
-        said = feedback_for(feedback)
-        if said:
-            self._draw_from(b"row" + n.to_bytes(8))
-            self.learner.learn(decision, **said)
+        self._draw_from(b"row" + n.to_bytes(8))
+        self.learner.learn(decision, **said)
 
     def probability_of(self, decision: Decision) -> float:
         """Return how probable the label of another's decision would have been here."""
