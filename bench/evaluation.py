@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +46,19 @@ def others(classes: np.ndarray, seed: int) -> dict[str, Any]:
     }
 
 
+def shuffled(name: str, runs: int) -> Iterator[tuple[int, Any, np.ndarray]]:
+    """Yield, for each seed, the first rows of a stream in the order of that seed."""
+    X, y = streams.load(name, order="natural")
+    for seed in range(runs):
+        taken = np.random.default_rng(seed).permutation(y.size)[:ROWS]
+        yield seed, X[taken], y[taken]
+
+
 def logged(
-    name: str, seed: int, least: float
+    X: Any, y: np.ndarray, seed: int, least: float
 ) -> tuple[Log, np.ndarray, dict[str, Any], np.ndarray]:
     """Return a log, the truth of its rows as positions, and the learners to be judged by it."""
-    X, y = streams.load(name, seed=seed)
-    X, y, classes = X[:ROWS], y[:ROWS], np.unique(y)
+    classes = np.unique(y)
     first = y.size // 3
     learners = others(classes, seed)
     for learner in learners.values():
@@ -73,8 +81,8 @@ def on_streams(names: list[str], runs: int) -> None:
     print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
     for name in names:
         found: dict[str, list[tuple[float, ...]]] = {}
-        for seed in range(runs):
-            log, truth, learners, _ = logged(name, seed, least=0.01)
+        for seed, X, y in shuffled(name, runs):
+            log, truth, learners, _ = logged(X, y, seed, least=0.01)
             for title, learner in learners.items():
                 true, row = accuracy(learner, log, truth), []
                 for method in ("dr", "ips"):
@@ -96,8 +104,8 @@ def uncovered(runs: int) -> None:
     print("| seed | truth | weights by hand | estimate | covered |")
     print("| ---: | ---: | ---: | ---: | ---: |")
     held = by_hand = 0
-    for seed in range(runs):
-        log, truth, learners, classes = logged("letter", seed, least=0.0)
+    for seed, X, y in shuffled("letter", runs):
+        log, truth, learners, classes = logged(X, y, seed, least=0.0)
         learner = learners["OneBitClassifier"]
         true = float((learner.predict(log.x) == classes[truth]).mean())
         weights = (learner.predict(log.x) == classes[log.labels]) / log.probabilities
