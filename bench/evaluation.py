@@ -8,6 +8,9 @@ accuracy on the log's examples, and the mean widths, doubly robust and by weight
 ``python bench/evaluation.py uncovered [--runs 10]``: the same with a log without `min_probability`,
 of letter: what a mean of weighted bits with a normal interval says, and what `estimate` says.
 
+``python bench/evaluation.py models [name ...] [--runs 20]``: mean widths of intervals by weights
+alone, doubly robust, and doubly robust with a model trained as that of MRDR.
+
 ``python bench/evaluation.py speed [--rows 1000000]``: a log in a Parquet file, read in batches.
 """
 
@@ -20,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,8 @@ import numpy as np
 
 from onebit import SOBA, Banditron, OneBitClassifier, Perceptron, play, streams
 from onebit.evaluation import Log, estimate
+from onebit.evaluation.estimators import FIRST_BLOCK
+from onebit.evaluation.models import Softmax
 
 NAMES = ("satimage", "letter", "20newsgroups", "mnist")
 ROWS = 6_000
@@ -45,12 +51,19 @@ def others(classes: np.ndarray, seed: int) -> dict[str, Any]:
     }
 
 
+def shuffled(name: str, runs: int) -> Iterator[tuple[int, Any, np.ndarray]]:
+    """Yield, for each seed, the first rows of a stream in the order of that seed."""
+    X, y = streams.load(name, order="natural")
+    for seed in range(runs):
+        taken = np.random.default_rng(seed).permutation(y.size)[:ROWS]
+        yield seed, X[taken], y[taken]
+
+
 def logged(
-    name: str, seed: int, least: float
+    X: Any, y: np.ndarray, seed: int, least: float
 ) -> tuple[Log, np.ndarray, dict[str, Any], np.ndarray]:
     """Return a log, the truth of its rows as positions, and the learners to be judged by it."""
-    X, y = streams.load(name, seed=seed)
-    X, y, classes = X[:ROWS], y[:ROWS], np.unique(y)
+    classes = np.unique(y)
     first = y.size // 3
     learners = others(classes, seed)
     for learner in learners.values():
@@ -73,8 +86,8 @@ def on_streams(names: list[str], runs: int) -> None:
     print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
     for name in names:
         found: dict[str, list[tuple[float, ...]]] = {}
-        for seed in range(runs):
-            log, truth, learners, _ = logged(name, seed, least=0.01)
+        for seed, X, y in shuffled(name, runs):
+            log, truth, learners, _ = logged(X, y, seed, least=0.01)
             for title, learner in learners.items():
                 true, row = accuracy(learner, log, truth), []
                 for method in ("dr", "ips"):
@@ -90,14 +103,52 @@ def on_streams(names: list[str], runs: int) -> None:
             )
 
 
+def models(names: list[str], runs: int) -> None:
+    """Print mean widths with a model for accuracy, and with one for the least variance."""
+    print(f"{runs} runs each; mean widths of 95 % intervals\n")
+    print("| stream | policy | ips | dr | dr, weights of MRDR |")
+    print("| --- | --- | ---: | ---: | ---: |")
+    for name in names:
+        found: dict[str, list[list[float]]] = {}
+        for seed, X, y in shuffled(name, runs):
+            log, _, learners, _ = logged(X, y, seed, least=0.01)
+            for title in ("SOBA", "Banditron", "Perceptron"):  # which have no model of their own
+                learner = learners[title]
+                of_mrdr = predictions_of_mrdr(log, learner.policy(log.x))
+                one = [estimate(log, learner, "ips"), estimate(log, learner, "dr")]
+                one.append(estimate(log, learner, "dr", model=of_mrdr))
+                found.setdefault(title, []).append([each.high - each.low for each in one])
+        for title, rows in found.items():
+            widths = " | ".join(f"{width:.3f}" for width in np.mean(rows, axis=0))
+            print(f"| {name} | {title} | {widths} |", flush=True)
+
+
+def predictions_of_mrdr(log: Log, p: np.ndarray) -> np.ndarray:
+    """Return what a model says of each row before its bit, trained for the least variance of dr.
+
+    More robust doubly robust (Farajtabar, Chow and Ghavamzadeh 2018): an example has the weight
+    policy^2 (1 - probability) / probability^2.
+    """
+    policy, logged = p[np.arange(len(log)), log.labels], log.probabilities
+    weights = policy**2 * (1.0 - logged) / logged**2
+    model, q = Softmax(log.x.shape[1], log.classes.size), np.empty(p.shape)
+    lo, size = 0, FIRST_BLOCK
+    while lo < len(log):
+        some = slice(lo, lo + size)
+        q[some] = model.predict(log[some])
+        model.learn(log[some], weights[some])
+        lo, size = lo + size, 2 * size
+    return q
+
+
 def uncovered(runs: int) -> None:
     """Print what a log that does not cover its labels makes one believe, and what it can tell."""
     print("letter, OneBitClassifier judged, greedy; the log has no least probability\n")
     print("| seed | truth | weights by hand | estimate | covered |")
     print("| ---: | ---: | ---: | ---: | ---: |")
     held = by_hand = 0
-    for seed in range(runs):
-        log, truth, learners, classes = logged("letter", seed, least=0.0)
+    for seed, X, y in shuffled("letter", runs):
+        log, truth, learners, classes = logged(X, y, seed, least=0.0)
         learner = learners["OneBitClassifier"]
         true = float((learner.predict(log.x) == classes[truth]).mean())
         weights = (learner.predict(log.x) == classes[log.labels]) / log.probabilities
@@ -173,13 +224,15 @@ def main() -> None:
         child(*sys.argv[2:])
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["streams", "uncovered", "speed"])
+    parser.add_argument("what", choices=["streams", "models", "uncovered", "speed"])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--runs", type=int)
     parser.add_argument("--rows", type=int, default=1_000_000)
     given = parser.parse_args()
     if given.what == "streams":
         on_streams(given.names or list(NAMES), given.runs or 100)
+    elif given.what == "models":
+        models(given.names or list(NAMES), given.runs or 20)
     elif given.what == "uncovered":
         uncovered(given.runs or 10)
     else:

@@ -81,29 +81,34 @@ def drawn(p: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 class Recorded(LowerBound):
-    """A bound that remembers what was bet on, to look at it at all times."""
+    """A bound that remembers what each row gained, to look at it at all times."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.values: list[np.ndarray] = []
+        self.gained: list[np.ndarray] = []
 
     def update(self, values: Any) -> None:
         """Take more values."""
         found = np.asarray(values, dtype=np.float64)
-        super().update(found)
-        self.values.append(found if found.ndim == 2 else found[:, None])
+        # Of values that are the same for all bets, each bet is there twice, and both are the same.
+        bets = BETS if found.ndim == 2 else BETS[: BETS.size // 2]
+        gained = np.log1p(found.reshape(len(found), -1) * bets)
+        self.gained.append(gained)
+        self.log_capital += np.resize(gained.sum(axis=0), BETS.size)
+        self.n += len(found)
 
     def ever_refutes(self, means: np.ndarray, alpha: float) -> bool:
         """Tell whether the mean so far was below the bound at some time."""
         n = np.arange(1, means.size + 1)[:, None]
         so_far = means.cumsum()[:, None] / n
-        values, bets, prior = np.concatenate(self.values), BETS, log_prior_anytime()
-        if values.shape[1] == 1:  # each bet is there twice, and both are the same
+        gained, bets, prior = np.concatenate(self.gained), BETS, log_prior_anytime()
+        if gained.shape[1] < BETS.size:
             bets, prior = BETS[: BETS.size // 2], prior[: BETS.size // 2] + np.log(2.0)
-        logs = prior + np.log1p(values * bets).cumsum(axis=0) - n * np.log1p(bets * so_far)
-        highest = logs.max(axis=1)
-        total = highest + np.log(np.exp(logs - highest[:, None]).sum(axis=1))
-        return bool((total > -np.log(alpha)).any())
+        logs = prior + gained.cumsum(axis=0) - n * np.log1p(bets * so_far)
+        highest, needed = logs.max(axis=1), -np.log(alpha)
+        near = highest > needed - np.log(bets.size)  # else all bets together do not reach it
+        total = highest[near] + np.log(np.exp(logs[near] - highest[near, None]).sum(axis=1))
+        return bool((total > needed).any())
 
 
 @dataclass

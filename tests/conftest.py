@@ -14,13 +14,15 @@ import paths
 from onebit import Learner
 
 FIRST = [
-    "boosting",
-    "bandit_reduction",
-    "gaptron",
-    "compiling",
     "one_bit_classifier",
-    "newtron",
+    "bandit_reduction",
+    "boosting",
+    "folklore",
+    "gaptron",
+    "aggregating",
+    "kernel_confidit",
     "confidit",
+    "compiling",
 ]
 """Groups that take long come first, so that the processes end together.
 

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
@@ -255,3 +256,12 @@ def test_an_empty_log():
     )
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):
         _ = log.nothing_of_the_kind
+
+
+def test_a_file_is_not_in_memory_when_it_is_read_in_batches(tmp_path):
+    """PyArrow must not keep what was read; a file has groups of 65,536 rows."""
+    n, path = 300_000, tmp_path / "log.parquet"
+    x = np.random.default_rng(0).normal(size=(n, 10))
+    Log(np.zeros(n, dtype=int), np.ones(n), np.ones(n), x=x, classes=[0, 1]).write(path)
+    held = [pa.total_allocated_bytes() for _ in Log.batches(path, 20_000)]
+    assert max(held) < path.stat().st_size / 2

@@ -160,7 +160,10 @@ class Kernels:
 
     @cached_property
     def evaluate(self) -> Any:
-        """``evaluate(state, rows, scores, offer, p)``: the scores and the policy of each row."""
+        """``evaluate(state, rows, scores, offer, p)``: the scores and the policy of each row.
+
+        If `p` has no rows, only the scores: a policy may take much longer.
+        """
         return self._compiled("evaluate", _evaluate, nogil=True)
 
     def single_rounds(self, state: Any) -> tuple[Any, Any]:
@@ -280,4 +283,5 @@ def _evaluate(state, rows, scores, offer, p):
     for i in range(scores.shape[0]):
         x = row(rows, i)
         score(state, x, scores[i])
-        policy(state, x, scores[i], offer, p[i])
+        if i < p.shape[0]:
+            policy(state, x, scores[i], offer, p[i])

@@ -477,7 +477,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             Zero for labels that are not on offer.
         """
         if self._started or self.classes is None or isinstance(X, Example):
-            return self._evaluate(X, among)[2]
+            return self._evaluate(X, among, with_policy=True)[2]
         first = clone(self)  # which starts, as this one will
         first._start(first._given_classes(), check_rows(X, self).n_features)
         return first.policy(X, among)
@@ -877,12 +877,15 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         self._check_features(run, X, rows)
         return run, rows
 
-    def _evaluate(self, X: Any, among: Any = None) -> tuple[Started, np.ndarray, np.ndarray]:
-        """Return the scores and the policy of each row, with what they are of."""
+    def _evaluate(
+        self, X: Any, among: Any = None, *, with_policy: bool = False
+    ) -> tuple[Started, np.ndarray, np.ndarray]:
+        """Return the scores and, if asked for, the policy of each row, with what they are of."""
         run, rows = self._known_rows(X)
         with run.turns:  # there may be more classes before the last row
             kernels, state, offer = run.kernels, run.state, self._offer(run, among)
-            scores, p = np.empty((2, count_rows(rows), run.classes.size))
+            scores = np.empty((count_rows(rows), run.classes.size))
+            p = np.empty_like(scores[: None if with_policy else 0])
             retired = sorted(run.retired)
         for lo, hi in _blocks(len(scores)):
             with run.turns:

@@ -277,18 +277,22 @@ class Sums:
             lo, self._block = hi, min(2 * self._block, LARGEST_BLOCK)
 
     def _take(self, log: Log) -> None:
-        p = predicted = None
+        p = q = None
         if self.probabilities is not None:
-            with ThreadPoolExecutor(1) as pool:  # compiled code runs beside compiled code
-                if self.method in ("direct", "dr", "sndr"):
+            models = self.method in ("direct", "dr", "sndr")
+            if models and len(log) >= _ROWS:
+                with ThreadPoolExecutor(1) as pool:  # compiled code runs beside compiled code
                     predicted = pool.submit(self._predict, log)
+                    p = self.probabilities(log)
+                q = predicted.result()
+            else:
                 p = self.probabilities(log)
+                q = self._predict(log) if models else None
         w, most, mass = weigh(log, p)
         if self.method == "clipped":
             w = np.minimum(w, self.clip)
         modelled = None
         if self.method in MODELLED and p is not None:
-            q = None if predicted is None else predicted.result()
             modelled = self._judge(log, q, covered_part(log, p), mass, most)
         known = log.has_feedback
         for rows, bets in ((known, self.known), (~known, self.unknown)):

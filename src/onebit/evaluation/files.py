@@ -321,7 +321,8 @@ def _read_parquet(
 ) -> Iterator[dict[str, Any]]:
     pa, pq = _pyarrow()
     try:
-        file = pq.ParquetFile(path)
+        # Prefetching would keep all of the file in memory that has been read, to its end.
+        file = pq.ParquetFile(path, pre_buffer=False, buffer_size=2**16)
     except pa.ArrowInvalid as error:
         raise ValueError(f"{path}: {error}") from None
     with file:
@@ -330,7 +331,8 @@ def _read_parquet(
             columns = columns | {"classes": json.loads(said)}
         names = [name for name in file.schema_arrow.names if name.split(".")[0] in SINGULAR]
         at, n = 0, file.metadata.num_rows
-        for batch in file.iter_batches(batch_size=size or max(n, 1), columns=names):
+        batches = file.iter_batches(size or max(n, 1), columns=names, use_threads=False)
+        for batch in batches:
             found = {name: _from_arrow(batch, name) for name in SINGULAR if name in names}
             if "x.indices" in names:
                 found["x"] = _csr_of(batch)

@@ -13,73 +13,92 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from onebit.core.compiling import compiled
+from onebit.core.compiling import compiled, lean_kernel
 from onebit.core.example import row, rows_of
 from onebit.evaluation.log import Log
+from onebit.numerics.linear import products
+from onebit.numerics.softmax import softmax
 
-STEP = 0.5
-"""Of the logistic regressions: AdaGrad's eta."""
+STEP = 1.0
+"""Of the regression: AdaGrad's eta."""
 
 MOST_WEIGHTS = 50_000_000
-"""Numbers in the regressions, at most; with more features and labels, only labels are modelled."""
+"""Numbers in the regression, at most; with more features and labels, only labels are modelled."""
 
 
-def _fill(W, rows, q):
-    """Fill the probability that each label is right, by a logistic regression for each."""
-    n_features = rows.n_features
+@lean_kernel
+def _fill_shares(W, x, p):
+    """Fill softmax(W x); the last row of W is a constant's."""
+    products(W, x, p)
+    for k in range(p.size):
+        p[k] += W[x.n_features, k]
+    softmax(p, 1.0, p)
+
+
+@lean_kernel
+def _move(W, S, at, slopes, x_j, step):
+    """Move a row of weights against its slopes, by AdaGrad."""
+    for k in range(slopes.size):
+        slope = slopes[k] * x_j
+        if slope != 0.0:
+            S[at, k] += slope * slope
+            W[at, k] -= step * slope / math.sqrt(S[at, k])
+
+
+def _fill(W, rows, p, q):
+    """Fill q with the probability that each label is right; p is scratch, also below."""
     for i in range(q.shape[0]):
-        x = row(rows, i)
+        _fill_shares(W, row(rows, i), p)
         for k in range(q.shape[1]):
-            q[i, k] = W[n_features, k]
-        for j in range(x.indices.size):
-            for k in range(q.shape[1]):
-                q[i, k] += W[x.indices[j], k] * x.values[j]
-        for k in range(q.shape[1]):
-            q[i, k] = 1.0 / (1.0 + math.exp(min(max(-q[i, k], -30.0), 30.0)))
+            q[i, k] = p[k]
 
 
-def _learn(W, S, rows, labels, correct, step):
-    """Learn from bits, each about its label alone, by AdaGrad."""
-    n_features = rows.n_features
+def _learn(W, S, rows, labels, correct, weights, step, p):
+    """Learn from bits: a label that is wrong makes all others likelier, the likely ones most."""
     for i in range(labels.size):
         if math.isnan(correct[i]):
             continue
-        x, k = row(rows, i), labels[i]
-        z = W[n_features, k]
+        x, label = row(rows, i), labels[i]
+        _fill_shares(W, x, p)
+        q = p[label]
+        for k in range(p.size):
+            # - d log likelihood / d score_k, where the bit has the likelihood q or 1 - q.
+            if correct[i] == 1.0:
+                p[k] -= np.float64(k == label)
+            else:
+                p[k] = q if k == label else -q * p[k] / max(1.0 - q, 1e-9)
+            p[k] *= weights[i]
+        _move(W, S, x.n_features, p, 1.0, step)
         for j in range(x.indices.size):
-            z += W[x.indices[j], k] * x.values[j]
-        g = 1.0 / (1.0 + math.exp(min(max(-z, -30.0), 30.0))) - correct[i]
-        S[n_features, k] += g * g
-        W[n_features, k] -= step * g / math.sqrt(S[n_features, k])
-        for j in range(x.indices.size):
-            slope = g * x.values[j]
-            if slope != 0.0:
-                at = x.indices[j]
-                S[at, k] += slope * slope
-                W[at, k] -= step * slope / math.sqrt(S[at, k])
+            _move(W, S, x.indices[j], p, x.values[j], step)
 
 
 fill = compiled(f"{__name__}.fill", _fill, nogil=True)
 learn = compiled(f"{__name__}.learn", _learn, nogil=True)
 
 
-class Logistic:
-    """A logistic regression for each label on the examples that it was chosen for."""
+class Softmax:
+    """A logistic regression of which label is right, if any, told one bit an example."""
 
     def __init__(self, n_features: int, n_classes: int) -> None:
-        self.W, self.S = np.zeros((2, n_features + 1, n_classes))
+        self.n_classes = n_classes
+        # The last class is that no label is right.
+        self.W, self.S = np.zeros((2, n_features + 1, n_classes + 1))
         self.S += 1e-12
+        self._p = np.empty(n_classes + 1)
 
     def predict(self, log: Log) -> np.ndarray:
         """Return the probability that each label is right, for each row."""
-        q = np.empty((len(log), self.W.shape[1]))
-        fill(self.W, _rows(log.x), q)
+        q = np.empty((len(log), self.n_classes))
+        fill(self.W, _rows(log.x), self._p, q)
         return q
 
-    def learn(self, log: Log) -> None:
-        """Learn from the bits of some rows."""
+    def learn(self, log: Log, weights: np.ndarray | None = None) -> None:
+        """Learn from the bits of some rows, by default of the same weight."""
         step = STEP / math.sqrt(self._length(log.x))
-        learn(self.W, self.S, _rows(log.x), log.labels, log.correct, step)
+        weights = np.ones(len(log)) if weights is None else weights
+        rows = _rows(log.x)
+        learn(self.W, self.S, rows, log.labels, log.correct, weights, step, self._p)
 
     def _length(self, x: Any) -> float:
         """Return how many features of an example are not zero, about: they all move the score."""
@@ -171,9 +190,9 @@ def model_for(given: Any, policy: Any, log: Log) -> Any:
     if given is None:
         if log.x is None or isinstance(log.x, list):
             return Shares(log.classes.size)
-        if (log.x.shape[1] + 1) * log.classes.size > MOST_WEIGHTS:
+        if (log.x.shape[1] + 1) * (log.classes.size + 1) > MOST_WEIGHTS:
             return Shares(log.classes.size)
-        return Logistic(log.x.shape[1], log.classes.size)
+        return Softmax(log.x.shape[1], log.classes.size)
     if hasattr(given, "predict"):
         return OfLearner(given, log.classes)
     return Given(given)

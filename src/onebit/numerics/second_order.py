@@ -18,7 +18,7 @@ from onebit.core.example import INDEX, Example
 from onebit.core.state import Field
 
 PENDING = 64
-"""How many updates are gathered before the matrix is rewritten."""
+"""How many updates are gathered, at most, before the matrix is rewritten."""
 
 SETTLED = 1e-15
 """A quadratic form that is so small, relative to its first value, is mostly rounding."""
@@ -257,13 +257,17 @@ def quadratic(A_inv, z):
 
 @lean_kernel
 def subtract(A_inv, v, weight):
-    """Do A^{-1} -= weight v v'."""
+    """Do A^{-1} -= weight v v'.
+
+    More updates than the matrix has rows are not gathered: to read them would take longer than
+    to read the matrix.
+    """
     count = A_inv.n_pending[0]
     for i in range(v.size):
         A_inv.vectors[count, i] = v[i]
     A_inv.weights[count] = weight
     A_inv.n_pending[0] = count + 1
-    if count + 1 == A_inv.weights.size:
+    if count + 1 >= min(A_inv.weights.size, v.size):
         rewrite(A_inv)
 
 
