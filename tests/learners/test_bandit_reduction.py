@@ -127,9 +127,13 @@ def test_label_and_update_are_distributed_as_in_the_reference(gamma):
     decide, learn = learner._kernels.single_rounds(learner._state)
     labels, taught = np.empty(n, dtype=int), np.empty(n, dtype=bool)
     for i in range(n):
-        labels[i], p, _ = decide(learner._state, x, learner._scores, None, learner._p)
+        labels[i], p, _ = decide(
+            learner._state, x, learner._scores, learner._run.everything, learner._p
+        )
         right = int(labels[i] == y)
-        taught[i] = learn(learner._state, x, learner._scores, labels[i], p, None, right)
+        taught[i] = learn(
+            learner._state, x, learner._scores, labels[i], p, learner._run.everything, right
+        )
     np.testing.assert_array_equal(learner.learner_._state.updates, [0, 0, taught.sum(), 0])
     assert (labels[taught] == y).all()
     expected = (1 - gamma) * softmax(LOGITS) + gamma / K
