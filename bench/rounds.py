@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 ROWS = {
+    "confidit-synthetic": 1_000,
     "vowel": 990,
     "dna": 3_186,
     "satimage": 6_435,

@@ -2,13 +2,15 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from onebit import lab
-from onebit.lab.papers import PAPERS, confidit, gaptron, soba
+from onebit.lab.papers import PAPERS, confidit_texts, folklore
 from onebit.lab.papers.paper import SCALES
 from onebit.lab.reports import run_paper, write_report
 from onebit.streams import Asked
+from onebit.streams.named import VARIABLE
 
 
 @pytest.mark.parametrize("name", PAPERS)
@@ -26,37 +28,91 @@ def test_soba_sweeps_what_the_paper_did():
     assert wanted.streams["SynSep"].rounds == 1_000_000
 
 
-def few_rounds(paper, streams, monkeypatch):
+def test_published_tables_have_a_number_for_each_learner():
+    assert list(confidit_texts.PUBLISHED) == list(confidit_texts.TEXTS)
+    for rows in confidit_texts.PUBLISHED.values():
+        assert len(rows) == len(confidit_texts.NOISE)
+        assert all(len(row) == len(confidit_texts.LEARNERS) for row in rows)
+
+
+@pytest.mark.parametrize("make", folklore.STREAMS.values())
+def test_folklore_streams_are_what_the_bounds_are_for(make):
+    size = folklore.Size(3, 5, 2.0)
+    X, y = make(500, size)
+    assert X.shape == (500, 3)
+    assert np.linalg.norm(X, axis=1).max() <= 1 + 1e-12
+    assert set(y) == set(range(5))
+
+
+SHORT = {"SynSep": Asked("synsep", 1500), "SynNonSep": Asked("synnonsep", 1500)}
+
+
+def few_rounds(name, monkeypatch, streams=None, parts=None):
     """Let a paper be about a few rounds, and one seed."""
+    paper = PAPERS[name]
 
     def sweeps(scale):
         return {
-            part: wanted._replace(streams=streams or wanted.streams, seeds=wanted.seeds[:1])
-            for part, wanted in list(paper.sweeps(scale).items())[:2]
+            part: wanted._replace(
+                streams=streams if streams and part != "told_few" else wanted.streams,
+                seeds=wanted.seeds[:1],
+            )
+            for part, wanted in list(paper.sweeps(scale).items())[:parts]
         }
 
-    monkeypatch.setitem(PAPERS, paper.name, paper._replace(sweeps=sweeps))
+    monkeypatch.setitem(PAPERS, name, paper._replace(sweeps=sweeps))
 
 
 def test_report_is_one_page_of_all_that_was_run(tmp_path, monkeypatch):
-    short = {"SynSep": Asked("synsep", 1500), "SynNonSep": Asked("synnonsep", 1500)}
-    few_rounds(soba.PAPER, short, monkeypatch)
-    few_rounds(gaptron.PAPER, short, monkeypatch)
-    few_rounds(confidit.PAPER, None, monkeypatch)
+    monkeypatch.delenv(VARIABLE, raising=False)
+    few_rounds("soba", monkeypatch, SHORT)
+    few_rounds("confidit", monkeypatch, parts=2)
     with pytest.raises(ValueError, match="has no results"):
         write_report(tmp_path)
     seen = []
-    for name in PAPERS:
+    for name in ("soba", "confidit"):
         run_paper(name, "small", tmp_path, jobs=1, progress=lambda *done: seen.append(done))
     assert seen[-1][1] == seen[-1][2]
     page = write_report(tmp_path).read_text()
-    assert all(paper.title in page for paper in PAPERS.values())
+    assert all(PAPERS[name].title in page for name in ("soba", "confidit"))
     assert not re.search(r'(src|href)="(?!data:)', page)
     assert "Not here, for want of data: Covtype, Reuters sample." in page
     verdicts = re.findall(r"<li class=(holds|does-not-hold|cannot-be-told)>", page)
     assert len(verdicts) == len(re.findall(r"<li class=", page)) > 5
     beside = {path.suffix for path in tmp_path.iterdir() if path.is_file()}
     assert beside == {".html", ".png", ".csv"}
+
+
+def test_texts_and_vowels_have_tables_and_pictures(tmp_path, monkeypatch):
+    texts = {name: Asked("synsep", 200 + i) for i, name in enumerate(confidit_texts.TEXTS)}
+    monkeypatch.setattr(confidit_texts, "is_there", lambda name: True)
+    monkeypatch.setattr(confidit_texts, "TEXTS", texts)
+    monkeypatch.setattr(confidit_texts, "VOWEL", Asked("synsep", 600))
+    tables = {
+        part: lab.sweep(*wanted._replace(seeds=[0]), jobs=1)
+        for part, wanted in confidit_texts.sweeps("small").items()
+    }
+    tested, online, vowel = confidit_texts.sections(tables)
+    assert list(tested.tables) == ["0 % noise", "30 % noise"]
+    shown = tested.tables["30 % noise"].set_index(["data", "error %"]).AROW
+    assert shown["Reuters", "published"] == "4.53"
+    errors = 100 * tables["table_30_1"].query("stream == 'Reuters' and learner == 'AROW'").error
+    assert float(shown["Reuters", "1 epoch"].split()[0]) == pytest.approx(errors.iloc[0], abs=0.1)
+    assert list(online.figures) == list(texts)
+    assert list(vowel.figures) == ["vowel"]
+    assert len(tested.findings) == 4
+    assert len(online.findings) == 2 * len(texts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gaptron", "folklore"])
+def test_papers_without_experiments_have_a_report(tmp_path, monkeypatch, name):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    few_rounds(name, monkeypatch, SHORT if name == "gaptron" else None)
+    run_paper(name, "small", tmp_path, jobs=1)
+    page = write_report(tmp_path).read_text()
+    assert PAPERS[name].title in page
+    assert "Folklore" in page or "FOLKLORE" in page
 
 
 def test_unknown_papers_and_scales_are_refused(tmp_path):

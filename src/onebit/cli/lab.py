@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -40,7 +41,8 @@ def n_runs(name: str, scale: str) -> int:
     from onebit.lab.papers import PAPERS
 
     sweeps = PAPERS[name].sweeps(scale).values()
-    return sum(len(runs_of(*wanted, Path())) for wanted in sweeps)
+    with TemporaryDirectory() as folder:
+        return sum(len(runs_of(*wanted, Path(folder))) for wanted in sweeps)
 
 
 @lab_app.command()

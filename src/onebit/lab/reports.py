@@ -53,6 +53,7 @@ def run_paper(
                 "grid": dict(wanted.grid),
                 "streams": {n: repr(stream) for n, stream in wanted.streams.items()},
                 "seeds": wanted.seeds,
+                "measure": repr(wanted.measure),
             }
             for part, wanted in PAPERS[name].sweeps(scale).items()
         },
@@ -112,7 +113,7 @@ def _section_as_html(section: Section, prefix: str, folder: Path) -> str:
     lines = [f"<section><h3>{escape(section.title)}</h3><p>{escape(section.text)}</p>"]
     slug = f"{prefix}-{_slug(section.title)}"
     if section.figures:
-        lines.append("<div class=figures>")
+        lines.append(f"<div class='figures{' wide' * section.wide}'>")
         for name, figure in section.figures.items():
             picture = BytesIO()
             figure.savefig(picture, format="png", dpi=130)
@@ -123,7 +124,8 @@ def _section_as_html(section: Section, prefix: str, folder: Path) -> str:
         lines.append("</div>")
     for name, table in section.tables.items():
         replace_file(folder / f"{slug}-{_slug(name)}.csv", table.to_csv(index=False).encode())
-        lines.append(f"<div class=wide>{_table_as_html(table)}</div>")
+        caption = f"<p class=caption>{escape(name)}</p>" if len(section.tables) > 1 else ""
+        lines.append(f"{caption}<div class=scrolled>{_table_as_html(table)}</div>")
     if section.findings:
         rows = "".join(map(_finding_as_html, section.findings))
         lines.append(f"<ul class=findings>{rows}</ul>")
@@ -160,7 +162,8 @@ h3 { font-size: 1.1rem; margin-bottom: .2rem }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr));
            gap: 1rem }
 .figures img { width: 100%; max-width: 620px; height: auto }
-.wide { overflow-x: auto }
+.figures.wide { display: block } .figures.wide img { max-width: 100% }
+.scrolled { overflow-x: auto } .caption { font-weight: 600; margin: .8rem 0 0 }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5rem 0 }
 th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #ddd;
          white-space: nowrap }

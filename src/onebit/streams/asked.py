@@ -8,10 +8,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from onebit.streams.formats import from_file
 from onebit.streams.named import NAMES, load
 from onebit.streams.synthetic import N_CLASSES_OF, SYNTHETIC
-from onebit.streams.transformed import Batches, noisy, repeated, shuffled, unit_length
+from onebit.streams.transformed import Batches, in_memory, noisy, repeated, shuffled, unit_length
 
 SYNTHETIC_ROUNDS = 100_000
 """Rounds of a synthetic stream, unless it is said how many."""
@@ -35,7 +37,7 @@ class Asked:
     Parameters
     ----------
     name : str
-        One of `NAMES`, "confidit-synthetic", or the path of a file.
+        One of `NAMES`, or the path of a file.
     rounds : int, optional
         The first so many examples; by default all, but 100,000 of synthetic streams.
     label : str, optional
@@ -45,8 +47,13 @@ class Asked:
     noise : float in [0, 1], default=0
         Probability with which a label is replaced by another one.
     shuffle : bool, default=False
-        In a random order; a file is then read into memory. Named streams always are shuffled.
+        In a random order; a file is then read into memory. Named streams are shuffled unless they
+        are asked for in their natural order.
     epochs : int, default=1
+    order : {"shuffled", "natural"}, default="shuffled"
+        Of streams that have a name, see `load`.
+    only : tuple of labels, default=()
+        Only examples with these labels, if any are given.
     """
 
     name: str
@@ -56,11 +63,13 @@ class Asked:
     noise: float = 0.0
     shuffle: bool = False
     epochs: int = 1
+    order: str = "shuffled"
+    only: tuple[Any, ...] = ()
 
     @property
     def is_file(self) -> bool:
         """Whether it is no name."""
-        return self.name.lower() not in (*NAMES, *SYNTHETIC)
+        return self.name.lower() not in NAMES
 
     def check(self) -> None:
         """Raise if it is neither a name nor a file."""
@@ -72,6 +81,9 @@ class Asked:
         """Return the stream; the seed is that of all draws."""
         start = perf_counter()
         name, stream, n_rounds, classes = self._source(seed)
+        if self.only:
+            stream = [_with_labels(in_memory(stream), self.only)]
+            n_rounds, classes = len(stream[0][1]), sorted(self.only)
         if self.shuffle:
             stream = [shuffled(stream, seed=seed)]
         if self.rounds is not None and self.rounds < n_rounds:
@@ -95,12 +107,22 @@ class Asked:
             X, y = SYNTHETIC[name](self.rounds or SYNTHETIC_ROUNDS, seed=seed)
             return name, [(X, y)], len(y), list(range(N_CLASSES_OF[name]))
         if name in NAMES:
-            X, y = load(name, seed=seed)
+            X, y = load(name, seed=seed, order=self.order)
             return name, [(X, y)], len(y), sorted(set(y.tolist()))
         self.check()
         options = {} if self.label is None else {"label": self.label}
         file = from_file(self.name, **options)
         return self.name, file, file.n_examples, file.classes.tolist()
+
+
+def _with_labels(stream: tuple[Any, np.ndarray], only: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Return the examples with some of the labels; each of these must occur."""
+    X, y = stream
+    missing = set(only) - set(y.tolist())
+    if missing:
+        raise ValueError(f"no example has the label {sorted(missing)[0]!r}")
+    wanted = np.isin(y, only)
+    return X[wanted], y[wanted]
 
 
 def first_rounds(batches: Iterable[tuple[Any, Any]], n: int) -> Iterator[tuple[Any, Any]]:

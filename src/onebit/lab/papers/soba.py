@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onebit.lab.papers.paper import (
@@ -10,12 +9,12 @@ from onebit.lab.papers.paper import (
     Paper,
     Section,
     Sweep,
-    best_settings,
-    by_stream,
+    View,
     is_there,
+    one_picture,
     percent,
 )
-from onebit.lab.pictures import draw_curves, draw_parameter, draw_with_legend
+from onebit.lab.pictures import draw_parameter
 from onebit.lab.results import best, summary
 from onebit.learners import SOBA, Banditron, Newtron, Perceptron
 from onebit.streams import Asked
@@ -59,52 +58,38 @@ def _sweeps(scale: str) -> dict[str, Sweep]:
 
 
 def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
-    from matplotlib.figure import Figure
-
-    table = tables["figure_2"]
-    first = Figure(figsize=(5.5, 4), layout="constrained")
-    eta_family(first.add_subplot())
-    streams = by_stream(table)
-    missing = [name for name in N_CLASSES if name not in streams]
+    view = View(tables["figure_2"])
+    missing = [name for name in N_CLASSES if name not in view.streams]
     absent = f" Not here, for want of data: {', '.join(missing)}." if missing else ""
     return [
         Section(
             "Figure 1: the family of losses",
             "From the hinge loss (eta = 0) to its square (eta = 1).",
-            figures={"losses": first},
+            figures={"losses": one_picture(eta_family)},
         ),
         Section(
             "Figure 2, top row: error against gamma",
             "The mean over the seeds; the band is one standard deviation to either side." + absent,
-            figures={
-                name: draw_with_legend(partial(draw_parameter, table=some, parameter="gamma"), name)
-                for name, some in streams.items()
-            },
+            figures=view.drawn(draw_parameter, parameter="gamma"),
         ),
         Section(
             "Figure 2, bottom row: error against examples",
             "Each learner with the gamma that is best for it on that stream, in hindsight.",
-            figures={
-                name: draw_with_legend(partial(draw_curves, table=some), name)
-                for name, some in streams.items()
-            },
-            tables={"best": best_settings(table, "gamma")},
+            figures=view.curves(),
+            tables={"best": view.best("gamma")},
         ),
         Section(
             "What the paper found",
             "Each claim of its section 5, and what was seen here"
             + (", in a tenth of its rounds." if scale == "small" else "."),
-            findings=_findings(streams),
+            findings=_findings(view),
         ),
     ]
 
 
-def _findings(streams: dict[str, pd.DataFrame]) -> list[Finding]:
+def _findings(view: View) -> list[Finding]:
     """Compare what was seen with each claim."""
-    errors = {}
-    for name, some in streams.items():
-        means = summary(some).drop_duplicates("learner")
-        errors[name] = dict(zip(means.learner, means.error, strict=True))
+    errors = {stream: view.errors(stream) for stream in view.streams}
     found = []
     for stream in ("SynNonSep", "Covtype"):
         if stream in errors:
@@ -137,7 +122,11 @@ def _findings(streams: dict[str, pd.DataFrame]) -> list[Finding]:
                 f"best gamma: {percent(of['PNewtron'])}",
             )
         )
-    return [*found, *_about_exploring(streams["SynSep"]), _gamma_of_one_percent(streams)]
+    return [
+        *found,
+        *_about_exploring(view.streams["SynSep"]),
+        _gamma_of_one_percent(view.streams),
+    ]
 
 
 def _about_exploring(synsep: pd.DataFrame) -> list[Finding]:
