@@ -49,6 +49,9 @@ def n_runs(name: str, scale: str) -> int:
 def run(
     name: Annotated[str, typer.Argument(help="A name that `onebit lab list` shows.")],
     scale: Annotated[str, typer.Option(help="small, for minutes, or full.")] = "small",
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="The most seeds that are played; by default all.")
+    ] = None,
     jobs: Jobs = -1,
     dask: Dask = None,
     out: Out = Path("lab"),
@@ -61,6 +64,7 @@ def run(
             name.lower(),
             scale,
             out,
+            seeds=seeds,
             jobs=jobs,
             dask=dask,
             progress=lambda _, done, total: progress(done, total),

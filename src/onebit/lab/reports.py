@@ -31,22 +31,31 @@ def run_paper(
     scale: str,
     folder: Path,
     *,
+    seeds: int | None = None,
     jobs: int = -1,
     dask: str | None = None,
     progress: Callable[[str, int, int], Any] | None = None,
 ) -> Path:
-    """Run a paper's experiments, what is missing of them, and return the folder of the results."""
+    """Run a paper's experiments, what is missing of them, and return the folder of the results.
+
+    `seeds` is the most that are played of each sweep, by default all.
+    """
     if name not in PAPERS:
         raise ValueError(f"no paper {name!r}: there are {', '.join(PAPERS)}")
     if scale not in SCALES:
         raise ValueError(f"the scale is {' or '.join(SCALES)}; got {scale!r}")
     place = folder / f"{name}-{scale}"
-    for part, wanted in PAPERS[name].sweeps(scale).items():
+    sweeps = {
+        part: wanted._replace(seeds=wanted.seeds[:seeds])
+        for part, wanted in PAPERS[name].sweeps(scale).items()
+    }
+    for part, wanted in sweeps.items():
         said = None if progress is None else _progress_of(part, progress)
         sweep(*wanted, jobs=jobs, dask=dask, folder=place / part, progress=said)
     about = {
         "paper": name,
         "scale": scale,
+        "seeds": seeds,
         "sweeps": {
             part: {
                 "learners": {n: repr(learner) for n, learner in wanted.learners.items()},
@@ -55,7 +64,7 @@ def run_paper(
                 "seeds": wanted.seeds,
                 "measure": repr(wanted.measure),
             }
-            for part, wanted in PAPERS[name].sweeps(scale).items()
+            for part, wanted in sweeps.items()
         },
         "versions": {
             "onebit": onebit.__version__,
@@ -95,7 +104,7 @@ def _paper_as_html(paper: Paper, about: dict[str, Any], place: Path, folder: Pat
     sections = paper.sections(tables, about["scale"])
     lines = [
         f"<article><h2>{escape(paper.title)}</h2>",
-        f"<p class=reference>{escape(paper.reference)} Scale: {escape(about['scale'])}.</p>",
+        f"<p class=reference>{escape(paper.reference)} Scale: {escape(_scale(about))}.</p>",
     ]
     for section in sections:
         lines.append(_section_as_html(section, place.name, folder))
@@ -107,6 +116,11 @@ def _paper_as_html(paper: Paper, about: dict[str, Any], place: Path, folder: Pat
         "</article>",
     ]
     return "\n".join(lines)
+
+
+def _scale(about: dict[str, Any]) -> str:
+    seeds = about.get("seeds")
+    return about["scale"] + ("" if seeds is None else f", but at most {seeds} seeds of each sweep")
 
 
 def _section_as_html(section: Section, prefix: str, folder: Path) -> str:
