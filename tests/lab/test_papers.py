@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from onebit import lab
-from onebit.lab.papers import PAPERS, confidit_texts, folklore
+from onebit.lab.kept import Kept, Runs
+from onebit.lab.lines import MOVING_ROWS, NATURAL, NATURAL_ROWS
+from onebit.lab.measures import Online
+from onebit.lab.papers import PAPERS, confidit_texts, folklore, rivals
 from onebit.lab.papers.paper import SCALES
 from onebit.lab.reports import run_paper, write_report
 from onebit.streams import Asked
@@ -113,6 +116,48 @@ def test_papers_without_experiments_have_a_report(tmp_path, monkeypatch, name):
     page = write_report(tmp_path).read_text()
     assert PAPERS[name].title in page
     assert "Folklore" in page or "FOLKLORE" in page
+
+
+def test_runs_of_other_tools_are_those_of_the_same_rounds(tmp_path, monkeypatch):
+    kept = Kept(tmp_path / "rivals.csv")
+    runs = Runs("optdigits", "two swapped", "", 5_620, 2_810, "VW --bag 5")
+    for some, mistakes in (
+        (runs, 1_000),
+        (runs._replace(tool="VW --squarecb"), 1_500),
+        (runs._replace(tool="VW --oaa"), 1),
+        (runs._replace(feedback="late 100"), 2),
+        (runs._replace(rows=3_000), 3),
+        (runs._replace(change="gradual"), 4),
+    ):
+        kept.add(some, "vw 9", 0, mistakes)
+    monkeypatch.setattr(rivals, "Kept", lambda: kept)
+    table = lab.sweep(
+        rivals.OURS,
+        None,
+        {"optdigits": Asked("synsep", 5_620, change="two swapped")},
+        1,
+        Online(since=2_810),
+        jobs=1,
+    )
+    (section,) = rivals.PAPER.sections({"two swapped, optdigits": table}, "small")
+    (row,) = section.tables["two swapped"].to_dict("records")
+    assert (row["which"], row["best VW"]) == ("--bag 5", "35.6")
+    ratio = 100 * table.error[0] / (100 * 1_000 / 2_810)
+    assert row["ratio"] == f"{ratio:.2f}"
+    assert section.findings[0].holds == (ratio < 1)
+
+
+def test_what_is_compared_is_what_bench_compares():
+    wanted = PAPERS["onebit"].sweeps("full")
+    lines = {
+        (name, part.partition(", ")[0]): (asked.rounds, wanted[part].measure.since)
+        for part in wanted
+        for name, asked in wanted[part].streams.items()
+        if part != "still"
+    }
+    for name, (rounds, since) in lines.items():
+        assert rounds == {**MOVING_ROWS, **NATURAL_ROWS}[name[0]]
+        assert since == {"A-B-A": rounds // 3, NATURAL: 0}.get(name[1], rounds // 2)
 
 
 def test_unknown_papers_and_scales_are_refused(tmp_path):

@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from onebit.cli.app import app
-from onebit.cli.compare import Dask, Jobs, progress_to
+from onebit.cli.compare import Dask, Jobs, progress_to, shown_value
 
 lab_app = typer.Typer(rich_markup_mode=None, help="Repeat the papers' experiments.")
 app.add_typer(lab_app, name="lab")
@@ -70,6 +71,30 @@ def run(
             progress=lambda _, done, total: progress(done, total),
         )
     print(f"results are in {place}")
+
+
+@lab_app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="A name that `onebit lab list` shows.")],
+    scale: Annotated[str, typer.Option(help="small or full, as it was run.")] = "small",
+    out: Out = Path("lab"),
+) -> None:
+    """Print the tables of a paper that was run, and what was found."""
+    from onebit.lab.reports import sections_of
+    from onebit.lab.verdicts import table
+
+    console = Console(highlight=False)
+    for section in sections_of(name.lower(), scale, out):
+        for title, rows in section.tables.items():
+            shown = table(f"{section.title}: {title}", [], *map(str, rows.columns))
+            for row in rows.itertuples(index=False):
+                shown.add_row(*map(shown_value, row))
+            console.print(shown)
+            console.print()
+        for finding in section.findings:
+            console.print(f"[bold]{finding.verdict}[/] {escape(finding.claim)}")
+            console.print(escape(finding.seen), style="dim")
+            console.print()
 
 
 @lab_app.command()

@@ -53,19 +53,28 @@ class Online:
     ----------
     since : int, default=0
         Only rounds from this one on are counted.
+    at : tuple of int, default=()
+        Rounds up to which the error is returned; by default evenly spaced in their logarithm.
     """
 
     since: int = 0
+    at: tuple[int, ...] = ()
 
     def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
         """Return the totals, and the error so far after some of the rounds."""
         compile_for(learner, X, y)
         start = perf_counter()
-        history = play(learner, repeated(X, y, epochs=epochs), record=self.since > 0)
+        recorded = bool(self.since or self.at)
+        history = play(learner, repeated(X, y, epochs=epochs), record=recorded)
         seconds = perf_counter() - start
         if self.since:
             history = _after(history, self.since)
-        return {**_totals(history), "seconds": seconds}
+        found = {**_totals(history), "seconds": seconds}
+        if self.at:
+            at = np.array([t for t in self.at if t <= history.rounds])
+            found["curve_rounds"] = at.tolist()
+            found["curve_errors"] = (np.cumsum(history.mistakes)[at - 1] / at).tolist()
+        return found
 
 
 def _after(history: History, since: int) -> History:

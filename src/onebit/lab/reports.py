@@ -40,11 +40,7 @@ def run_paper(
 
     `seeds` is the most that are played of each sweep, by default all.
     """
-    if name not in PAPERS:
-        raise ValueError(f"no paper {name!r}: there are {', '.join(PAPERS)}")
-    if scale not in SCALES:
-        raise ValueError(f"the scale is {' or '.join(SCALES)}; got {scale!r}")
-    place = folder / f"{name}-{scale}"
+    place = _place(name, scale, folder)
     sweeps = {
         part: wanted._replace(seeds=wanted.seeds[:seeds])
         for part, wanted in PAPERS[name].sweeps(scale).items()
@@ -78,6 +74,31 @@ def run_paper(
     return place
 
 
+def _place(name: str, scale: str, folder: Path) -> Path:
+    if name not in PAPERS:
+        raise ValueError(f"no paper {name!r}: there are {', '.join(PAPERS)}")
+    if scale not in SCALES:
+        raise ValueError(f"the scale is {' or '.join(SCALES)}; got {scale!r}")
+    return folder / f"{name}-{scale}"
+
+
+def sections_of(name: str, scale: str, folder: Path) -> list[Section]:
+    """Return the parts of the report on a paper whose experiments were run."""
+    place = _place(name, scale, folder)
+    if not (place / ABOUT).exists():
+        raise ValueError(
+            f"{place} has no results: onebit lab run {name} --scale {scale} makes them"
+        )
+    return _sections(PAPERS[name], json.loads((place / ABOUT).read_text()), place)
+
+
+def _sections(paper: Paper, about: dict[str, Any], place: Path) -> list[Section]:
+    import pandas as pd
+
+    tables = {part: pd.read_parquet(place / part / "results.parquet") for part in about["sweeps"]}
+    return paper.sections(tables, about["scale"])
+
+
 def _progress_of(part: str, progress: Callable[[str, int, int], Any]) -> Callable[[int, int], Any]:
     return lambda done, total: progress(part, done, total)
 
@@ -98,15 +119,11 @@ def write_report(folder: Path) -> Path:
 
 
 def _paper_as_html(paper: Paper, about: dict[str, Any], place: Path, folder: Path) -> str:
-    import pandas as pd
-
-    tables = {part: pd.read_parquet(place / part / "results.parquet") for part in about["sweeps"]}
-    sections = paper.sections(tables, about["scale"])
     lines = [
         f"<article><h2>{escape(paper.title)}</h2>",
         f"<p class=reference>{escape(paper.reference)} Scale: {escape(_scale(about))}.</p>",
     ]
-    for section in sections:
+    for section in _sections(paper, about, place):
         lines.append(_section_as_html(section, place.name, folder))
     differences = "".join(f"<li>{escape(text)}</li>" for text in paper.differences)
     settings = escape(json.dumps(about, indent=1))
@@ -155,9 +172,8 @@ def _table_as_html(table: pd.DataFrame) -> str:
 
 
 def _finding_as_html(finding: Finding) -> str:
-    word = {True: "holds", False: "does not hold", None: "cannot be told"}[finding.holds]
     return (
-        f"<li class={_slug(word)}><b>{word}</b> {escape(finding.claim)} "
+        f"<li class={_slug(finding.verdict)}><b>{finding.verdict}</b> {escape(finding.claim)} "
         f"<span>{escape(finding.seen)}</span></li>"
     )
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onebit.streams.changes import CHANGES
 from onebit.streams.formats import from_file
 from onebit.streams.named import NAMES, load
 from onebit.streams.synthetic import N_CLASSES_OF, SYNTHETIC
@@ -54,6 +55,8 @@ class Asked:
         Of streams that have a name, see `load`.
     only : tuple of labels, default=()
         Only examples with these labels, if any are given.
+    change : str, default=""
+        One of `CHANGES`, which the rounds asked for then have on their way.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Asked:
     epochs: int = 1
     order: str = "shuffled"
     only: tuple[Any, ...] = ()
+    change: str = ""
 
     @property
     def is_file(self) -> bool:
@@ -72,13 +76,16 @@ class Asked:
         return self.name.lower() not in NAMES
 
     def check(self) -> None:
-        """Raise if it is neither a name nor a file."""
+        """Raise if it is neither a name nor a file, or has an unknown change."""
+        if self.change and self.change not in CHANGES:
+            raise ValueError(f"no change {self.change!r}: there are {', '.join(CHANGES)}")
         if self.is_file and not Path(self.name).is_file():
             known = ", ".join(NAMES)
             raise ValueError(f"no stream {self.name!r}: it is neither a file nor one of {known}")
 
     def open(self, seed: int = 0) -> Opened:
         """Return the stream; the seed is that of all draws."""
+        self.check()
         start = perf_counter()
         name, stream, n_rounds, classes = self._source(seed)
         if self.only:
@@ -89,6 +96,8 @@ class Asked:
         if self.rounds is not None and self.rounds < n_rounds:
             n_rounds, whole = self.rounds, stream
             stream = Batches(lambda: first_rounds(whole, n_rounds))
+        if self.change:
+            stream = [CHANGES[self.change].make(*in_memory(stream), seed)]
         if self.noise:
             stream = noisy(stream, noise=self.noise, classes=classes, seed=seed)
         if self.unit:
@@ -109,7 +118,6 @@ class Asked:
         if name in NAMES:
             X, y = load(name, seed=seed, order=self.order)
             return name, [(X, y)], len(y), sorted(set(y.tolist()))
-        self.check()
         options = {} if self.label is None else {"label": self.label}
         file = from_file(self.name, **options)
         return self.name, file, file.n_examples, file.classes.tolist()

@@ -39,6 +39,11 @@ class Finding(NamedTuple):
     holds: bool | None
     seen: str
 
+    @property
+    def verdict(self) -> str:
+        """Whether it holds, in words."""
+        return {True: "holds", False: "does not hold", None: "cannot be told"}[self.holds]
+
 
 @dataclass
 class Section:
