@@ -51,6 +51,13 @@ def pytest_collection_modifyitems(items):
     items[:] = [item for name in order for item in groups[name]]
 
 
+def pytest_collection_finish(session):
+    """Refuse versions of pytest and pytest-xdist that do not keep groups together."""
+    together = session.config.getoption("loadgroup", False)
+    if together and not all("@" in item.nodeid for item in session.items):
+        raise pytest.UsageError("tests of one group would be shared out to several processes")
+
+
 def group_of(item):
     """Return the module of the learner that is tested, or the name of the file."""
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
