@@ -53,6 +53,8 @@ class Asked:
     epochs : int, default=1
     order : {"shuffled", "natural"}, default="shuffled"
         Of streams that have a name, see `load`.
+    prepared : bool, default=True
+        Whether rows of a named stream are made as `load` says, or are the columns as they are.
     only : tuple of labels, default=()
         Only examples with these labels, if any are given.
     change : str, default=""
@@ -67,6 +69,7 @@ class Asked:
     shuffle: bool = False
     epochs: int = 1
     order: str = "shuffled"
+    prepared: bool = True
     only: tuple[Any, ...] = ()
     change: str = ""
 
@@ -116,7 +119,7 @@ class Asked:
             X, y = SYNTHETIC[name](self.rounds or SYNTHETIC_ROUNDS, seed=seed)
             return name, [(X, y)], len(y), list(range(N_CLASSES_OF[name]))
         if name in NAMES:
-            X, y = load(name, seed=seed, order=self.order)
+            X, y = load(name, seed=seed, order=self.order, prepared=self.prepared)
             return name, [(X, y)], len(y), sorted(set(y.tolist()))
         options = {} if self.label is None else {"label": self.label}
         file = from_file(self.name, **options)
