@@ -9,7 +9,7 @@ from onebit import lab
 from onebit.lab.kept import Kept, Runs
 from onebit.lab.lines import MOVING_ROWS, NATURAL, NATURAL_ROWS
 from onebit.lab.measures import Online
-from onebit.lab.papers import PAPERS, confidit_texts, folklore, rivals
+from onebit.lab.papers import PAPERS, confidit_texts, folklore_table, rivals
 from onebit.lab.papers.paper import SCALES
 from onebit.lab.reports import run_paper, write_report
 from onebit.streams import Asked
@@ -38,9 +38,9 @@ def test_published_tables_have_a_number_for_each_learner():
         assert all(len(row) == len(confidit_texts.LEARNERS) for row in rows)
 
 
-@pytest.mark.parametrize("make", folklore.STREAMS.values())
+@pytest.mark.parametrize("make", folklore_table.STREAMS.values())
 def test_folklore_streams_are_what_the_bounds_are_for(make):
-    size = folklore.Size(3, 5, 2.0)
+    size = folklore_table.Size(3, 5, 2.0)
     X, y = make(500, size)
     assert X.shape == (500, 3)
     assert np.linalg.norm(X, axis=1).max() <= 1 + 1e-12

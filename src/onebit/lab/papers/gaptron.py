@@ -69,7 +69,7 @@ PARTS = {
 
 def few_features(scale: str) -> dict[str, Asked]:
     """Return streams on which a round may cost (d K)^2."""
-    rounds = 20_000 if scale == "full" else 2_000
+    rounds = 10_000 if scale == "full" else 2_000
     found = {"confidit-synthetic": Asked("confidit-synthetic", rounds, unit=True)}
     for name in ("vowel", "satimage", "covtype"):
         if is_there(name):
@@ -126,7 +126,7 @@ PAPER = Paper(
         "Gaptron plays with its practical step, which the paper does not have.",
         "A round of OnlineNewton costs (d K)^2 and one of Folklore more, which streams of hundreds "
         "of features do not allow: both play on streams of few features alone, at the full scale "
-        "the first 20,000 rounds, 3 seeds.",
+        "the first 10,000 rounds, 3 seeds.",
     ],
     _sweeps,
     _sections,

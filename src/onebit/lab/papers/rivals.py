@@ -63,8 +63,8 @@ def _sweeps(scale: str) -> dict[str, Sweep]:
 def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
     import pandas as pd
 
-    kept = Kept()
-    sections = []
+    kept, sections = Kept(), []
+    counted = " Only rounds after the change are counted."
     for kind, title in TITLES.items():
         parts = [table for part, table in tables.items() if part.partition(", ")[0] == kind]
         if not parts:
@@ -72,7 +72,9 @@ def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
         rows, verdicts = [], []
         for stream, runs in pd.concat(parts).groupby("stream", sort=False):
             ours = [100 * error for error in runs.sort_values("seed").error]
-            theirs = _kept_of(kept, str(stream), kind, int(runs.rounds.iloc[0]), len(ours))
+            theirs = _kept_of(kept, str(stream), kind, int(runs.rounds.iloc[0]))
+            n = min([len(ours), *map(len, theirs.values())])
+            ours, theirs = ours[:n], {name: errors[:n] for name, errors in theirs.items()}
             best = verdict(ours, theirs)
             rows.append([stream, len(ours), mean_and_sd(ours), *_cells(best)])
             if best:
@@ -83,9 +85,7 @@ def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
                 title,
                 "Error in percent, mean and standard deviation over the seeds; of Vowpal Wabbit's "
                 "seven ways to explore, that which is best on the stream in hindsight, from the "
-                "runs that the repository keeps."
-                + ("" if kind == "still" else " Only rounds after the change are counted.")
-                * (kind != NATURAL),
+                "runs that the repository keeps." + counted * (kind in CHANGES),
                 tables={kind: pd.DataFrame(rows, columns=columns)},
                 findings=_found(verdicts),
             )
@@ -93,18 +93,18 @@ def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
     return sections
 
 
-def _kept_of(kept: Kept, stream: str, kind: str, counted: int, n: int) -> dict[str, list[float]]:
-    """Return the errors of each way to explore, of the first `n` seeds."""
+def _kept_of(kept: Kept, stream: str, kind: str, counted: int) -> dict[str, list[float]]:
+    """Return the errors of each way to explore that has runs."""
     change = "" if kind == "still" else kind
-    wanted = (stream, change, "", counted)
-    return {
-        runs.tool.removeprefix("VW "): kept.errors(runs, n)[:n]
+    found = {
+        runs.tool.removeprefix("VW "): kept.errors(runs, SEEDS)
         for runs in kept.mistakes
         if runs.tool.startswith("VW ")
         and runs.tool != TOLD
-        and (runs.stream, runs.change, runs.feedback, runs.counted) == wanted
+        and (runs.stream, runs.change, runs.feedback, runs.counted) == (stream, change, "", counted)
         and _is_whole(runs)
     }
+    return {name: errors for name, errors in found.items() if errors}
 
 
 def _is_whole(runs: Runs) -> bool:
