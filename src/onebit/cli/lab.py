@@ -86,7 +86,9 @@ def show(
     console = Console(highlight=False)
     for section in sections_of(name.lower(), scale, out):
         for title, rows in section.tables.items():
-            shown = table(f"{section.title}: {title}", [], *map(str, rows.columns))
+            shown = table(f"{section.title}: {title}", ["learner"], *map(str, rows.columns))
+            for column in shown.columns:
+                column.no_wrap = False
             for row in rows.itertuples(index=False):
                 shown.add_row(*map(shown_value, row))
             console.print(shown)
