@@ -102,7 +102,8 @@ def draw_panels(rows: Sequence[Sequence[Callable[[Any], Any]]], title: str) -> A
             draw(ax)
     figure.suptitle(title, x=0.01, ha="left")
     handles = axes[0, 0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=5, frameon=False)
+    columns = 2 * len(rows[0]) - 1
+    figure.legend(*handles, loc="outside lower center", ncols=columns, frameon=False)
     return figure
 
 

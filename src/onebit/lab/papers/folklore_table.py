@@ -230,20 +230,19 @@ def sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
             if stream == TIMED
         ]
     )
-    panels = [
-        [_regret_panel(found, stream, axis, times[-1], names) for axis in ("T", *VARIED)]
-        for stream in STREAMS
-    ]
+    figures = {}
+    for stream in STREAMS:
+        drawn = [_regret_panel(found, stream, axis, times[-1], names) for axis in ("T", *VARIED)]
+        figures[stream] = draw_panels([drawn[:2], drawn[2:]], f"{stream}: regret")
     return [
         Section(
             "Table 1: regret",
             "Logarithmic loss over that of the best weights in hindsight with rows of length at "
             "most B, in nats, a stream for each size. Where a row says tuned, each number is the "
             "least over a grid, which no one could have known.",
-            figures={"regret": draw_panels(panels, "")},
+            figures=figures,
             tables=shown,
             findings=_about_regret(found, wanted, times[-1]),
-            wide=True,
         ),
         Section(
             "Table 1: time",
@@ -286,7 +285,7 @@ def _regret_panel(
     def draw(ax: Any) -> None:
         draw_lines(ax, lines, names)
         ax.set(xscale="log", yscale="log", xlabel=axis)
-        ax.set_title(f"{stream}: regret", loc="left", fontsize="medium")
+        ax.set_title(f"against {axis}", loc="left", fontsize="medium")
 
     return draw
 

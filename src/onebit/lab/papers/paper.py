@@ -130,7 +130,7 @@ def one_picture(draw: Callable[[Any], Any]) -> Any:
     """Return a figure that a function of axes draws."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5, 4), layout="constrained")
+    figure = Figure(figsize=(7.5, 5), layout="constrained")
     draw(figure.add_subplot())
     return figure
 
