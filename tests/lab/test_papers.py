@@ -7,7 +7,7 @@ import pytest
 
 from onebit import lab
 from onebit.lab.kept import Kept, Runs
-from onebit.lab.lines import MOVING_ROWS, NATURAL, NATURAL_ROWS
+from onebit.lab.lines import MOVING_ROWS, NATURAL, NATURAL_ROWS, ROWS
 from onebit.lab.measures import Online
 from onebit.lab.papers import PAPERS, confidit_texts, folklore_table, rivals
 from onebit.lab.papers.paper import SCALES
@@ -140,7 +140,7 @@ def test_runs_of_other_tools_are_those_of_the_same_rounds(tmp_path, monkeypatch)
         jobs=1,
     )
     (section,) = rivals.PAPER.sections({"two swapped, optdigits": table}, "small")
-    (row,) = section.tables["two swapped"].to_dict("records")
+    (row,) = section.tables["error %"].to_dict("records")
     assert (row["which"], row["best VW"]) == ("--bag 5", "35.6")
     ratio = 100 * table.error[0] / (100 * 1_000 / 2_810)
     assert row["ratio"] == f"{ratio:.2f}"
@@ -149,6 +149,7 @@ def test_runs_of_other_tools_are_those_of_the_same_rounds(tmp_path, monkeypatch)
 
 def test_what_is_compared_is_what_bench_compares():
     wanted = PAPERS["onebit"].sweeps("full")
+    assert all(asked.rounds == ROWS[name] for name, asked in wanted["still"].streams.items())
     lines = {
         (name, part.partition(", ")[0]): (asked.rounds, wanted[part].measure.since)
         for part in wanted

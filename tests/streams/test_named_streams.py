@@ -371,5 +371,7 @@ def test_a_part_of_the_labels_and_the_natural_order_can_be_asked_for(tmp_path, m
     ((X, y),) = some.batches()
     assert y.tolist() == [3, 1, 3]
     assert same_rows(X, next(natural.batches())[0][[0, 1, 3]])
+    as_it_is = streams.Asked("letter", order="natural", prepared=False).open()
+    assert next(as_it_is.batches())[0].tolist() == raw.tolist()
     with pytest.raises(ValueError, match="no example has the label 7"):
         streams.Asked("letter", only=(3, 7)).open()

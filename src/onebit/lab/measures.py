@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import KFold
 
 from onebit.core import History, Learner, play
 from onebit.streams import repeated
@@ -177,9 +176,10 @@ class CrossValidated:
         compile_for(learner, X, y)
         start = perf_counter()
         chosen = tuned(learner, self.grid, X, told, epochs)
+        rows = np.arange(y.size)
         wrong = [
-            _wrong(chosen, X, told, y, train, test, epochs)
-            for train, test in KFold(self.folds).split(y)
+            _wrong(chosen, X, told, y, np.delete(rows, test), test, epochs)
+            for test in np.array_split(rows, self.folds)
         ]
         return _tested(wrong, chosen, self.grid, perf_counter() - start)
 

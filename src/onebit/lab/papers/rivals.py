@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onebit.lab.kept import SEEDS, Kept, Runs
 from onebit.lab.lines import MOVING_ROWS, NATURAL, NATURAL_ROWS, ROWS
@@ -40,11 +40,11 @@ def _sweeps(scale: str) -> dict[str, Sweep]:
         }  # fmt: skip
 
     wanted = {
-        "still": Sweep(OURS, {}, {n: Asked(n) for n in here(ROWS)}, list(range(seeds))),
+        "still": Sweep(OURS, {}, _asked(here(ROWS)), list(range(seeds))),
         f"{NATURAL}": Sweep(
             OURS,
             {},
-            {name: Asked(name, n, order="natural") for name, n in here(NATURAL_ROWS).items()},
+            _asked(here(NATURAL_ROWS), order="natural"),
             list(range(seeds)),
         ),
     }
@@ -53,11 +53,15 @@ def _sweeps(scale: str) -> dict[str, Sweep]:
             wanted[f"{change}, {name}"] = Sweep(
                 OURS,
                 {},
-                {name: Asked(name, n, change=change)},
+                _asked({name: n}, change=change),
                 list(range(seeds)),
                 Online(since=found.begins(n)),
             )
     return {part: sweep for part, sweep in wanted.items() if sweep.streams}
+
+
+def _asked(rows: dict[str, int], **options: Any) -> dict[str, Asked]:
+    return {name: Asked(name, n, **options) for name, n in rows.items()}
 
 
 def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
@@ -86,7 +90,7 @@ def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
                 "Error in percent, mean and standard deviation over the seeds; of Vowpal Wabbit's "
                 "seven ways to explore, that which is best on the stream in hindsight, from the "
                 "runs that the repository keeps." + counted * (kind in CHANGES),
-                tables={kind: pd.DataFrame(rows, columns=columns)},
+                tables={"error %": pd.DataFrame(rows, columns=columns)},
                 findings=_found(verdicts),
             )
         )
