@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, Protocol
 
 import numpy as np
@@ -253,6 +253,10 @@ def _tested(wrong: list[np.ndarray], chosen: Learner, grid: Grid, seconds: float
     }
 
 
+_TIMED_PLAYS, _LONG = 3, 5.0
+"""How often a run that is timed is played, if it takes fewer than so many seconds."""
+
+
 @dataclass(frozen=True)
 class Regret:
     """Logarithmic loss over that of the best weights in hindsight, in nats.
@@ -269,11 +273,18 @@ class Regret:
     times: tuple[int, ...] = field(default=(100, 1_000, 10_000))
 
     def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
-        """Return the regret after each of the times, and what `play` takes for a round."""
+        """Return the regret after each of the times, and the processor time that `play` takes.
+
+        Of several plays the shortest counts, unless one takes long.
+        """
         compile_for(learner, X, y)
-        start = perf_counter()
-        history = play(clone(learner), X, y, record=False)
-        seconds = perf_counter() - start
+        seconds = np.inf
+        for _ in range(_TIMED_PLAYS):
+            start = process_time()
+            history = play(clone(learner), X, y, record=False)
+            seconds = min(seconds, process_time() - start)
+            if seconds > _LONG:
+                break
         suffered = np.cumsum(online_log_loss(learner, X, y))
         X = np.ascontiguousarray(X)
         least = _least_losses(

@@ -246,7 +246,7 @@ def sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
         ),
         Section(
             "Table 1: time",
-            "Microseconds that a round takes, on the logistic model.",
+            "Microseconds of processor time that a round takes, on the logistic model.",
             tables={"microseconds": seconds},
             findings=_about_time(found),
         ),
