@@ -285,6 +285,9 @@ def _regret_panel(
     def draw(ax: Any) -> None:
         draw_lines(ax, lines, names)
         ax.set(xscale="log", yscale="log", xlabel=axis)
+        measured = sorted({float(x) for line in lines.values() for x in line.x})
+        ax.set_xticks(measured, [f"{x:,.0f}" for x in measured])
+        ax.minorticks_off()
         ax.set_title(f"against {axis}", loc="left", fontsize="medium")
 
     return draw
