@@ -17,7 +17,7 @@ DRILL ?=
 # Minutes that `make fuzz` takes; FUZZ=--checked makes compiled code check each index.
 MINUTES ?= 60
 
-.PHONY: demo lint quick test test-all fuzz bench errors compare compare-drift clean
+.PHONY: demo lint quick test not-slow test-all fuzz bench errors compare compare-drift clean
 .PHONY: serve-demo serve-load serve-soak serve-drill serve-stream serve-fuzz
 
 demo: .venv/.installed-cli
@@ -31,7 +31,11 @@ lint: .venv/.installed-dev
 quick: lint
 	$(PYTEST) -m "not slow" $(QUICK)
 
-test: lint
+# The types are checked on one core while the tests start.
+test: .venv/.installed-dev
+	$(MAKE) --no-print-directory --jobs 2 lint not-slow
+
+not-slow: .venv/.installed-dev
 	$(PYTEST) -m "not slow"
 
 test-all: lint
@@ -43,8 +47,9 @@ fuzz: .venv/.installed-dev
 bench: .venv/.installed-bench
 	$(BIN)/python bench/bench.py
 
-errors: .venv/.installed-bench
-	$(BIN)/python bench/errors.py
+errors: .venv/.installed-lab
+	$(BIN)/onebit lab run errors --scale full
+	$(BIN)/onebit lab show errors --scale full
 
 compare: .venv/.installed-bench
 	$(BIN)/python bench/compare.py

@@ -34,6 +34,14 @@ from serve_rivals import LABELS
 PORT = 8731
 
 
+class Refused(Exception):  # noqa: N818
+    """An answer that is none."""
+
+    def __init__(self, status: int, body: bytes) -> None:
+        super().__init__(f"{status}: {body[:200]!r}")
+        self.status = status
+
+
 class Connection(asyncio.Protocol):
     """A connection that sends a request and waits for the reply."""
 
@@ -61,7 +69,7 @@ class Connection(asyncio.Protocol):
             if self._status == 200:
                 self._reply.set_result(body)
             else:
-                self._reply.set_exception(RuntimeError(f"{self._status}: {body[:200]!r}"))
+                self._reply.set_exception(Refused(self._status, body))
 
     def connection_lost(self, error: Exception | None) -> None:
         """Fail if a reply is awaited."""
@@ -70,6 +78,8 @@ class Connection(asyncio.Protocol):
 
     def ask(self, verb: bytes, body: bytes) -> asyncio.Future[bytes]:
         """Send a request."""
+        if self.transport.is_closing():
+            raise ConnectionError("the server hung up")
         self._reply = asyncio.get_running_loop().create_future()
         self.transport.write(
             b"POST /v1/models/m/%s HTTP/1.1\r\nhost: 127.0.0.1\r\n"

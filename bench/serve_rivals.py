@@ -34,14 +34,13 @@ def bare() -> Any:
         while message.get("more_body"):
             message = await receive()
             content += message["body"]
-        reply: Any
-        if not content:
-            answer = b""
-        elif scope["path"].endswith("/decide"):
+        body: Any = None
+        reply: list[Any] = [None]
+        if scope["path"].endswith("/decide"):
             body = questions.decode(content)
             many = body if isinstance(body, list) else [body]
             reply = [Answer(f"{next(numbers):x}", LABELS[0], 0.5, 0.5) for _ in many]
-        else:
+        elif scope["path"].endswith("/feedback"):
             body = feedback.decode(content)
             many = body if isinstance(body, list) else [body]
             reply = [Heard(one.id, "accepted") for one in many]

@@ -22,27 +22,43 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import numpy as np
+import uvloop
 
 from onebit import OneBitClassifier, play, streams
 from serve_drill import Postgres, Service
+from serve_load import Connection, Refused
 
 SEEDS = 10
 
 
-async def ask(http: httpx.AsyncClient, services: list[Service], verb: str, body: Any) -> Any:
-    """Ask one of the services, and another one if there is no answer."""
-    while True:
-        url = random.choice(services).url
-        try:
-            reply = await http.post(f"{url}/v1/models/m/{verb}", json=body)
-            if reply.status_code == 200:
-                return reply.json()
-            if reply.status_code < 500:
-                raise SystemExit(reply.text)
-        except httpx.TransportError:
-            pass
-        await asyncio.sleep(0.02)
+class User:
+    """Someone who asks one of the services, and another one if there is no answer."""
+
+    def __init__(self, services: list[Service]) -> None:
+        self._services = services
+        self._connections: dict[int, Connection] = {}
+
+    async def ask(self, verb: bytes, body: Any) -> Any:
+        """Send a request until it is answered."""
+        content = msgspec.json.encode(body)
+        while True:
+            port = random.choice(self._services).port
+            try:
+                connection = self._connections.get(port) or await self._connect(port)
+                return msgspec.json.decode(await connection.ask(verb, content))
+            except Refused as refused:
+                if refused.status < 500:
+                    raise
+            except OSError:
+                self._connections.pop(port, None)
+            await asyncio.sleep(0.02)
+
+    async def _connect(self, port: int) -> Connection:
+        loop = asyncio.get_running_loop()
+        _, self._connections[port] = await loop.create_connection(Connection, "127.0.0.1", port)
+        return self._connections[port]
 
 
 async def through(services: list[Service], X: Any, y: Any, users: int) -> dict[str, Any]:
@@ -51,14 +67,17 @@ async def through(services: list[Service], X: Any, y: Any, users: int) -> dict[s
     wrong: list[bool] = []
     behind: list[int] = []
 
-    async def user(http: httpx.AsyncClient) -> None:
+    async def play_some() -> None:
+        user = User(services)
         for i in rounds:
             row = X[i].toarray().ravel() if hasattr(X, "tocsr") else X[i]
             question = {"record": row.tolist(), "id": f"round-{i}"}
-            made = await ask(http, services, "decide", question)
+            made = await user.ask(b"decide", question)
             right = made["label"] == str(y[i])
             wrong.append(not right)
-            await ask(http, services, "feedback", {"id": made["id"], "correct": right})
+            await user.ask(b"feedback", {"id": made["id"], "correct": right})
+            if len(wrong) % 10_000 == 0:
+                print(f"{len(wrong):,} rounds, {sum(wrong) / len(wrong):.2%} wrong", flush=True)
 
     async def watch(http: httpx.AsyncClient) -> None:
         while len(wrong) < len(y):
@@ -85,7 +104,7 @@ async def through(services: list[Service], X: Any, y: Any, users: int) -> dict[s
         await asyncio.to_thread(victim.start)
 
     async with httpx.AsyncClient(timeout=60) as http:
-        await asyncio.gather(watch(http), *(user(http) for _ in range(users)))
+        await asyncio.gather(watch(http), *(play_some() for _ in range(users)))
     return found | {"error": sum(wrong) / len(wrong), "behind": behind}
 
 
@@ -115,7 +134,7 @@ def main() -> None:
         spec = {"name": "m", "labels": labels, "input": "numbers", "n_features": X.shape[1]}
         httpx.post(f"{services[0].url}/v1/models", json=spec, timeout=120).raise_for_status()
         start = time.perf_counter()
-        found = asyncio.run(through(services, X, y, options.users))
+        found = uvloop.run(through(services, X, y, options.users))
         seconds = time.perf_counter() - start
         print(f"services: {found['error']:.2%} wrong, {len(y) / seconds:,.0f} rounds a second")
         print(f"takeover after {found.get('takeover', float('nan')):.2f} s")

@@ -14,13 +14,15 @@ import paths
 from onebit import Learner
 
 FIRST = [
-    "boosting",
-    "bandit_reduction",
-    "gaptron",
-    "compiling",
     "one_bit_classifier",
-    "newtron",
+    "bandit_reduction",
+    "boosting",
+    "folklore",
+    "gaptron",
+    "aggregating",
+    "kernel_confidit",
     "confidit",
+    "compiling",
 ]
 """Groups that take long come first, so that the processes end together.
 
@@ -49,6 +51,13 @@ def pytest_collection_modifyitems(items):
     rank = {name: i for i, name in reversed([*enumerate(ORDER)])}
     order = sorted(groups, key=lambda name: rank.get(name, len(ORDER)))
     items[:] = [item for name in order for item in groups[name]]
+
+
+def pytest_collection_finish(session):
+    """Refuse versions of pytest and pytest-xdist that do not keep groups together."""
+    together = session.config.getoption("loadgroup", False)
+    if together and not all("@" in item.nodeid for item in session.items):
+        raise pytest.UsageError("tests of one group would be shared out to several processes")
 
 
 def group_of(item):

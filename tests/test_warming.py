@@ -20,10 +20,8 @@ learner = {learner}.set_params(classes=list("abcd"))
 for x, truth in zip(X, y):
     learner.learn(learner.decide(x), truth=truth)
 learner.learn(learner.decide(sp.csr_array(X[:1])), truth="a")
-among = {among}
-if among:
-    learner.learn(learner.decide(X[0], among=["a", "c"]), truth="a")
-    learner.policy(X, among=["a", "c"])
+learner.learn(learner.decide(X[0], among=["a", "c"]), truth="a")
+learner.policy(X, among=["a", "c"])
 play(learner, X, y)
 play(learner, sp.csr_array(X), y)
 learner.policy(X)
@@ -55,25 +53,25 @@ compiling._cache_roots = lambda: [Path(os.environ["NUMBA_CACHE_DIR"], "onebit")]
 
 
 @pytest.mark.parametrize(
-    ("learner", "among"),
+    "learner",
     [
-        (Banditron(), True),
-        (Perceptron(), False),
-        pytest.param(OneBitClassifier(covariance="full"), True, marks=pytest.mark.slow),
-        pytest.param(OneBitClassifier(covariance="diagonal"), False, marks=pytest.mark.slow),
+        Banditron(),
+        Perceptron(),
+        pytest.param(OneBitClassifier(covariance="full"), marks=pytest.mark.slow),
+        pytest.param(OneBitClassifier(covariance="diagonal"), marks=pytest.mark.slow),
     ],
     ids=str,
 )
-def test_a_later_process_compiles_nothing(learner, among, tmp_path):
+def test_a_later_process_compiles_nothing(learner, tmp_path):
     name = type(learner).__name__
     warm = f"""
 from onebit import {name}, warm_up
-form, = warm_up({learner}, among={among}).forms
+form, = warm_up({learner}).forms
 print(form.compiled, form.loaded)
 """
     compiled, loaded = run(WITHOUT_THE_PACKAGE + warm, tmp_path)
     assert compiled >= 4
-    service = SERVICE.format(name=name, learner=learner, among=among)
+    service = SERVICE.format(name=name, learner=learner)
     assert run(WITHOUT_THE_PACKAGE + service, tmp_path) == [0, compiled + loaded]
 
 

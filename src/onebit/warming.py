@@ -34,7 +34,7 @@ class WarmUp(NamedTuple):
     cache: Path | None
 
 
-def warm_up(*learners: Any, among: bool = False) -> WarmUp:
+def warm_up(*learners: Any) -> WarmUp:
     """Compile all that learners need to decide, learn, play and predict, and store it on disk.
 
     Processes that find the same cache then start without compiling, on processors of the same
@@ -46,8 +46,6 @@ def warm_up(*learners: Any, among: bool = False) -> WarmUp:
     *learners : Learner, class of learners, or the name of one
         A learner is made ready with its parameters, and is not changed; a class or a name, in all
         its forms. By default `OneBitClassifier`.
-    among : bool, default=False
-        Whether to compile ``decide(x, among=...)`` and what belongs to it, too.
 
     Returns
     -------
@@ -64,7 +62,7 @@ def warm_up(*learners: Any, among: bool = False) -> WarmUp:
     0
     """
     forms = [form for given in learners or ("OneBitClassifier",) for form in _forms(given)]
-    return WarmUp([_warmed(form, among) for form in forms], cache_folder())
+    return WarmUp([_warmed(form) for form in forms], cache_folder())
 
 
 def _forms(given: Any) -> Iterable[Learner]:
@@ -82,18 +80,14 @@ def _forms(given: Any) -> Iterable[Learner]:
     )
 
 
-def _warmed(form: Learner, among: bool) -> Warmed:
+def _warmed(form: Learner) -> Warmed:
     start, compiled, loaded = perf_counter(), Counted.compiled, Counted.loaded
     n_classes = 3 if form.__sklearn_tags__().classifier_tags.multi_class else 2
-    labels = list(range(n_classes))
     X, y = np.eye(n_classes), np.arange(n_classes)
-    learner = clone(form).set_params(classes=labels, random_state=0)
-    offers = [None, labels[:-1]] if among and n_classes > 2 else [None]
-    for offer in offers:
-        decision = learner.decide(X[0], among=offer)
-        learner.learn(decision, truth=0)
-        play(learner, X, y)
-        learner.policy(X, among=offer)
+    learner = clone(form).set_params(classes=y, random_state=0)
+    learner.learn(learner.decide(X[0]), truth=0)
+    play(learner, X, y)
+    learner.policy(X)
     return Warmed(
         form, perf_counter() - start, Counted.compiled - compiled, Counted.loaded - loaded
     )

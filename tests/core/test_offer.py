@@ -102,29 +102,22 @@ def test_every_bandit_learner_decides_among_labels(learner):
 
 @first_forms(BANDITS)
 def test_all_labels_on_offer_are_as_none_named(learner):
-    """To the last bit, in the code for a restricted offer too."""
+    """To the last bit; and in `play`, whose code has no offer."""
     X, y = stream(40)
-    default, named, restricted = new(learner), new(learner), new(learner)
+    default, named, played = new(learner), new(learner), new(learner)
     named.decide(X[0], LABELS[::-1])
-    for other in (default, restricted):
+    for other in (default, played):
         other.decide(X[0])
-    run, everything = restricted._run, np.arange(len(LABELS))
-    decide, learn = run.kernels.single_rounds(run.state, True)
     for x, truth in zip(X, y, strict=True):
         ours, theirs = default.decide(x), named.decide(x, LABELS)
         assert (ours.label, ours.probability) == (theirs.label, theirs.probability)
         default.learn(ours, correct=ours.label == LABELS[truth])
         named.learn(theirs, correct=theirs.label == LABELS[truth])
-        if hasattr(run.state, "confidence"):  # of Confidit, which is told of errors beforehand
-            continue
-        label, p, _ = decide(run.state, ours.x, run.scores, everything, run.p)
-        assert (LABELS[label], p) == (ours.label, ours.probability)
-        learn(run.state, ours.x, run.scores, label, p, everything, int(label == truth))
+    play(played, X, [LABELS[truth] for truth in y])
     np.testing.assert_array_equal(default.policy(X), named.policy(X, LABELS))
     for name, array in states(default).items():
         np.testing.assert_array_equal(array, states(named)[name], err_msg=name)
-        if not hasattr(run.state, "confidence"):
-            np.testing.assert_array_equal(array, states(restricted)[name], err_msg=name)
+        np.testing.assert_array_equal(array, states(played)[name], err_msg=name)
 
 
 ON_THOSE_CLASSES_ONLY = [

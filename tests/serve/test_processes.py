@@ -3,6 +3,8 @@
 import asyncio
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -14,6 +16,21 @@ from onebit.cli import main
 from onebit.core import NONE_OF_THESE
 from onebit.serve.client import ServiceError
 from services import SMALL, TICKETS, OwnProcess
+
+
+def test_a_service_imports_only_what_it_uses():
+    code = """
+import sys
+from onebit.serve.starting import import_running
+import_running()
+heavy = {"pandas", "scipy.stats._stats_py", "scipy.optimize", "sklearn.linear_model",
+         "sklearn.metrics", "sklearn.pipeline", "onebit.streams", "onebit.lab", "matplotlib"}
+print(sorted(heavy & set(sys.modules)))
+import pandas, scipy.stats
+print(pandas.Series([1]).sum(), scipy.stats.norm.cdf(0.0))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n") == ["[]", "1 0.5", ""]
 
 
 def test_a_client_has_the_face_of_a_learner(running):

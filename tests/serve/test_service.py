@@ -15,10 +15,11 @@ from onebit.core import storage
 from onebit.evaluation import ConfidenceSequence
 from onebit.serve.estimates import accuracy, falls
 from onebit.serve.limits import Limits
-from onebit.serve.log import LogError
+from onebit.serve.log import Entry, LogError
 from onebit.serve.service import restore
 from onebit.serve.sqlite_log import SQLiteLog
 from onebit.serve.verify import verify
+from onebit.serve.writer import Part, Writer
 from services import TICKETS, in_folder
 
 
@@ -424,6 +425,47 @@ def test_export_and_import(service):
     assert [model["name"] for model in service.ask("GET", "/v1/models")] == ["m", "copy"]
 
 
+def test_entries_that_are_left_out_leave_no_gap(tmp_path):
+    async def work():
+        log = SQLiteLog(tmp_path)
+        await log.open()
+        key = await log.add_model("m", 0.0, "{}")
+        one = Entry(key, "decision", "a", 0.0, "{}")
+        removed = Entry(key + 1, "labels", None, 0.0, "{}")
+        assert await log.append([one._replace(id=name) for name in "xyz"]) == [2, 3, 4]
+        assert await log.append([one, one, removed, one._replace(kind="feedback")]) == [5, 0, 0, 6]
+        assert await log.append([one, one._replace(id="b")]) == [0, 7]
+        assert [row.n for row in await log.rows(key, 0, 10)] == list(range(1, 8))
+        await log.close()
+
+    asyncio.run(work())
+
+
+def test_half_of_the_requests_are_written_while_the_others_are_answered():
+    sizes = []
+
+    class Slow:
+        async def append(self, entries):
+            sizes.append(len(entries))
+            await asyncio.sleep(0.001)
+            return [1] * len(entries)
+
+    async def work():
+        writer = Writer(Slow(), lambda *_: None)
+        writer.start()
+
+        async def user():
+            for _ in range(20):
+                await writer.write(None, [Part(Entry(1, "labels", None, 0.0, ""), None)])
+
+        await asyncio.gather(*(user() for _ in range(8)))
+        await writer.stop()
+
+    asyncio.run(work())
+    assert sum(sizes) == 160
+    assert np.median(sizes) == 4
+
+
 def test_a_folder_is_for_one_service(tmp_path):
     with in_folder(tmp_path), pytest.raises(LogError, match="another onebit serve"):
         in_folder(tmp_path).__enter__()
@@ -445,6 +487,9 @@ def test_what_is_not_written_did_not_happen(service, monkeypatch):
             if query == "COMMIT":
                 raise sqlite3.OperationalError("database or disk is full")
             return write.execute(query, *values)
+
+        def __getattr__(self, name):
+            return getattr(write, name)
 
     said = {"id": made["id"], "correct": True}
     log._write = Full()

@@ -1,6 +1,8 @@
 """The command line, one file a command: `onebit learners`, `run`, `demo`, `serve` and so on."""
 
 import sys
+from importlib import import_module
+from typing import NoReturn
 
 try:
     import rich as _rich  # noqa: F401
@@ -8,16 +10,28 @@ try:
 except ModuleNotFoundError as missing:
     sys.exit(f"the command line needs {missing.name}: pip install 'onebit[cli]'")
 
-# Each registers its command.
-from onebit.cli import (  # noqa: F401
-    compare,
-    demo,
-    evaluate,
-    lab,
-    learners,
-    regret,
-    run,
-    serve,
-    warm_up,
-)
-from onebit.cli.app import main as main
+from onebit.cli import app
+
+_MODULES = {
+    "compare": "compare",
+    "demo": "demo",
+    "evaluate": "evaluate",
+    "lab": "lab",
+    "learners": "learners",
+    "regret": "regret",
+    "run": "run",
+    "serve": "serve",
+    "log": "serve",
+    "key": "serve",
+    "warm-up": "warm_up",
+}
+"""Commands, with the modules that register them when they are imported."""
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run a command and exit; of all commands, only what this one needs is imported."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    asked = arguments[0] if arguments else ""
+    for module in [_MODULES[asked]] if asked in _MODULES else dict.fromkeys(_MODULES.values()):
+        import_module(f"onebit.cli.{module}")
+    app.main(arguments)

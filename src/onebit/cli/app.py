@@ -41,9 +41,8 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of the stream and of the le
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and no progress.")]
 
 
-def main(arguments: list[str] | None = None) -> NoReturn:
+def main(arguments: list[str]) -> NoReturn:
     """Run a command and exit: 0 if all went well, 2 with one line on stderr if not."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     options = [argument.partition("=")[0] for argument in arguments]
     repeatable = REPEATABLE.get(arguments[0] if arguments else "", ())
     for option in ONCE:

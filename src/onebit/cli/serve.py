@@ -53,21 +53,21 @@ def serve(
     """Serve models over HTTP: decisions, feedback, and a page to see how it goes."""
     _needs_serve()
     from onebit.serve.limits import Limits
-    from onebit.serve.running import Options
-    from onebit.serve.running import serve as run
+    from onebit.serve.starting import import_running
 
+    running = import_running()
     if workers > 1 and database is None:
         raise ValueError("a folder is for one process: --workers needs --database")
     limits = Limits(most_body, items=most_items, features=most_features, labels=most_labels)
     limits = limits._replace(in_flight=most_requests)
-    options = Options(data, database, host, port, workers, log_requests, limits)
+    options = running.Options(data, database, host, port, workers, log_requests, limits)
     if demo:
         from onebit.serve.demo import serve_demo
 
         serve_demo(options)
         return
     print(f"onebit serves on http://{host}:{port}", file=sys.stderr)
-    run(options)
+    running.serve(options)
 
 
 @log_app.command()

@@ -18,9 +18,6 @@ def warm_up(
         list[str] | None, typer.Argument(help="Learners, in any case; else OneBitClassifier.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Compile all learners.")] = False,
-    among: Annotated[
-        bool, typer.Option(help="Compile decisions among some labels only, too.")
-    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compile what learners need, ahead, and store it on disk."""
@@ -30,7 +27,7 @@ def warm_up(
     rows, cache = [], None
     for cls in learner_classes().values() if every else classes:
         for form in cls.forms:
-            (warmed,), cache = onebit.warm_up(cls(**form), among=among)
+            (warmed,), cache = onebit.warm_up(cls(**form))
             row = {
                 "learner": str(warmed.learner),
                 "seconds": round(warmed.seconds, 2),

@@ -11,10 +11,11 @@ A learner is a state (a NamedTuple of arrays and numbers, with a field `rng`) an
     update the state in place. `feedback` is 1 or 0, right or wrong, for a bandit learner, and the
     true label for a full-information learner.
 
-`offer` says which labels are on offer, see `onebit.core.offer`. What stands for the learner's own
-choice (the greedy label, the policy, the labels to explore) is over these alone. What stands for
-the truth is over all labels, where an algorithm models it: a label may be right without being on
-offer.
+`offer` says which labels are on offer, see `onebit.core.offer`. `play`, where rounds are quickest,
+is compiled for None if all are, everything else for an array, once. What stands for the learner's
+own choice (the greedy label, the policy, the labels to explore) is over these alone. What stands
+for the truth is over all labels, where an algorithm models it: a label may be right without being
+on offer.
 
 The label is drawn here, from the `p` that `policy` filled, for every learner: what a learner
 reports as its policy is what it samples from. Only `learn` changes the state, `rng` apart.
@@ -33,7 +34,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import float64, int64, typeof
-from numba.core.types import NoneType, none
+from numba.core.types import NoneType
 
 from onebit.core.compiling import chosen_by_type, compiled, entry_point, lean_kernel
 from onebit.core.confidence import share
@@ -128,7 +129,7 @@ class Kernels:
         self.made_by = made_by
         self._module, self._name = getattr(learn, "py_func", learn).__module__, name
         self._kernels = {"score": score, "policy": policy, "learn": learn}
-        self._single_rounds: dict[bool, tuple[Any, Any]] = {}
+        self._single_rounds: tuple[Any, Any] | None = None
         _ALL[self._module, name] = self
 
     @property
@@ -165,21 +166,21 @@ class Kernels:
         """
         return self._compiled("evaluate", _evaluate, nogil=True)
 
-    def single_rounds(self, state: Any, restricted: bool = False) -> tuple[Any, Any]:
+    def single_rounds(self, state: Any) -> tuple[Any, Any]:
         """Return two functions for single rounds, that trust the types of their arguments.
 
         ``decide(state, x, scores, offer, p) -> label, probability, greedy`` and
         ``learn(state, x, scores, label, probability, offer, feedback) -> updated``, where the offer
-        is an array if it is `restricted`, else None. To inspect the types of a state's fields in
-        every call takes several times as long as a round.
+        is an array, of all labels if need be: to compile them once more for None takes as long as
+        the first time. To inspect the types of a state's fields in every call takes several times
+        as long as a round.
         """
-        if restricted not in self._single_rounds:
-            offer = int64[::1] if restricted else none
-            self._single_rounds[restricted] = (
-                self._entry("decide", _decide, state, offer, float64[::1]),
-                self._entry("learn", _learn, state, int64, float64, offer, self._feedback),
+        if self._single_rounds is None:
+            self._single_rounds = (
+                self._entry("decide", _decide, state, int64[::1], float64[::1]),
+                self._entry("learn", _learn, state, int64, float64, int64[::1], self._feedback),
             )
-        return self._single_rounds[restricted]
+        return self._single_rounds
 
     def _entry(self, name: str, template: Any, state: Any, *types: Any) -> Any:
         function = self._compiled(name, template, nogil=False)

@@ -181,12 +181,13 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             among = self._check_before_start(among)
         run, example = self._ready(x)
         name = new_id() if name is None else check_id(name)
+        if run.decide is None:
+            run.compile()
         turns = run.turns
         turns.lock.acquire(False) or turns.wait()
         try:
             offer = self._offer(run, among)
-            decide = run.kernels.single_rounds(run.state, offer is not None)[0]
-            label, probability, _ = decide(run.state, example, run.scores, offer, run.p)
+            label, probability, _ = run.decide(run.state, example, run.scores, offer, run.p)
             confidence = run.confidence(run.scores, label)
         finally:
             turns.lock.release()
@@ -221,7 +222,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
                 draw_rows(run.state.rng, p, labels)
                 run.leave_out(scores)
                 shares = [run.confidence(scores[i], k) for i, k in enumerate(labels.tolist())]
-                offered = None if offer is None and among is None else run.labels_at(offer)
+                offered = run.among if among is None else run.labels_at(offer)
             for i, k in enumerate(labels.tolist()):
                 x = row.py_func(rows, lo + i)
                 indices = x.indices.copy() if rows.sparse else run.all_features
@@ -328,7 +329,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
                 for i in range(lo, hi):
                     label = int(truth[i])
                     feedback = label if run.feedback == "full" else self._told_bit
-                    self._update(run, row.py_func(rows, i), label, 1.0, None, feedback)
+                    self._update(run, row.py_func(rows, i), label, 1.0, run.all_labels, feedback)
         return self
 
     def replay(
@@ -723,18 +724,22 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
                 self._check_before_start(decision.among)
         run, example = self._ready(decision.x)
         label = self._position_of(decision.label, run)
-        offer = None if decision.among is None else run.offer(decision.among)
-        if offer is not None and label not in offer:
-            raise ValueError(
-                f"the label {decision.label!r} of a decision is not in its among, {decision.among}"
-            )
+        offer = run.all_labels
+        if decision.among is not None:
+            offer = run.offer(decision.among)
+            if label not in offer:
+                among = decision.among
+                raise ValueError(
+                    f"the label {decision.label!r} of a decision is not in its among, {among}"
+                )
         about: Any = label
         if truth is NONE_OF_THESE:
             about = None
         elif feedback is None:
             feedback = about = self._told(truth, run)
             if run.feedback == "bandit" and self.uses_truth:
-                label, probability, offer, feedback = about, 1.0, None, self._told_bit
+                label, probability, offer = about, 1.0, run.all_labels
+                feedback = self._told_bit
             elif run.feedback == "bandit":
                 about, feedback = label, int(feedback == label)
         if run.learn is None:
@@ -756,13 +761,13 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         if decision.id is not None:
             run.remember(decision.id)
 
-    def _offer(self, run: Started, among: Any) -> np.ndarray | None:
+    def _offer(self, run: Started, among: Any) -> np.ndarray:
         """Return the labels on offer now, as kernels are told them."""
         if among is None:
             return run.everything
         offer = run.offer(among)
         for k in sorted(run.retired) if run.retired else ():
-            if offer is None or k in offer:
+            if k in offer:
                 raise ValueError(f"the label {run.labels[k]!r}, in among, is retired")
         return offer
 
@@ -783,12 +788,11 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         example: Example,
         label: int,
         probability: float,
-        offer: np.ndarray | None,
+        offer: np.ndarray,
         feedback: Any,
     ) -> None:
         """Learn from one round, while holding the learner."""
-        learn = run.learn if offer is None else run.kernels.single_rounds(run.state, True)[1]
-        learn(run.state, example, run.scores, label, probability, offer, feedback)
+        run.learn(run.state, example, run.scores, label, probability, offer, feedback)
 
     def _play(
         self, run: Started, rows: Rows, truth: np.ndarray, noted: Noted | None = None
@@ -799,7 +803,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         if full:
             _check_not_retired(run, truth)
         run.kernels.play(
-            run.state, rows, truth, full, run.scores, run.everything, run.p, flags, noted
+            run.state, rows, truth, full, run.scores, run.restriction, run.p, flags, noted
         )
         return flags
 
@@ -809,7 +813,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         rows: Rows,
         logged: Logged,
         bound: float,
-        offer: np.ndarray | None,
+        offer: np.ndarray,
         chosen: np.ndarray,
         taken: np.ndarray,
     ) -> None:

@@ -1,8 +1,8 @@
 """The labels on offer: those that a decision may choose from.
 
-To kernels an offer is None, for all labels, or the positions of some labels in `classes_`, which
+To kernels an offer is None, for all labels, or the positions of labels in `classes_`, which
 increase. They loop with ``for k in on_offer(offer, n)``: compiled for None that is the loop over
-``range(n)``, and code for an array exists only where someone restricts a decision.
+``range(n)``, which is quicker.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def play(
             if progress is not None:
                 progress(history)
         if noted is not None:
-            log.note(X_batch, noted, truth, run.classes, run.everything)
+            log.note(X_batch, noted, truth, run.classes, run.restriction)
     return history
 
 

@@ -27,6 +27,7 @@ class Started:
 
     __slots__ = (
         "all_features",
+        "all_labels",
         "among",
         "classes",
         "decide",
@@ -39,6 +40,7 @@ class Started:
         "p",
         "parameters",
         "positions",
+        "restriction",
         "retired",
         "scores",
         "share",
@@ -83,34 +85,31 @@ class Started:
         self.state, self.parameters = state, parameters
         self.labels = classes.tolist()
         self.positions = {label: k for k, label in enumerate(self.labels)}
+        self.all_labels = np.arange(classes.size)
         self.scores, self.p = np.empty(classes.size), np.empty(classes.size)
 
     def retire(self, positions: Iterable[int]) -> None:
         """Let all labels be on offer but those at these positions."""
         self.retired = frozenset(positions)
-        left = [k for k in range(self.classes.size) if k not in self.retired]
-        # What kernels and decisions are told of an offer, when none is asked for.
-        self.everything = np.array(left, dtype=np.int64) if self.retired else None
+        # What single rounds, `play` and decisions are told of an offer, when none is asked for.
+        self.everything = np.delete(self.all_labels, sorted(self.retired))
+        self.restriction = self.everything if self.retired else None
         self.among = self.labels_at(self.everything) if self.retired else None
         hide = getattr(self.state, "retire_classes", None)
         if callable(hide):
             hide(sorted(self.retired))
-        if self.decide is not None:
-            self.compile()
 
     def compile(self) -> None:
         """Compile the single rounds."""
-        self.learn = self.kernels.single_rounds(self.state)[1]
-        self.decide = self.kernels.single_rounds(self.state, self.everything is not None)[0]
+        self.decide, self.learn = self.kernels.single_rounds(self.state)
 
-    def offer(self, among: Any) -> np.ndarray | None:
-        """Return these labels as kernels are told them: by their positions, or None for all."""
-        offer = check_among(among, self.positions, self.classes)
-        return None if offer.size == self.classes.size else offer
+    def offer(self, among: Any) -> np.ndarray:
+        """Return these labels as kernels are told them: by their positions."""
+        return check_among(among, self.positions, self.classes)
 
-    def labels_at(self, offer: np.ndarray | None) -> tuple[Any, ...]:
+    def labels_at(self, offer: np.ndarray) -> tuple[Any, ...]:
         """Return the labels that `offer` stands for."""
-        return tuple(self.labels if offer is None else [self.labels[k] for k in offer.tolist()])
+        return tuple(self.labels[k] for k in offer.tolist())
 
     def leave_out(self, scores: np.ndarray) -> None:
         """Make the scores of retired labels such that none of them is right."""

@@ -75,8 +75,8 @@ class Step(TransformerMixin, BaseEstimator, ABC):
 def plain_step(step: Any) -> list[Any]:
     """Return a step as JSON can hold it: its name and its parameters."""
     cls = type(step)
-    known = {name: _class_named(name) for name in (*_OWN, *_STATELESS)}
-    name = next((name for name, other in known.items() if other is cls), None)
+    # Steps of scikit-learn are imported only if it is none of our own.
+    name = next((name for name in (*_OWN, *_STATELESS) if _class_named(name) is cls), None)
     if name is None:
         names = ", ".join(name.rpartition(".")[2] for name in _STATELESS)
         raise ValueError(

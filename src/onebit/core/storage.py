@@ -98,8 +98,18 @@ def read(path: str | PathLike[str]) -> Learner | Pipeline:
 
 def from_bytes(content: bytes) -> Learner | Pipeline:
     """Return the learner or pipeline of which `to_bytes` made this; raise ValueError if none."""
+    steps, learner = parts_from_bytes(content)
+    if not steps:
+        return learner
+    from onebit.core.pipeline import make_pipeline
+
+    return make_pipeline(*steps, learner)
+
+
+def parts_from_bytes(content: bytes) -> tuple[list[Any], Learner]:
+    """Return the steps and the learner of which `to_bytes` made this, as no pipeline."""
     try:
-        return _model_in(content)
+        return _parts_in(content)
     except (SafetensorError, RecursionError) as error:
         raise ValueError(str(error)) from error
 
@@ -168,7 +178,7 @@ def _in_file(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     return b"".join((struct.pack("<Q", len(ordered)), ordered, content[8 + size :]))
 
 
-def _model_in(content: bytes) -> Learner | Pipeline:
+def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     metadata, arrays = _parse(content)
     header = _json(metadata["onebit"], "the header")
     version = _item(header, "format", int)
@@ -184,7 +194,7 @@ def _model_in(content: bytes) -> Learner | Pipeline:
         raise ValueError("its content does not have the checksum in it: it was damaged")
     steps = _steps(header)
     if "n_features" not in header and not arrays:
-        return _after(steps, _unstarted(header, version))
+        return steps, _unstarted(header, version)
     n_features = _item(header, "n_features", int)
     largest = max([_MOST_FEATURES, *(array.size for array in arrays.values())])
     if not 1 <= n_features <= min(largest, 2**32 - 1):
@@ -214,7 +224,7 @@ def _model_in(content: bytes) -> Learner | Pipeline:
         learner.feature_names_in_ = np.array(names, dtype=object)
     learner._run.retire(_retired(header, classes.size))
     learner._run.learned = dict.fromkeys(_learned(header))
-    return _after(steps, learner)
+    return steps, learner
 
 
 def _unstarted(header: Mapping[str, Any], version: int) -> Learner:
@@ -229,14 +239,6 @@ def _unstarted(header: Mapping[str, Any], version: int) -> Learner:
 
 def _wrong_parameters(learner: Learner, error: Exception) -> str:
     return f"parameters are not those of {type(learner).__name__}: {error}"
-
-
-def _after(steps: list[Any], learner: Learner) -> Learner | Pipeline:
-    if not steps:
-        return learner
-    from onebit.core.pipeline import make_pipeline
-
-    return make_pipeline(*steps, learner)
 
 
 def _retired(header: Mapping[str, Any], n_classes: int) -> list[int]:

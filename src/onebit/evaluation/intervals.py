@@ -24,7 +24,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 _SIZES = 2.0 ** np.arange(-20, 11)
 
@@ -94,6 +93,8 @@ class LowerBound:
         """
         if not self.n or self._excess(0.0, alpha, anytime) <= 0.0:
             return 0.0
+        from scipy.optimize import brentq  # which takes long to import
+
         high = 1.0
         while self._excess(high, alpha, anytime) > 0.0:
             high *= 2.0

@@ -105,7 +105,7 @@ class Records(Step):
         """Return one record as an example."""
         columns = _columns(_as_record(record), self._width())
         indices = sorted(columns)
-        values = [columns[j] for j in indices]
+        values = list(map(columns.__getitem__, indices))
         return Example(np.array(indices, INDEX), np.array(values, np.float64), self.n_features)
 
     def transform(self, records: Any) -> sp.csr_array:
@@ -166,10 +166,14 @@ def _columns(record: str | Mapping[Any, Any], width: int) -> dict[int, float]:
     else:
         found.add_fields("", record, 0)
     columns: dict[int, float] = {}
+    last = width - 1
     for features in (found.words, found.numbers):
         for h, value in zip(_hashes(features), features.values(), strict=True):
-            column = abs(h) & (width - 1)
-            columns[column] = columns.get(column, 0.0) + (value if h >= 0 else -value)
+            if h >= 0:
+                column = h & last
+            else:
+                column, value = -h & last, -value
+            columns[column] = columns.get(column, 0.0) + value
     return columns
 
 
@@ -278,7 +282,7 @@ def _article(value: Any) -> str:
 
 def _as_record(record: Any) -> str | Mapping[Any, Any]:
     """Return what is a record as a text or a mapping."""
-    if isinstance(record, _RECORD):
+    if type(record) is dict or isinstance(record, _RECORD):  # to ask for the first takes no time
         return record
     if _is_table(record):
         rows = list(_rows(record))

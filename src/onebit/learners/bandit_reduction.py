@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.linear_model import SGDClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -99,6 +98,19 @@ def reduction_kernels(alg: Kernels, samples: bool) -> Kernels:
     return kind(name, score, policy, learn, made_by=(reduction_kernels, (alg, samples)))
 
 
+class _Forms:
+    """The forms, made when someone asks: the linear models of scikit-learn take long to import."""
+
+    def __get__(self, learner: Any, cls: type) -> list[dict[str, Any]]:
+        from sklearn.linear_model import SGDClassifier
+
+        return [
+            {},
+            {"learner": Folklore(B=2.0), "gamma": 0.5},
+            {"learner": SGDClassifier(loss="log_loss", random_state=0), "gamma": 0.5},
+        ]
+
+
 class BanditReduction(ProbabilityLearner):
     """A full-information learner run on one bit of feedback: it learns from lucky guesses.
 
@@ -186,8 +198,7 @@ class BanditReduction(ProbabilityLearner):
 
     Around a classifier of scikit-learn:
 
-    >>> from sklearn.linear_model import SGDClassifier
-    >>> sgd = SGDClassifier(loss="log_loss")
+    >>>     >>> sgd = SGDClassifier(loss="log_loss")
     >>> play(BanditReduction(sgd, gamma=0.3, random_state=0), X[:2_000], y[:2_000]).error_rate
     0.5435
     """
@@ -195,11 +206,7 @@ class BanditReduction(ProbabilityLearner):
     reference = "Agarwal, Kale, Zimmert 2022"
     cost = Cost("that of the learner inside")
     bound = bounds.BANDIT_REDUCTION
-    forms: ClassVar[list[dict[str, Any]]] = [
-        {},
-        {"learner": Folklore(B=2.0), "gamma": 0.5},
-        {"learner": SGDClassifier(loss="log_loss", random_state=0), "gamma": 0.5},
-    ]
+    forms: ClassVar[list[dict[str, Any]]] = _Forms()  # type: ignore[assignment]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "learner": [Learner, *CLASSIFIER, None],

@@ -246,11 +246,11 @@ class Folklore(ProbabilityLearner):
         example: Example,
         label: int,
         probability: float,
-        offer: np.ndarray | None,
+        offer: np.ndarray,
         feedback: Any,
     ) -> None:
         if isinstance(feedback, np.ndarray):
-            learn = SOFT.single_rounds(run.state, offer is not None)[1]
+            learn = SOFT.single_rounds(run.state)[1]
             learn(run.state, example, run.scores, label, probability, offer, feedback)
         else:
             super()._update(run, example, label, probability, offer, feedback)

@@ -7,7 +7,6 @@ from numbers import Integral
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.stats import norm, qmc
 from sklearn.utils._param_validation import Interval
 
 from onebit.core import Cost, Kernels, ProbabilityLearner, kernel
@@ -224,6 +223,8 @@ def normal_nodes(n: int, dimension: int, rng: np.ndarray) -> np.ndarray:
 
     An odd n is one more, in the middle. They follow from `rng`, which does not move.
     """
+    from scipy.stats import norm, qmc  # which take long to import
+
     sobol = qmc.Sobol(dimension, rng=np.random.default_rng(rng))
     half = norm.ppf(sobol.random_base2(max(n // 2 - 1, 0).bit_length())[: n // 2])
     return np.ascontiguousarray(np.vstack([half, -half, np.zeros((n % 2, dimension))]))

@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg.blas import dtpsv
-from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import Cost, Example, Kernels
@@ -29,7 +28,7 @@ from onebit.learners.confidit import (
     sign,
 )
 from onebit.numerics.exploration import upper_confidence
-from onebit.numerics.rkhs import KERNEL_NAMES, KernelFunction
+from onebit.numerics.rkhs import KERNEL_NAMES, KernelFunction, parameters_of
 
 SMALLEST = 1e-280
 """A shorter phi(x), by its square, counts as zero: it has few digits, or none."""
@@ -353,7 +352,7 @@ class KernelConfidit(ConfidenceLearner):
         return (state.C.rows * state.scales.rows[:, np.newaxis]).T @ state.examples.rows
 
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, State]:
-        names = () if callable(self.kernel) else KERNEL_PARAMS[self.kernel]
+        names = () if callable(self.kernel) else parameters_of(self.kernel)
         state = State(
             examples=Growing(np.zeros((0, n_features))),
             scales=Growing(np.zeros(0)),

@@ -83,7 +83,7 @@ def score_diagonal(state, x, scores):
 @lean_kernel
 def restrict(state, scores, offer):
     """Recompute p, unless all labels are on offer, as `score` assumes."""
-    if offer is not None:
+    if n_on_offer(offer, scores.size) < scores.size:
         softmax(scores, state.parameters.alpha, state.scratch.p, offer)
 
 
@@ -131,19 +131,22 @@ def descend_diagonally(state, x, scores, label, offer, own, others, step, curvat
     """Do A += curvature g^2, b += step g and W'' = -b / A; return ||W''||.
 
     The row of `label` in g is `own` x and that of all other classes on offer is `others` x. The
-    scores are no longer needed: their memory serves to sum the changes of the squares, class by
-    class.
+    scores and p are no longer needed: their memory serves to sum the changes of the squares, class
+    by class, and for these factors of x.
     """
     no_alias()
-    W, V, A, b, growth = state.W, state.W.V, state.A, state.b, scores
+    W, V, A, b, growth, factors = state.W, state.W.V, state.A, state.b, scores, state.scratch.p
     changes = 0
     for k in range(growth.size):
-        growth[k] = 0.0
+        growth[k] = factors[k] = 0.0
+    for k in on_offer(offer, factors.size):
+        factors[k] = others
+    factors[label] = own
     for i in range(x.indices.size):
         j, x_j = x.indices[i], x.values[i]
         if x_j != 0.0:  # dense and sparse copies of a row leave the same count of changes
-            for k in on_offer(offer, growth.size):
-                g = (own if k == label else others) * x_j
+            for k in range(growth.size):
+                g = factors[k] * x_j
                 A[j, k] += curvature * g * g
                 b[j, k] += step * g
                 w = -b[j, k] / A[j, k]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS
 
 from onebit.core.compiling import called_from_python
 from onebit.core.example import Example, dense
@@ -52,7 +51,7 @@ class KernelFunction:
         if callable(self._kernel):
             function = self._kernel
         else:
-            function = PAIRWISE_KERNEL_FUNCTIONS[self._kernel]
+            function = _pairwise().PAIRWISE_KERNEL_FUNCTIONS[self._kernel]
         values = np.asarray(function(dense(x)[np.newaxis], rows, **self._parameters))
         if values.shape != (1, len(rows)):
             raise ValueError(
@@ -64,9 +63,21 @@ class KernelFunction:
         return values[0]
 
 
+def parameters_of(kernel: str) -> Collection[str]:
+    """Return the names of the parameters of one of scikit-learn's kernels."""
+    return _pairwise().KERNEL_PARAMS[kernel]
+
+
+def _pairwise() -> Any:
+    # On first use: its metrics take longer to import than all of scikit-learn that others need.
+    from sklearn.metrics import pairwise
+
+    return pairwise
+
+
 def _check_parameters(kernel: str, parameters: dict[str, Any]) -> None:
     """Raise for what a kernel of `KERNEL_NAMES` does not take."""
-    known = ["nu"] if kernel == "rational" else KERNEL_PARAMS[kernel]
+    known = ["nu"] if kernel == "rational" else parameters_of(kernel)
     for name, value in parameters.items():
         if name not in known:
             has = f"it has {', '.join(sorted(known))}" if known else "it has none"

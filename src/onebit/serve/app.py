@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from functools import lru_cache
 from importlib import resources
 from typing import Any
 from urllib.parse import parse_qs
@@ -40,7 +41,7 @@ _STATUS = {"unknown": 404, "expired": 410, "contradiction": 409, "invalid": 422}
 """Of an answer to feedback for one decision."""
 
 _ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-_LOCAL = re.compile(r"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?", re.IGNORECASE)
+_LOCAL = re.compile(rb"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?", re.IGNORECASE)
 
 _PAGE = {"/": "page.html", "/page.css": "page.css", "/page.js": "page.js"}
 _MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
@@ -108,14 +109,15 @@ class App:
         self._reading: dict[asyncio.Task[Any] | None, float] = {}
         """Requests whose body is awaited, and since when."""
         self._in_flight, self.stopping = 0, False
-        self._numbers, self._process = itertools.count(), os.urandom(4).hex()
-        self._paths: dict[tuple[str, str], tuple[Path, Any, Any]] = {}
+        self._numbers, self._process = itertools.count(), os.urandom(4).hex().encode()
+        self._paths: dict[tuple[str, str], tuple[Path, str, Any, Any]] = {}
         self._methods: dict[str, list[str]] = {}
         for path in PATHS:
             key = key_of(path.method, path.path)
             reads = path.takes is not None and path.taken == "application/json"
             decoder = msgspec.json.Decoder(path.takes) if reads else None
-            self._paths[key] = path, getattr(self, f"_{path.handler}"), decoder
+            where = f"{path.method} {path.path}"
+            self._paths[key] = path, where, getattr(self, f"_{path.handler}"), decoder
             self._methods.setdefault(key[1], []).append(path.method)
         self._page = {
             place: Reply(
@@ -177,7 +179,7 @@ class App:
         if given is not None and _ID.fullmatch(given):
             name = given
         else:
-            name = b"%s-%x" % (self._process.encode(), next(self._numbers))
+            name = b"%s-%x" % (self._process, next(self._numbers))
         self._in_flight += 1
         where, path = "other", None
         try:
@@ -189,8 +191,7 @@ class App:
                 found = self._paths.get(key)
                 if found is None:
                     raise self._no_such_path(key)
-                path, handler, decoder = found
-                where = f"{path.method} {path.path}"
+                path, where, handler, decoder = found
                 self._check_key(path, headers)
                 request = Request(scope, receive)
                 request.names = scope["path"].split("/")[3::2]
@@ -240,10 +241,11 @@ class App:
     def _check_key(self, path: Path, headers: dict[bytes, bytes]) -> None:
         if not self._keys:
             # A page from elsewhere must not reach the service through its user's browser.
-            host = headers.get(b"host", b"").decode("latin-1")
-            if not _LOCAL.fullmatch(host):
+            host = headers.get(b"host", b"")
+            if not _is_local(host):
+                given = host.decode("latin-1")
                 raise RefusedError(
-                    403, f"without keys, only this machine is answered; not {host!r:.80}"
+                    403, f"without keys, only this machine is answered; not {given!r:.80}"
                 )
             return
         if path.scope is None:
@@ -257,9 +259,7 @@ class App:
             raise RefusedError(403, f"this key does not allow {path.scope}")
 
     def _check_media(self, path: Path, headers: dict[bytes, bytes]) -> None:
-        media = (
-            headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
-        )
+        media = _media_of(headers.get(b"content-type", b""))
         if media != path.taken:
             raise RefusedError(415, f"the body is {path.taken}; got {short(media)}")
 
@@ -274,37 +274,48 @@ class App:
                     task.cancel()
 
     async def _body(self, receive: Receive, headers: dict[bytes, bytes]) -> bytes:
-        parts = [part async for part in self._parts(receive, headers, self.limits.body)]
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        most = self.limits.body
+        _check_length(headers, most)
+        body, more = await self._part(receive)
+        if more:  # most bodies come in one part
+            parts, size = [body], len(body)
+            while more and size <= most:
+                part, more = await self._part(receive)
+                parts.append(part)
+                size += len(part)
+            body = b"".join(parts)
+        if len(body) > most:
+            raise _too_large(most)
+        return body
 
     async def _parts(
         self, receive: Receive, headers: dict[bytes, bytes], most: int
     ) -> AsyncIterator[bytes]:
-        """Yield the body as it comes; refuse one that is too large or too slow."""
-        too_large = RefusedError(413, f"a body has at most {most:,} bytes")
-        length = headers.get(b"content-length", b"0")
-        if len(length) > 15 or (length.isdigit() and int(length) > most):
-            raise too_large
-        size, task = 0, asyncio.current_task()
-        while True:
-            self._reading[task] = time.monotonic()
-            try:
-                message = await receive()
-            except asyncio.CancelledError:
-                if task in self._reading:
-                    raise
-                raise RefusedError(408, "the body did not come in time") from None
-            finally:
-                self._reading.pop(task, None)
-            if message["type"] == "http.disconnect":
-                raise _GoneError
-            part = message.get("body", b"")
+        """Yield the body as it comes."""
+        _check_length(headers, most)
+        size, more = 0, True
+        while more:
+            part, more = await self._part(receive)
             size += len(part)
             if size > most:
-                raise too_large
+                raise _too_large(most)
             yield part
-            if not message.get("more_body", False):
-                return
+
+    async def _part(self, receive: Receive) -> tuple[bytes, bool]:
+        """Return the next part of a body, and whether there are more; refuse one that is slow."""
+        task = asyncio.current_task()
+        self._reading[task] = time.monotonic()
+        try:
+            message = await receive()
+        except asyncio.CancelledError:
+            if task in self._reading:
+                raise
+            raise RefusedError(408, "the body did not come in time") from None
+        finally:
+            self._reading.pop(task, None)
+        if message["type"] == "http.disconnect":
+            raise _GoneError
+        return message.get("body", b""), message.get("more_body", False)
 
     # What is asked
 
@@ -438,6 +449,27 @@ _LOGGED = frozenset(
     if path.method != "GET" and path.handler not in ("decide", "hear")
 )
 """Requests that are always logged: those that change a model."""
+
+
+@lru_cache(maxsize=256)
+def _is_local(host: bytes) -> bool:
+    return _LOCAL.fullmatch(host) is not None
+
+
+@lru_cache(maxsize=256)
+def _media_of(content_type: bytes) -> str:
+    return content_type.decode("latin-1").partition(";")[0].strip().lower()
+
+
+def _check_length(headers: dict[bytes, bytes], most: int) -> None:
+    """Refuse a body that says it is too large."""
+    length = headers.get(b"content-length", b"0")
+    if len(length) > 15 or (length.isdigit() and int(length) > most):
+        raise _too_large(most)
+
+
+def _too_large(most: int) -> RefusedError:
+    return RefusedError(413, f"a body has at most {most:,} bytes")
 
 
 def _decoded(decoder: Any, body: bytes) -> Any:

@@ -69,7 +69,8 @@ def serve_demo(options: Options) -> None:
 
 def _traffic(url: str) -> None:
     help_desk = HelpDesk()
-    with Client(url, MODEL) as client:
+    # What is compiled for the first model may take a slow machine longer than clients wait.
+    with Client(url, MODEL, timeout=600) as client:
         _make(client)
         while True:
             record, desk = help_desk.ticket()

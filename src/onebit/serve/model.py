@@ -297,7 +297,8 @@ class Model:
             tally.right += correct
             tally.wrong += not correct
             statistics.add_point(row.at)
-        if self.meta.frozen or not feedback_for(body):
+        said = feedback_for(body)
+        if self.meta.frozen or not said:
             return
         decision = about.decision
         if decision is None:
@@ -307,7 +308,7 @@ class Model:
         if correct is not None:
             self._estimate_shadows(decision, correct)
         for student in self.students.values():
-            student.learn(decision, body, row.n)
+            student.learn(decision, said, row.n)
 
     def _estimate_shadows(self, decision: Decision, correct: bool) -> None:
         """Weigh a bit by how much more probable its label was for a shadow."""

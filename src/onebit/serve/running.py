@@ -90,7 +90,7 @@ def serve(options: Options) -> None:
             sys.exit(3)
         return
     os.environ[_OPTIONS] = json.dumps(options._asdict())
-    uvicorn.run("onebit.serve.running:worker", factory=True, workers=options.workers, **settings)
+    uvicorn.run("onebit.serve.starting:worker", factory=True, workers=options.workers, **settings)
 
 
 def worker() -> App:

@@ -208,9 +208,8 @@ class Service:
 
     async def decide(self, live: Live, questions: list[Question]) -> list[Answer]:
         """Choose a label for each; all are written before this returns, or none is."""
-        own = {question.id for question in questions} - {None}
         ids = [question.id for question in questions if question.id is not None]
-        known = await self._decided(live, ids)
+        known = await self._decided(live, ids) if ids else {}
         model, most, at = live.model, self.limits.features, time.time()
         parts, answers = [], []
         for i, question in enumerate(questions):
@@ -231,7 +230,7 @@ class Service:
             answers.append(Answer(name, body.label, body.probability, body.confidence))
         if parts:
             future = self.writer.write(live, parts)
-            mine = [str(part.entry.id) for part in parts if part.entry.id in own]
+            mine = [name for name in ids if name not in known]
             live.deciding.update(dict.fromkeys(mine, future))
             try:
                 numbers = await future
@@ -249,8 +248,6 @@ class Service:
 
     async def _decided(self, live: Live, ids: list[str]) -> dict[str, DecisionBody]:
         """Return those decisions of these ids that there are, when they are on disk."""
-        if not ids:
-            return {}
         if len(set(ids)) < len(ids):
             raise RefusedError(422, "two decisions have the same id")
         while busy := [live.deciding[name] for name in ids if name in live.deciding]:

@@ -193,7 +193,8 @@ class SQLiteLog(Log):
 
     async def check(self) -> None:
         """Raise LogError if nothing can be written now."""
-        await self._transaction(lambda db: db.execute("PRAGMA user_version").fetchone())
+        # To commit nothing is possible on a disk that is full: this writes a page, as it was.
+        await self._transaction(lambda db: db.execute(f"PRAGMA user_version = {VERSION}"))
 
     # Models
 
@@ -266,11 +267,22 @@ class SQLiteLog(Log):
 
     async def append(self, entries: list[Entry]) -> list[int]:
         """Write rows, all or none, on disk when this returns; return their numbers."""
+        insert = f"INSERT OR IGNORE INTO log ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
         heads: dict[int, int] = {}
-        numbers: list[int] = []
 
-        def work(db: sqlite3.Connection) -> None:
-            insert = f"INSERT OR IGNORE INTO log ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
+        def together(db: sqlite3.Connection) -> list[int]:
+            rows = []
+            for model, kind, name, at, body in entries:
+                heads[model] = n = heads.get(model, self._heads.get(model, 0)) + 1
+                rows.append((model, n, kind, name, at, body))
+            known = heads.keys() <= self._heads.keys()
+            if not known or db.executemany(insert, rows).rowcount < len(rows):
+                raise _LeftOutError
+            return [row[1] for row in rows]
+
+        def one_by_one(db: sqlite3.Connection) -> list[int]:
+            heads.clear()
+            numbers = []
             for model, kind, name, at, body in entries:
                 n = heads.get(model, self._heads.get(model, 0)) + 1
                 if n > 1 and db.execute(insert, (model, n, kind, name, at, body)).rowcount:
@@ -278,8 +290,12 @@ class SQLiteLog(Log):
                     numbers.append(n)
                 else:
                     numbers.append(0)
+            return numbers
 
-        await self._transaction(work)
+        try:
+            numbers = await self._transaction(together)
+        except _LeftOutError:
+            numbers = await self._transaction(one_by_one)
         self._heads.update(heads)
         return numbers
 
@@ -374,6 +390,10 @@ class SQLiteLog(Log):
         """Remove an API key; return whether there was one."""
         query = "DELETE FROM key WHERE name = ?"
         return bool(await self._transaction(lambda db: db.execute(query, (name,)).rowcount))
+
+
+class _LeftOutError(Exception):
+    """Not all entries can be written, and those that follow have other numbers then."""
 
 
 @contextlib.contextmanager

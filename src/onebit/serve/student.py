@@ -13,7 +13,6 @@ from onebit import learners
 from onebit.core import NONE_OF_THESE, Decision, storage
 from onebit.core.decision import new_id
 from onebit.core.example import INDEX, Example
-from onebit.core.pipeline import Pipeline
 from onebit.core.validation import check_example, short
 from onebit.features import Records
 from onebit.serve.rows import FeedbackBody, LearnerSpec, ModelSpec
@@ -62,16 +61,14 @@ class Student:
         student = self.copy()
         for among in (None, self.labels[:-1]):
             decision = student.decide(_nothing(self.learner.n_features_in_), among)
-            student.learn(decision, FeedbackBody(correct=True), 1)
+            student.learn(decision, {"correct": True}, 1)
             student.probability_of(decision)
 
     @classmethod
     def from_bytes(cls, content: bytes, seed: int) -> Student:
         """Return what `to_bytes` made this of."""
-        model = storage.from_bytes(content)
-        if not isinstance(model, Pipeline):
-            return cls(model, None, seed)
-        (_, records), (_, learner) = model.steps
+        steps, learner = storage.parts_from_bytes(content)
+        (records,) = steps or [None]
         return cls(learner, records, seed)
 
     def to_bytes(self) -> bytes:
@@ -118,19 +115,18 @@ class Student:
     def explored(self, decision: Decision) -> bool:
         """Tell whether the decision that was just made is for another label than the greedy one."""
         run = self.learner._run
-        scores, label = run.scores, run.positions[decision.label]
+        # Not by NumPy, whose argmax lets other threads run, and waits until they are done.
+        scores, label = run.scores.tolist(), run.positions[decision.label]
         if decision.among is None:
-            return int(scores.argmax()) != label
+            return scores.index(max(scores)) != label
         return any(scores[run.positions[other]] > scores[label] for other in decision.among)
 
-    def learn(self, decision: Decision, feedback: FeedbackBody, n: int) -> None:
-        """Learn what row n says of a decision."""
+    def learn(self, decision: Decision, said: dict[str, Any], n: int) -> None:
+        """Learn what row n says of a decision: what `feedback_for` returns of it."""
         # Who learned what is in the log: the learner need not remember ids.
         decision = Decision(decision.x, decision.label, decision.probability, decision.among)
-        said = feedback_for(feedback)
-        if said:
-            self._draw_from(b"row" + n.to_bytes(8))
-            self.learner.learn(decision, **said)
+        self._draw_from(b"row" + n.to_bytes(8))
+        self.learner.learn(decision, **said)
 
     def probability_of(self, decision: Decision) -> float:
         """Return how probable the label of another's decision would have been here."""
@@ -148,7 +144,7 @@ class Student:
 
     def _draw_from(self, key: bytes) -> None:
         digest = blake2b(self._seed + key, digest_size=32).digest()
-        self.learner._state.rng[:] = np.frombuffer(digest, np.uint64)
+        self.learner._run.state.rng.data.cast("B")[:] = digest
 
 
 def feedback_for(body: FeedbackBody) -> dict[str, Any]:

@@ -26,10 +26,15 @@ class Part(NamedTuple):
     about: Awaited | None = None
 
 
+_Asked = tuple["Live", list[Part], "asyncio.Future[Any]"]
+
+
 class Writer:
     """Writes the rows of requests in the order in which they came.
 
-    Whatever comes while one batch is on its way to the disk is the next batch.
+    A batch is half of the requests that come at the same time: while it is on its way to the disk,
+    the other half is answered and asks again. If all were written at once, the processor would wait
+    for the disk, and the disk for the processor.
 
     Parameters
     ----------
@@ -46,7 +51,7 @@ class Writer:
     def __init__(self, log: Log, written: Callable[..., None]) -> None:
         self._log, self._written = log, written
         self.observe: Callable[[int, float], None] = lambda rows, seconds: None
-        self._queue: deque[tuple[Live, list[Part], asyncio.Future[Any]]] = deque()
+        self._queue: deque[_Asked] = deque()
         self._some, self._ending = asyncio.Event(), False
         self._task: asyncio.Task[None] | None = None
 
@@ -72,18 +77,28 @@ class Writer:
         return future
 
     async def _run(self) -> None:
+        before = 0
         while self._queue or not self._ending:
             await self._some.wait()
             self._some.clear()
             while self._queue:
-                batch = [self._queue.popleft()]
-                rows = len(batch[0][1])
-                while self._queue and rows < MOST_ROWS:
-                    batch.append(self._queue.popleft())
-                    rows += len(batch[-1][1])
+                half, seen = (len(self._queue) + before + 1) // 2, 0
+                while seen < len(self._queue) < half:  # others are about to come
+                    seen = len(self._queue)
+                    await asyncio.sleep(0)
+                batch = self._take(half)
+                before = len(batch)
                 await self._write_batch(batch)
 
-    async def _write_batch(self, batch: list[tuple[Live, list[Part], asyncio.Future[Any]]]) -> None:
+    def _take(self, most: int) -> list[_Asked]:
+        batch: list[_Asked] = []
+        rows = 0
+        while self._queue and len(batch) < most and rows < MOST_ROWS:
+            batch.append(self._queue.popleft())
+            rows += len(batch[-1][1])
+        return batch
+
+    async def _write_batch(self, batch: list[_Asked]) -> None:
         entries = [part.entry for _, parts, _ in batch for part in parts]
         start = time.perf_counter()
         try:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from scipy.optimize import brentq
-
 from onebit import losses
 from onebit.theory.bound import Bound, NotProvenError, Setting
 
@@ -50,7 +48,7 @@ def perceptron(L: float, U: float, X: float, q: float = 1.0) -> float:
         return c * c
     # Below the root the excess is negative, but for M = 0.
     low = max(c * c, L) * (1.0 - 1e-12)
-    return low if excess(low) >= 0.0 else float(brentq(excess, low, high, xtol=1e-9))
+    return low if excess(low) >= 0.0 else float(_root(excess, low, high, xtol=1e-9))
 
 
 def second_order_perceptron(
@@ -94,7 +92,7 @@ def second_order_perceptron(
     high = fixed + 1.0
     while excess(high) > 0.0:
         high *= 2.0
-    return float(brentq(excess, fixed, high, xtol=1e-9)) if excess(fixed) > 0.0 else fixed
+    return float(_root(excess, fixed, high, xtol=1e-9)) if excess(fixed) > 0.0 else fixed
 
 
 def largest_eta(longest_row: float, X: float) -> float:
@@ -177,6 +175,12 @@ def _second_order(s: Setting) -> float:
         raise NotProvenError("of the diagonal second-order Perceptron nothing is proven")
     eta = largest_eta(s.longest_row, s.X)
     return second_order_perceptron(s.L, s.length, s.X, s.d, s.K, s.learner.a, eta)
+
+
+def _root(excess: Any, low: float, high: float, **options: float) -> float:
+    from scipy.optimize import brentq  # which takes long to import
+
+    return brentq(excess, low, high, **options)
 
 
 def eta_of_ball(learner: Any, X: float, radius: float) -> losses.Loss:
