@@ -47,8 +47,9 @@ fuzz: .venv/.installed-dev
 bench: .venv/.installed-bench
 	$(BIN)/python bench/bench.py
 
-errors: .venv/.installed-bench
-	$(BIN)/python bench/errors.py
+errors: .venv/.installed-lab
+	$(BIN)/onebit lab run errors --scale full
+	$(BIN)/onebit lab show errors --scale full
 
 compare: .venv/.installed-bench
 	$(BIN)/python bench/compare.py

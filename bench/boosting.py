@@ -4,8 +4,9 @@
 of one weak learner and of River's ensembles, with the time of a round; ``regret`` prints the regret
 of the boosting regression; ``bit`` the error of boosted trees told one bit, beside
 `OneBitClassifier`; ``speed`` the time of a round with compiled trees, and with River's in the same
-booster. Columns are those of `onebit.streams.load`, as they are in the files; ONEBIT_DATA names
-their folder.
+booster; ``batch`` the error of one stump and of as many boosted by scikit-learn, which sees all
+rows at once. Columns are those of `onebit.streams.load`, as they are in the files; ONEBIT_DATA
+names their folder.
 """
 
 from __future__ import annotations
@@ -108,6 +109,24 @@ def error(names: Iterable[str], seeds: int, most: int, only: str, weak: Iterable
         for title, make in rivers().items() if only in ("", "river") else ():
             runs = [timed(mistakes_of_river, make(s), *rows(name, s, most)) for s in range(seeds)]
             line(title, runs)
+
+
+def batch(names: Iterable[str], seeds: int, most: int) -> None:
+    """Print the error over the last fifth of stumps fitted to all rows before it."""
+    from sklearn.ensemble import AdaBoostClassifier
+    from sklearn.tree import DecisionTreeClassifier
+
+    print(f"\nstumps fitted to all rows before the last fifth, {seeds} seeds: its error %")
+    for name in names:
+        errors = []
+        for seed in range(seeds):
+            X, y = rows(name, seed, most)
+            last, stump = y.size // 5, DecisionTreeClassifier(max_depth=1)
+            boosted = AdaBoostClassifier(stump, n_estimators=N_LEARNERS, random_state=seed)
+            models = (model.fit(X[:-last], y[:-last]) for model in (stump, boosted))
+            errors.append([1.0 - model.score(X[-last:], y[-last:]) for model in models])
+        one, many = 100 * np.mean(errors, axis=0)
+        print(f"    {name:<12} one {one:6.1f}    AdaBoost, {N_LEARNERS} {many:6.1f}", flush=True)
 
 
 def play_all(learner: Learner, X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -262,7 +281,7 @@ def speed(most: int) -> None:
 def main() -> None:
     """Print one of the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("table", choices=["error", "regret", "bit", "speed"])
+    parser.add_argument("table", choices=["error", "batch", "regret", "bit", "speed"])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--rows", type=int, default=100_000, help="at most so many of each stream")
     parser.add_argument("--seeds", type=int, default=5)
@@ -271,6 +290,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.table == "error":
         error(given.names or STREAMS, given.seeds, given.rows, given.only, given.weak)
+    elif given.table == "batch":
+        batch(given.names or STREAMS, given.seeds, given.rows)
     elif given.table == "regret":
         regret(given.seeds)
     elif given.table == "bit":

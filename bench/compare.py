@@ -24,11 +24,11 @@ import numpy as np
 import comparing
 import rivals
 from comparing import Errors, Line, log, out
-from kept import Kept
 from measuring import Measured, machine, repeated
 from onebit import AROW, LinUCB, play
+from onebit.lab.kept import Kept
+from onebit.lab.verdicts import counts, mean_and_sd, table, verdict
 from rounds import ROWS
-from verdicts import counts, mean_and_sd, table, verdict
 
 TEXTS = (
     "reuters_r8",

@@ -19,8 +19,8 @@ from rich.console import Console
 
 import onebit
 import rivals
-from kept import SEEDS, Kept, Runs
 from onebit import Learner, play, streams
+from onebit.lab.kept import SEEDS, Kept, Runs
 from rounds import FEEDBACK, Feedback, Rounds, choose_and_learn
 
 out = Console(width=80, highlight=False, record=True)

@@ -12,84 +12,28 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 
 import comparing
 import rivals
 from comparing import Line, out
-from kept import Kept
-from onebit import streams
-from verdicts import counts, mean_and_sd, table, verdict
-
-ROWS = {
-    "optdigits": 5_620,
-    "satimage": 6_435,
-    "letter": 20_000,
-    "snips": 14_484,
-    "20newsgroups": 18_828,
-    "banking77": 13_083,
-    "mnist": 20_000,
-}
-"""Streams that are changed, and how many rows are played."""
-
-NATURAL_ROWS = {"reuters_r8": 7_674, "amazon4": 8_000, "kddcup99": 100_000, "covtype": 100_000}
-"""Streams in their natural order: that of time, but for covtype, where it is that of place."""
+from onebit.lab.kept import Kept
+from onebit.lab.lines import MOVING_ROWS, NATURAL, NATURAL_ROWS
+from onebit.lab.verdicts import counts, mean_and_sd, table, verdict
+from onebit.streams.changes import CHANGES
 
 MUCH_BETTER = 0.7
 SUDDEN = ("all permuted", "two swapped")
 
 
-def permuted(X: Any, y: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
-    """Permute all labels halfway."""
-    return streams.relabelled(X, y, at=y.size // 2, seed=seed)
-
-
-def two_swapped(X: Any, y: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
-    """Swap the two most frequent labels halfway."""
-    return streams.relabelled(X, y, at=y.size // 2, classes=_most_frequent(y, 2))
-
-
-def gradual(X: Any, y: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
-    """Permute all labels from halfway on, over a fifth of the rows."""
-    return streams.relabelled(X, y, at=y.size // 2, over=y.size // 5, seed=seed)
-
-
-def there_and_back(X: Any, y: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
-    """Permute all labels for a third of the rows."""
-    return streams.relabelled(X, y, at=y.size // 3, back=2 * y.size // 3, seed=seed)
-
-
-def held_back(X: Any, y: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
-    """Hold the most frequent label back until halfway."""
-    (label,) = _most_frequent(y, 1)
-    return streams.held_back(X, y, label=label, until=y.size // 2, seed=seed)
-
-
-def _most_frequent(y: np.ndarray, n: int) -> np.ndarray:
-    return np.argsort(-np.bincount(y), kind="stable")[:n]
-
-
-CHANGES = {
-    "all permuted": (permuted, 2),
-    "two swapped": (two_swapped, 2),
-    "gradual": (gradual, 2),
-    "A-B-A": (there_and_back, 3),
-    "held back": (held_back, 2),
-}
-"""Each change, and after which part of the rows it begins: a half or a third."""
-
-
 def all_lines(names: Sequence[str]) -> list[Line]:
     """Return a line for each stream and change, and for each natural order."""
     return [
-        Line(name, ROWS[name], change, ROWS[name] - ROWS[name] // part, make)
+        Line(name, n, change, n - found.begins(n), found.make)
         for name in names
-        if name in ROWS
-        for change, (make, part) in CHANGES.items()
+        if (n := MOVING_ROWS.get(name))
+        for change, found in CHANGES.items()
     ] + [
-        Line(name, NATURAL_ROWS[name], "natural order", order="natural")
+        Line(name, NATURAL_ROWS[name], NATURAL, order="natural")
         for name in names
         if name in NATURAL_ROWS
     ]
@@ -99,9 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Compare and show."""
     parser = comparing.parser(__doc__)
     parser.add_argument(
-        "--changes", metavar="A,B,...", help=f"only these of: {', '.join(CHANGES)}, natural order"
+        "--changes", metavar="A,B,...", help=f"only these of: {', '.join(CHANGES)}, {NATURAL}"
     )
-    options = comparing.parsed(parser, [*ROWS, *NATURAL_ROWS], arguments)
+    options = comparing.parsed(parser, [*MOVING_ROWS, *NATURAL_ROWS], arguments)
     lines = all_lines(options.streams)
     if options.changes is not None:
         lines = [line for line in lines if line.change in options.changes.split(",")]

@@ -131,6 +131,7 @@ def predictions_of_mrdr(log: Log, p: np.ndarray) -> np.ndarray:
     """
     policy, logged = p[np.arange(len(log)), log.labels], log.probabilities
     weights = policy**2 * (1.0 - logged) / logged**2
+    assert log.x is not None
     model, q = Softmax(log.x.shape[1], log.classes.size), np.empty(p.shape)
     lo, size = 0, FIRST_BLOCK
     while lo < len(log):

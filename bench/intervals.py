@@ -20,7 +20,7 @@ from onebit.evaluation.estimators import Sums
 from onebit.evaluation.intervals import BETS, LowerBound, log_prior_anytime
 
 CONTEXTS, LABELS, FLOOR, LEVEL = 6, 5, 0.02, 0.95
-SIZES = (100, 500, 2000)
+SIZES = (100, 500, 1000)
 METHODS = ("ips", "dr")
 
 

@@ -9,32 +9,7 @@ from typing import Any
 
 import numpy as np
 
-ROWS = {
-    "vowel": 990,
-    "dna": 3_186,
-    "satimage": 6_435,
-    "optdigits": 5_620,
-    "reuters_r8": 7_674,
-    "ag_news": 7_600,
-    "amazon4": 8_000,
-    "snips": 14_484,
-    "letter": 20_000,
-    "poker": 25_010,
-    "rcv1": 23_428,
-    "shuttle": 58_000,
-    "connect4": 67_557,
-    "banking77": 13_083,
-    "fars": 100_968,
-    "20newsgroups": 18_828,
-    "fdu_mtl": 31_780,
-    "clinc150": 22_500,
-    "covtype": 581_012,
-    "mnist": 70_000,
-    "synsep": 1_000_000,
-    "synnonsep": 1_000_000,
-    "kddcup99": 494_020,
-}
-"""All streams that have a name, those of little work first, and how many rows each must have."""
+from onebit.lab.lines import ROWS as ROWS
 
 
 @dataclass(frozen=True)

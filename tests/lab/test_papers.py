@@ -2,13 +2,18 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from onebit import lab
-from onebit.lab.papers import PAPERS, confidit, gaptron, soba
+from onebit.lab.kept import Kept, Runs
+from onebit.lab.lines import MOVING_ROWS, NATURAL, NATURAL_ROWS, ROWS
+from onebit.lab.measures import Online
+from onebit.lab.papers import PAPERS, confidit_texts, folklore_table, rivals
 from onebit.lab.papers.paper import SCALES
 from onebit.lab.reports import run_paper, write_report
 from onebit.streams import Asked
+from onebit.streams.named import VARIABLE
 
 
 @pytest.mark.parametrize("name", PAPERS)
@@ -20,43 +25,140 @@ def test_experiments_can_be_made(name, scale, tmp_path):
 
 
 def test_soba_sweeps_what_the_paper_did():
-    (wanted,) = PAPERS["soba"].sweeps("full").values()
+    wanted = PAPERS["soba"].sweeps("full")["figure_2"]
     assert wanted.grid["gamma"] == [2.0**k for k in range(-16, 0)]
     assert len(wanted.seeds) == 10
     assert wanted.streams["SynSep"].rounds == 1_000_000
 
 
-def few_rounds(paper, streams, monkeypatch):
+def test_published_tables_have_a_number_for_each_learner():
+    assert list(confidit_texts.PUBLISHED) == list(confidit_texts.TEXTS)
+    for rows in confidit_texts.PUBLISHED.values():
+        assert len(rows) == len(confidit_texts.NOISE)
+        assert all(len(row) == len(confidit_texts.LEARNERS) for row in rows)
+
+
+@pytest.mark.parametrize("make", folklore_table.STREAMS.values())
+def test_folklore_streams_are_what_the_bounds_are_for(make):
+    size = folklore_table.Size(3, 5, 2.0)
+    X, y = make(500, size)
+    assert X.shape == (500, 3)
+    assert np.linalg.norm(X, axis=1).max() <= 1 + 1e-12
+    assert set(y) == set(range(5))
+
+
+SHORT = {"SynSep": Asked("synsep", 1500), "SynNonSep": Asked("synnonsep", 1500)}
+
+
+def few_rounds(name, monkeypatch, streams=None, parts=None):
     """Let a paper be about a few rounds, and one seed."""
+    paper = PAPERS[name]
 
     def sweeps(scale):
         return {
-            part: wanted._replace(streams=streams or wanted.streams, seeds=wanted.seeds[:1])
-            for part, wanted in list(paper.sweeps(scale).items())[:2]
+            part: wanted._replace(
+                streams=streams if streams and part != "told_few" else wanted.streams,
+                seeds=wanted.seeds[:1],
+            )
+            for part, wanted in list(paper.sweeps(scale).items())[:parts]
         }
 
-    monkeypatch.setitem(PAPERS, paper.name, paper._replace(sweeps=sweeps))
+    monkeypatch.setitem(PAPERS, name, paper._replace(sweeps=sweeps))
 
 
 def test_report_is_one_page_of_all_that_was_run(tmp_path, monkeypatch):
-    short = {"SynSep": Asked("synsep", 1500), "SynNonSep": Asked("synnonsep", 1500)}
-    few_rounds(soba.PAPER, short, monkeypatch)
-    few_rounds(gaptron.PAPER, short, monkeypatch)
-    few_rounds(confidit.PAPER, None, monkeypatch)
+    monkeypatch.delenv(VARIABLE, raising=False)
+    few_rounds("soba", monkeypatch, SHORT)
+    few_rounds("confidit", monkeypatch, parts=2)
     with pytest.raises(ValueError, match="has no results"):
         write_report(tmp_path)
     seen = []
-    for name in PAPERS:
+    for name in ("soba", "confidit"):
         run_paper(name, "small", tmp_path, jobs=1, progress=lambda *done: seen.append(done))
     assert seen[-1][1] == seen[-1][2]
     page = write_report(tmp_path).read_text()
-    assert all(paper.title in page for paper in PAPERS.values())
+    assert all(PAPERS[name].title in page for name in ("soba", "confidit"))
     assert not re.search(r'(src|href)="(?!data:)', page)
     assert "Not here, for want of data: Covtype, Reuters sample." in page
     verdicts = re.findall(r"<li class=(holds|does-not-hold|cannot-be-told)>", page)
     assert len(verdicts) == len(re.findall(r"<li class=", page)) > 5
     beside = {path.suffix for path in tmp_path.iterdir() if path.is_file()}
     assert beside == {".html", ".png", ".csv"}
+
+
+def test_texts_and_vowels_have_tables_and_pictures(tmp_path, monkeypatch):
+    texts = {name: Asked("synsep", 200 + i) for i, name in enumerate(confidit_texts.TEXTS)}
+    monkeypatch.setattr(confidit_texts, "is_there", lambda name: True)
+    monkeypatch.setattr(confidit_texts, "TEXTS", texts)
+    monkeypatch.setattr(confidit_texts, "VOWEL", Asked("synsep", 600))
+    tables = {
+        part: lab.sweep(*wanted._replace(seeds=[0]), jobs=1)
+        for part, wanted in confidit_texts.sweeps("small").items()
+    }
+    tested, online, vowel = confidit_texts.sections(tables)
+    assert list(tested.tables) == ["0 % noise", "30 % noise"]
+    shown = tested.tables["30 % noise"].set_index(["data", "error %"]).AROW
+    assert shown["Reuters", "published"] == "4.53"
+    errors = 100 * tables["table_30_1"].query("stream == 'Reuters' and learner == 'AROW'").error
+    assert float(shown["Reuters", "1 epoch"].split()[0]) == pytest.approx(errors.iloc[0], abs=0.1)
+    assert list(online.figures) == list(texts)
+    assert list(vowel.figures) == ["vowel"]
+    assert len(tested.findings) == 4
+    assert len(online.findings) == 2 * len(texts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gaptron", "folklore"])
+def test_papers_without_experiments_have_a_report(tmp_path, monkeypatch, name):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    few_rounds(name, monkeypatch, SHORT if name == "gaptron" else None)
+    run_paper(name, "small", tmp_path, jobs=1)
+    page = write_report(tmp_path).read_text()
+    assert PAPERS[name].title in page
+    assert "Folklore" in page or "FOLKLORE" in page
+
+
+def test_runs_of_other_tools_are_those_of_the_same_rounds(tmp_path, monkeypatch):
+    kept = Kept(tmp_path / "rivals.csv")
+    runs = Runs("optdigits", "two swapped", "", 5_620, 2_810, "VW --bag 5")
+    for some, mistakes in (
+        (runs, 1_000),
+        (runs._replace(tool="VW --squarecb"), 1_500),
+        (runs._replace(tool="VW --oaa"), 1),
+        (runs._replace(feedback="late 100"), 2),
+        (runs._replace(rows=3_000), 3),
+        (runs._replace(change="gradual"), 4),
+    ):
+        kept.add(some, "vw 9", 0, mistakes)
+    monkeypatch.setattr(rivals, "Kept", lambda: kept)
+    table = lab.sweep(
+        rivals.OURS,
+        None,
+        {"optdigits": Asked("synsep", 5_620, change="two swapped")},
+        1,
+        Online(since=2_810),
+        jobs=1,
+    )
+    (section,) = rivals.PAPER.sections({"two swapped, optdigits": table}, "small")
+    (row,) = section.tables["error %"].to_dict("records")
+    assert (row["which"], row["best VW"]) == ("--bag 5", "35.6")
+    ratio = 100 * table.error[0] / (100 * 1_000 / 2_810)
+    assert row["ratio"] == f"{ratio:.2f}"
+    assert section.findings[0].holds == (ratio < 1)
+
+
+def test_what_is_compared_is_what_bench_compares():
+    wanted = PAPERS["onebit"].sweeps("full")
+    assert all(asked.rounds == ROWS[name] for name, asked in wanted["still"].streams.items())
+    lines = {
+        (name, part.partition(", ")[0]): (asked.rounds, wanted[part].measure.since)
+        for part in wanted
+        for name, asked in wanted[part].streams.items()
+        if part != "still"
+    }
+    for name, (rounds, since) in lines.items():
+        assert rounds == {**MOVING_ROWS, **NATURAL_ROWS}[name[0]]
+        assert since == {"A-B-A": rounds // 3, NATURAL: 0}.get(name[1], rounds // 2)
 
 
 def test_unknown_papers_and_scales_are_refused(tmp_path):

@@ -66,7 +66,8 @@ def test_what_is_there_is_not_played_again(tmp_path, monkeypatch):
 
 
 def test_each_process_makes_another_stream(tmp_path):
-    runs = lab.runs_of([Banditron], {"gamma": [0.1, 0.2, 0.3]}, SYNSEP, 3, tmp_path)
+    online = sweeps.ONLINE
+    runs = lab.runs_of([Banditron], {"gamma": [0.1, 0.2, 0.3]}, SYNSEP, 3, online, tmp_path)
     by_key = {run.key: run for run in runs}
     ordered = [by_key[key].seed for key in sweeps._interleaved(by_key, 2)]
     assert ordered == [0, 1, 0, 1, 0, 1, 2, 2, 2]

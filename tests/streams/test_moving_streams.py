@@ -165,3 +165,32 @@ def test_what_cannot_be_is_refused(change, parameters, words):
 def test_rows_and_labels_belong_together():
     with pytest.raises(ValueError, match=r"shapes \(4, 4\) and \(3,\)"):
         streams.relabelled(np.eye(4), [0, 1, 2], at=1)
+
+
+# Changes by name
+
+
+@pytest.mark.parametrize("name", streams.CHANGES)
+def test_changes_have_a_name_and_a_beginning(name):
+    X, y = streams.synsep(900, seed=0)
+    labels = np.array([f"label {k}" for k in range(9)])[y]
+    asked = streams.Asked("synsep", 900, change=name).open(0)
+    ((_, changed),) = asked.batches()
+    since = streams.CHANGES[name].begins(900)
+    _, of_labels = streams.CHANGES[name].make(X, labels, 0)
+    np.testing.assert_array_equal(np.array([f"label {k}" for k in changed]), of_labels)
+    if name != "held back":
+        np.testing.assert_array_equal(changed[:since], y[:since])
+        assert (changed[since:] != y[since:]).any()
+    else:
+        most = np.bincount(y).argmax()
+        assert most not in changed[:since]
+        assert most in changed[since:]
+    if name == "A-B-A":
+        np.testing.assert_array_equal(changed[600:], y[600:])
+        assert (changed[300:600] != y[300:600]).all()
+
+
+def test_an_unknown_change_gets_all_names():
+    with pytest.raises(ValueError, match="no change 'sudden': there are all permuted, two"):
+        streams.Asked("synsep", change="sudden").open()

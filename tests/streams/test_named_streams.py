@@ -202,7 +202,7 @@ def test_the_environment_says_where_files_are_unless_the_caller_does(tmp_path, m
     assert set(streams.load("letter", directory=tmp_path / "by_caller")[1]) == {2}
 
 
-@pytest.mark.parametrize("name", sorted(set(streams.NAMES) - {"synsep", "synnonsep"}))
+@pytest.mark.parametrize("name", sorted(named.SOURCES))
 def test_what_is_not_there_is_asked_for(tmp_path, monkeypatch, name):
     def offline(*_, **__):
         raise OSError("no network")
@@ -355,3 +355,23 @@ def test_real_streams(name):
     assert abs(np.mean(y[1:] == y[:-1]) - chance) < 6 * np.sqrt(chance / rows)
     few = X[:200], y[:200]
     assert play(Perceptron(classes=np.unique(y)), *few).rounds == 200
+
+
+# As they are asked for
+
+
+def test_a_part_of_the_labels_and_the_natural_order_can_be_asked_for(tmp_path, monkeypatch):
+    raw, labels = np.arange(8).reshape(4, 2), np.array([3, 1, 2, 3])
+    write_arrays(tmp_path, "letter/letter.npz", raw, labels)
+    monkeypatch.setenv("ONEBIT_DATA", str(tmp_path))
+    natural = streams.Asked("letter", order="natural").open()
+    assert np.concatenate([y for _, y in natural.batches()]).tolist() == [3, 1, 2, 3]
+    some = streams.Asked("letter", order="natural", only=(3, 1)).open()
+    assert (some.n_rounds, some.classes) == (3, [1, 3])
+    ((X, y),) = some.batches()
+    assert y.tolist() == [3, 1, 3]
+    assert same_rows(X, next(natural.batches())[0][[0, 1, 3]])
+    as_it_is = streams.Asked("letter", order="natural", prepared=False).open()
+    assert next(as_it_is.batches())[0].tolist() == raw.tolist()
+    with pytest.raises(ValueError, match="no example has the label 7"):
+        streams.Asked("letter", only=(3, 7)).open()

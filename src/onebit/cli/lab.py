@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from onebit.cli.app import app
-from onebit.cli.compare import Dask, Jobs, progress_to
+from onebit.cli.compare import Dask, Jobs, progress_to, shown_value
 
 lab_app = typer.Typer(rich_markup_mode=None, help="Repeat the papers' experiments.")
 app.add_typer(lab_app, name="lab")
@@ -40,13 +42,17 @@ def n_runs(name: str, scale: str) -> int:
     from onebit.lab.papers import PAPERS
 
     sweeps = PAPERS[name].sweeps(scale).values()
-    return sum(len(runs_of(*wanted, Path())) for wanted in sweeps)
+    with TemporaryDirectory() as folder:
+        return sum(len(runs_of(*wanted, Path(folder))) for wanted in sweeps)
 
 
 @lab_app.command()
 def run(
     name: Annotated[str, typer.Argument(help="A name that `onebit lab list` shows.")],
     scale: Annotated[str, typer.Option(help="small, for minutes, or full.")] = "small",
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="The most seeds that are played; by default all.")
+    ] = None,
     jobs: Jobs = -1,
     dask: Dask = None,
     out: Out = Path("lab"),
@@ -59,11 +65,38 @@ def run(
             name.lower(),
             scale,
             out,
+            seeds=seeds,
             jobs=jobs,
             dask=dask,
             progress=lambda _, done, total: progress(done, total),
         )
     print(f"results are in {place}")
+
+
+@lab_app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="A name that `onebit lab list` shows.")],
+    scale: Annotated[str, typer.Option(help="small or full, as it was run.")] = "small",
+    out: Out = Path("lab"),
+) -> None:
+    """Print the tables of a paper that was run, and what was found."""
+    from onebit.lab.reports import sections_of
+    from onebit.lab.verdicts import table
+
+    console = Console(highlight=False)
+    for section in sections_of(name.lower(), scale, out):
+        for title, rows in section.tables.items():
+            shown = table(f"{section.title}: {title}", ["learner"], *map(str, rows.columns))
+            for column in shown.columns:
+                column.no_wrap = False
+            for row in rows.itertuples(index=False):
+                shown.add_row(*map(shown_value, row))
+            console.print(shown)
+            console.print()
+        for finding in section.findings:
+            console.print(f"[bold]{finding.verdict}[/] {escape(finding.claim)}")
+            console.print(escape(finding.seen), style="dim")
+            console.print()
 
 
 @lab_app.command()

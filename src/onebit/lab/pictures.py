@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -63,6 +63,50 @@ def draw_with_legend(draw: Callable[[Any], Any], title: str) -> Any:
     return figure
 
 
+class Line(NamedTuple):
+    """A mean over runs against something, and its standard deviation."""
+
+    x: np.ndarray
+    mean: np.ndarray
+    sd: np.ndarray
+
+    @classmethod
+    def of(cls, x: np.ndarray, values: np.ndarray) -> Line:
+        """Return that of values with a row for each run."""
+        return cls(x, values.mean(axis=0), values.std(axis=0, ddof=min(1, len(values) - 1)))
+
+    def until(self, last: float) -> Line:
+        """Return the part up to some x."""
+        return Line(*(values[self.x <= last] for values in self))
+
+
+def draw_lines(ax: Any, lines: Mapping[str, Line], names: Sequence[str]) -> Any:
+    """Draw lines with bands; the colour of each is that of its place among all `names`."""
+    for name, line in lines.items():
+        look = style(names.index(name))
+        ax.plot(line.x, line.mean, label=name, linewidth=1.6, **look)
+        low, high = line.mean - line.sd, line.mean + line.sd
+        ax.fill_between(line.x, low, high, color=look["color"], alpha=0.15, linewidth=0)
+    plain(ax)
+    return ax
+
+
+def draw_panels(rows: Sequence[Sequence[Callable[[Any], Any]]], title: str) -> Any:
+    """Return a figure of panels, each drawn by a function of axes, with the legend of the first."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4 * len(rows[0]), 2.9 * len(rows) + 0.7), layout="constrained")
+    axes = figure.subplots(len(rows), len(rows[0]), squeeze=False)
+    for line, panels in zip(axes, rows, strict=True):
+        for ax, draw in zip(line, panels, strict=True):
+            draw(ax)
+    figure.suptitle(title, x=0.01, ha="left")
+    handles = axes[0, 0].get_legend_handles_labels()
+    columns = 2 * len(rows[0]) - 1
+    figure.legend(*handles, loc="outside lower center", ncols=columns, frameon=False)
+    return figure
+
+
 def swept_parameters(table: pd.DataFrame) -> list[str]:
     """Return the parameters that are numbers, and have several values."""
     from pandas.api.types import is_numeric_dtype
@@ -117,10 +161,15 @@ def draw_parameter(ax: Any, table: pd.DataFrame, parameter: str) -> Any:
         ax.set_xscale("log")
     ax.set(xlabel=parameter, ylabel="mistakes, % of rounds")
     ax.set_ylim(0, None)
+    plain(ax)
+    return ax
+
+
+def plain(ax: Any) -> None:
+    """Draw a pale grid, and no frame."""
     ax.grid(alpha=0.3)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
-    return ax
 
 
 def plain_axes(ax: Any) -> None:
@@ -132,6 +181,4 @@ def plain_axes(ax: Any) -> None:
     ax.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:g}"))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:,.0f}"))
     ax.yaxis.set_minor_formatter(NullFormatter())
-    ax.grid(alpha=0.3)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+    plain(ax)

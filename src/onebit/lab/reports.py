@@ -31,30 +31,36 @@ def run_paper(
     scale: str,
     folder: Path,
     *,
+    seeds: int | None = None,
     jobs: int = -1,
     dask: str | None = None,
     progress: Callable[[str, int, int], Any] | None = None,
 ) -> Path:
-    """Run a paper's experiments, what is missing of them, and return the folder of the results."""
-    if name not in PAPERS:
-        raise ValueError(f"no paper {name!r}: there are {', '.join(PAPERS)}")
-    if scale not in SCALES:
-        raise ValueError(f"the scale is {' or '.join(SCALES)}; got {scale!r}")
-    place = folder / f"{name}-{scale}"
-    for part, wanted in PAPERS[name].sweeps(scale).items():
+    """Run a paper's experiments, what is missing of them, and return the folder of the results.
+
+    `seeds` is the most that are played of each sweep, by default all.
+    """
+    place = _place(name, scale, folder)
+    sweeps = {
+        part: wanted._replace(seeds=wanted.seeds[:seeds])
+        for part, wanted in PAPERS[name].sweeps(scale).items()
+    }
+    for part, wanted in sweeps.items():
         said = None if progress is None else _progress_of(part, progress)
         sweep(*wanted, jobs=jobs, dask=dask, folder=place / part, progress=said)
     about = {
         "paper": name,
         "scale": scale,
+        "seeds": seeds,
         "sweeps": {
             part: {
                 "learners": {n: repr(learner) for n, learner in wanted.learners.items()},
                 "grid": dict(wanted.grid),
                 "streams": {n: repr(stream) for n, stream in wanted.streams.items()},
                 "seeds": wanted.seeds,
+                "measure": repr(wanted.measure),
             }
-            for part, wanted in PAPERS[name].sweeps(scale).items()
+            for part, wanted in sweeps.items()
         },
         "versions": {
             "onebit": onebit.__version__,
@@ -66,6 +72,31 @@ def run_paper(
     }
     replace_file(place / ABOUT, json.dumps(about, indent=1).encode())
     return place
+
+
+def _place(name: str, scale: str, folder: Path) -> Path:
+    if name not in PAPERS:
+        raise ValueError(f"no paper {name!r}: there are {', '.join(PAPERS)}")
+    if scale not in SCALES:
+        raise ValueError(f"the scale is {' or '.join(SCALES)}; got {scale!r}")
+    return folder / f"{name}-{scale}"
+
+
+def sections_of(name: str, scale: str, folder: Path) -> list[Section]:
+    """Return the parts of the report on a paper whose experiments were run."""
+    place = _place(name, scale, folder)
+    if not (place / ABOUT).exists():
+        raise ValueError(
+            f"{place} has no results: onebit lab run {name} --scale {scale} makes them"
+        )
+    return _sections(PAPERS[name], json.loads((place / ABOUT).read_text()), place)
+
+
+def _sections(paper: Paper, about: dict[str, Any], place: Path) -> list[Section]:
+    import pandas as pd
+
+    tables = {part: pd.read_parquet(place / part / "results.parquet") for part in about["sweeps"]}
+    return paper.sections(tables, about["scale"])
 
 
 def _progress_of(part: str, progress: Callable[[str, int, int], Any]) -> Callable[[int, int], Any]:
@@ -88,15 +119,11 @@ def write_report(folder: Path) -> Path:
 
 
 def _paper_as_html(paper: Paper, about: dict[str, Any], place: Path, folder: Path) -> str:
-    import pandas as pd
-
-    tables = {part: pd.read_parquet(place / part / "results.parquet") for part in about["sweeps"]}
-    sections = paper.sections(tables, about["scale"])
     lines = [
         f"<article><h2>{escape(paper.title)}</h2>",
-        f"<p class=reference>{escape(paper.reference)} Scale: {escape(about['scale'])}.</p>",
+        f"<p class=reference>{escape(paper.reference)} Scale: {escape(_scale(about))}.</p>",
     ]
-    for section in sections:
+    for section in _sections(paper, about, place):
         lines.append(_section_as_html(section, place.name, folder))
     differences = "".join(f"<li>{escape(text)}</li>" for text in paper.differences)
     settings = escape(json.dumps(about, indent=1))
@@ -108,11 +135,16 @@ def _paper_as_html(paper: Paper, about: dict[str, Any], place: Path, folder: Pat
     return "\n".join(lines)
 
 
+def _scale(about: dict[str, Any]) -> str:
+    seeds = about.get("seeds")
+    return about["scale"] + ("" if seeds is None else f", but at most {seeds} seeds of each sweep")
+
+
 def _section_as_html(section: Section, prefix: str, folder: Path) -> str:
     lines = [f"<section><h3>{escape(section.title)}</h3><p>{escape(section.text)}</p>"]
     slug = f"{prefix}-{_slug(section.title)}"
     if section.figures:
-        lines.append("<div class=figures>")
+        lines.append(f"<div class='figures{' wide' * section.wide}'>")
         for name, figure in section.figures.items():
             picture = BytesIO()
             figure.savefig(picture, format="png", dpi=130)
@@ -123,7 +155,8 @@ def _section_as_html(section: Section, prefix: str, folder: Path) -> str:
         lines.append("</div>")
     for name, table in section.tables.items():
         replace_file(folder / f"{slug}-{_slug(name)}.csv", table.to_csv(index=False).encode())
-        lines.append(f"<div class=wide>{_table_as_html(table)}</div>")
+        caption = f"<p class=caption>{escape(name)}</p>" if len(section.tables) > 1 else ""
+        lines.append(f"{caption}<div class=scrolled>{_table_as_html(table)}</div>")
     if section.findings:
         rows = "".join(map(_finding_as_html, section.findings))
         lines.append(f"<ul class=findings>{rows}</ul>")
@@ -139,9 +172,8 @@ def _table_as_html(table: pd.DataFrame) -> str:
 
 
 def _finding_as_html(finding: Finding) -> str:
-    word = {True: "holds", False: "does not hold", None: "cannot be told"}[finding.holds]
     return (
-        f"<li class={_slug(word)}><b>{word}</b> {escape(finding.claim)} "
+        f"<li class={_slug(finding.verdict)}><b>{finding.verdict}</b> {escape(finding.claim)} "
         f"<span>{escape(finding.seen)}</span></li>"
     )
 
@@ -160,7 +192,8 @@ h3 { font-size: 1.1rem; margin-bottom: .2rem }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr));
            gap: 1rem }
 .figures img { width: 100%; max-width: 620px; height: auto }
-.wide { overflow-x: auto }
+.figures.wide { display: block } .figures.wide img { max-width: 100% }
+.scrolled { overflow-x: auto } .caption { font-weight: 600; margin: .8rem 0 0 }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5rem 0 }
 th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #ddd;
          white-space: nowrap }

@@ -18,7 +18,10 @@ MEASURED = ("rounds", "mistakes", "explored", "updated", "error", "seconds")
 """What is counted and timed in a run."""
 
 
-SUMMARISED = ("curve_rounds", "curve_errors", "seeds", "error_sd", "microseconds")
+SUMMARISED = (
+    *("curve_rounds", "curve_errors", "curve_explored", "fold_errors", "chosen"),
+    *("times", "regret", "seeds", "error_sd", "microseconds"),
+)
 """What else a table or its summary has that is no parameter."""
 
 

@@ -11,23 +11,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice, product, zip_longest
+from itertools import islice, zip_longest
 from os import PathLike
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 
 import onebit
-from onebit.core import Learner, play
+from onebit.core import Learner
+from onebit.lab.measures import Measure, Online, candidates
 from onebit.lab.results import Folder, as_table, write_table
 from onebit.lab.shared import Shared, data_name, fingerprint, shared, store
-from onebit.streams import Asked, repeated
+from onebit.streams import Asked
 
 if TYPE_CHECKING:
     import pandas as pd
+
+ONLINE = Online()
 
 Streams = Mapping[str, Any] | Sequence[str | Asked]
 
@@ -50,6 +52,8 @@ class Run:
         Of the stream's draws and of the learner.
     grid : tuple of pairs (name, value)
         The parameters that come from a grid, which are columns of the table.
+    measure : Measure
+        What is measured; by default mistakes online.
     """
 
     name: str
@@ -58,6 +62,7 @@ class Run:
     source: Asked | Shared
     seed: int
     grid: tuple[tuple[str, Any], ...] = ()
+    measure: Measure = ONLINE
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -77,6 +82,7 @@ class Run:
             "parameters": self.parameters,
             "source": fingerprint(self.source),
             "seed": self.seed,
+            "measure": repr(self.measure),
             "code": code_fingerprint(),
         }
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
@@ -96,22 +102,8 @@ class Run:
         learner = clone(self.learner).set_params(
             classes=np.arange(n_classes), random_state=self.seed
         )
-        play(clone(learner), X[:2], y[:2])  # compiles
         epochs = self.source.epochs if isinstance(self.source, Asked) else 1
-        start = perf_counter()
-        history = play(learner, repeated(X, y, epochs=epochs), record=False)
-        seconds = perf_counter() - start
-        rounds, errors = history.curve()
-        return {
-            "rounds": history.rounds,
-            "mistakes": history.n_mistakes,
-            "explored": history.n_explored,
-            "updated": history.n_updated,
-            "error": history.error_rate,
-            "seconds": seconds,
-            "curve_rounds": rounds.tolist(),
-            "curve_errors": errors.tolist(),
-        }
+        return self.measure(learner, X, y, epochs)
 
 
 def sweep(
@@ -119,6 +111,7 @@ def sweep(
     grid: Mapping[str, Sequence[Any]] | None = None,
     streams: Streams = ("synsep",),
     seeds: int | Iterable[int] = 10,
+    measure: Measure = ONLINE,
     *,
     jobs: int = -1,
     dask: str | None = None,
@@ -137,6 +130,8 @@ def sweep(
     seeds : int or iterable of int, default=10
         How many, from 0 on, or which. A seed draws the stream, or its order if it has a name or is
         asked for in a random one, and all that the learner draws.
+    measure : Measure, optional
+        What is measured in a run, one of `onebit.lab.measures`; by default mistakes online.
     jobs : int, default=-1
         Processes at a time; -1 for one a core. They share the memory of streams.
     dask : str, optional
@@ -152,8 +147,8 @@ def sweep(
     -------
     DataFrame
         A row for each run: learner, parameters (JSON), stream, seed, a column for each parameter
-        of the grid, rounds, mistakes, explored, updated, error, seconds, and the error so far
-        (curve_errors) after some of the rounds (curve_rounds).
+        of the grid, and what is measured: online, rounds, mistakes, explored, updated, error,
+        seconds, and the error so far (curve_errors) after some of the rounds (curve_rounds).
 
     Examples
     --------
@@ -177,7 +172,7 @@ def sweep(
         shutil.rmtree(data, ignore_errors=True)
         data.mkdir()
         stack.callback(shutil.rmtree, data, ignore_errors=True)
-        runs = runs_of(learners, grid, streams, seeds, data)
+        runs = runs_of(learners, grid, streams, seeds, measure, data)
         results = _results(runs, kept, data, jobs, dask, progress)
         table = as_table([_row(run, results[run.key]) for run in runs])
         write_table(table, kept.path / "results.parquet")
@@ -189,6 +184,7 @@ def runs_of(
     grid: Mapping[str, Sequence[Any]] | None,
     streams: Streams,
     seeds: int | Iterable[int],
+    measure: Measure,
     data: Path,
 ) -> list[Run]:
     """Return all combinations, those of one stream and seed together; arrays go to `data`."""
@@ -196,13 +192,11 @@ def runs_of(
     settings: list[tuple[str, Learner, tuple[tuple[str, Any], ...]]] = []
     used: set[str] = set()
     for name, learner in _named_learners(learners):
-        known = [p for p in grid if p in learner.get_params(deep=False)]
-        used.update(known)
-        for values in product(*(grid[p] for p in known)):
-            chosen = tuple(zip(known, values, strict=True))
-            candidate = clone(learner).set_params(**dict(chosen))
+        for chosen in candidates(learner, grid):
+            used.update(chosen)
+            candidate = clone(learner).set_params(**chosen)
             candidate._validate_params()
-            settings.append((name, candidate, chosen))
+            settings.append((name, candidate, tuple(chosen.items())))
     unknown = set(grid) - used
     if unknown:
         raise ValueError(f"none of the learners has a parameter {', '.join(sorted(unknown))}")
@@ -212,7 +206,7 @@ def runs_of(
     if not len(numbers):
         raise ValueError("there is no seed to play with")
     return [
-        Run(name, learner, stream, source, int(seed), chosen)
+        Run(name, learner, stream, source, int(seed), chosen, measure)
         for stream, source in _named_streams(streams, data)
         for seed in numbers
         for name, learner, chosen in settings
@@ -337,7 +331,16 @@ def code_fingerprint() -> str:
     """Return a hash of all code that a result depends on: what it was made by must be what is."""
     package = Path(onebit.__file__).parent
     found = hashlib.sha256(onebit.__version__.encode())
-    for room in ("core", "numerics", "learners", "features", "streams", "losses.py"):
+    for room in (
+        "core",
+        "numerics",
+        "learners",
+        "features",
+        "streams",
+        "theory",
+        "losses.py",
+        "lab/measures.py",
+    ):
         place = package / room
         for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
             found.update(path.relative_to(package).as_posix().encode() + path.read_bytes())

@@ -2,12 +2,14 @@
 
 In memory a stream is a pair (X, y); larger than memory it is an iterable of such pairs, its
 batches. `onebit.play` takes both. `load` returns streams that have a name, `from_file` those in
-files; `relabelled`, `held_back`, `rescaled` and `swapped` let a stream change on its way, and
+files; `relabelled`, `held_back`, `rescaled` and `swapped` let a stream change on its way, those in
+`CHANGES` by a name, and
 `noisy`, `shuffled`, `repeated` and `unit_length` make another one of it.
 """
 
 from onebit.streams.asked import Asked, Opened
 from onebit.streams.batches import batched, batches
+from onebit.streams.changes import CHANGES
 from onebit.streams.files import svmlight
 from onebit.streams.formats import from_file
 from onebit.streams.moving import held_back, relabelled, rescaled, swapped
@@ -26,6 +28,7 @@ from onebit.streams.transformed import in_memory, noisy, repeated, shuffled, uni
 from onebit.streams.vw import VwFile
 
 __all__ = [
+    "CHANGES",
     "CHRONOLOGICAL",
     "NAMES",
     "N_CLASSES_OF",

@@ -8,10 +8,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from onebit.streams.changes import CHANGES
 from onebit.streams.formats import from_file
 from onebit.streams.named import NAMES, load
 from onebit.streams.synthetic import N_CLASSES_OF, SYNTHETIC
-from onebit.streams.transformed import Batches, noisy, repeated, shuffled, unit_length
+from onebit.streams.transformed import Batches, in_memory, noisy, repeated, shuffled, unit_length
 
 SYNTHETIC_ROUNDS = 100_000
 """Rounds of a synthetic stream, unless it is said how many."""
@@ -35,7 +38,7 @@ class Asked:
     Parameters
     ----------
     name : str
-        One of `NAMES`, "confidit-synthetic", or the path of a file.
+        One of `NAMES`, or the path of a file.
     rounds : int, optional
         The first so many examples; by default all, but 100,000 of synthetic streams.
     label : str, optional
@@ -45,8 +48,17 @@ class Asked:
     noise : float in [0, 1], default=0
         Probability with which a label is replaced by another one.
     shuffle : bool, default=False
-        In a random order; a file is then read into memory. Named streams always are shuffled.
+        In a random order; a file is then read into memory. Named streams are shuffled unless they
+        are asked for in their natural order.
     epochs : int, default=1
+    order : {"shuffled", "natural"}, default="shuffled"
+        Of streams that have a name, see `load`.
+    prepared : bool, default=True
+        Whether rows of a named stream are made as `load` says, or are the columns as they are.
+    only : tuple of labels, default=()
+        Only examples with these labels, if any are given.
+    change : str, default=""
+        One of `CHANGES`, which the rounds asked for then have on their way.
     """
 
     name: str
@@ -56,27 +68,39 @@ class Asked:
     noise: float = 0.0
     shuffle: bool = False
     epochs: int = 1
+    order: str = "shuffled"
+    prepared: bool = True
+    only: tuple[Any, ...] = ()
+    change: str = ""
 
     @property
     def is_file(self) -> bool:
         """Whether it is no name."""
-        return self.name.lower() not in (*NAMES, *SYNTHETIC)
+        return self.name.lower() not in NAMES
 
     def check(self) -> None:
-        """Raise if it is neither a name nor a file."""
+        """Raise if it is neither a name nor a file, or has an unknown change."""
+        if self.change and self.change not in CHANGES:
+            raise ValueError(f"no change {self.change!r}: there are {', '.join(CHANGES)}")
         if self.is_file and not Path(self.name).is_file():
             known = ", ".join(NAMES)
             raise ValueError(f"no stream {self.name!r}: it is neither a file nor one of {known}")
 
     def open(self, seed: int = 0) -> Opened:
         """Return the stream; the seed is that of all draws."""
+        self.check()
         start = perf_counter()
         name, stream, n_rounds, classes = self._source(seed)
+        if self.only:
+            stream = [_with_labels(in_memory(stream), self.only)]
+            n_rounds, classes = len(stream[0][1]), sorted(self.only)
         if self.shuffle:
             stream = [shuffled(stream, seed=seed)]
         if self.rounds is not None and self.rounds < n_rounds:
             n_rounds, whole = self.rounds, stream
             stream = Batches(lambda: first_rounds(whole, n_rounds))
+        if self.change:
+            stream = [CHANGES[self.change].make(*in_memory(stream), seed)]
         if self.noise:
             stream = noisy(stream, noise=self.noise, classes=classes, seed=seed)
         if self.unit:
@@ -95,12 +119,21 @@ class Asked:
             X, y = SYNTHETIC[name](self.rounds or SYNTHETIC_ROUNDS, seed=seed)
             return name, [(X, y)], len(y), list(range(N_CLASSES_OF[name]))
         if name in NAMES:
-            X, y = load(name, seed=seed)
+            X, y = load(name, seed=seed, order=self.order, prepared=self.prepared)
             return name, [(X, y)], len(y), sorted(set(y.tolist()))
-        self.check()
         options = {} if self.label is None else {"label": self.label}
         file = from_file(self.name, **options)
         return self.name, file, file.n_examples, file.classes.tolist()
+
+
+def _with_labels(stream: tuple[Any, np.ndarray], only: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Return the examples with some of the labels; each of these must occur."""
+    X, y = stream
+    missing = set(only) - set(y.tolist())
+    if missing:
+        raise ValueError(f"no example has the label {sorted(missing)[0]!r}")
+    wanted = np.isin(y, only)
+    return X[wanted], y[wanted]
 
 
 def first_rounds(batches: Iterable[tuple[Any, Any]], n: int) -> Iterator[tuple[Any, Any]]:

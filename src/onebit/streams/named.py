@@ -101,8 +101,8 @@ SOURCES = {
     "rcv1": Source("rcv1_subsets/rcv1_subsets.svm.xz", "vectors", "y4"),
 }
 
-NAMES = ("synsep", "synnonsep", *SOURCES)
-"""What `load` takes, and comparisons are made on. It also takes the short "confidit-synthetic"."""
+NAMES = (*SYNTHETIC, *SOURCES)
+"""What `load` takes, and comparisons are made on."""
 
 CHRONOLOGICAL = ("reuters_r8", "amazon4", "kddcup99")
 """Names whose natural order is that of time."""
@@ -133,7 +133,7 @@ def load(
     name : str
         One of `NAMES`.
     seed : int, default=0
-        Of the shuffle; of the stream itself for synsep and synnonsep.
+        Of the shuffle; of the stream itself for those that are synthetic.
     directory : path, optional
         Folder of the files; else the environment variable ONEBIT_DATA says where it is. What is
         not there scikit-learn may know how to download: it does so once, for 20newsgroups (the
@@ -179,7 +179,8 @@ def load(
     The text of reuters_r8, ag_news and amazon4 is a title and what follows it. clinc150 is without
     the questions that have no intent (oos).
 
-    Both synthetic streams are those of `synsep` and `synnonsep` with a million rounds.
+    The synthetic streams are those of `synsep` and `synnonsep` with a million rounds, and of
+    `confidit_synthetic` with a thousand.
 
     What is known of natural orders:
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from onebit.lab.measures import Measure
+from onebit.lab.pictures import draw_curves, draw_with_legend
 from onebit.lab.results import best, summary
+from onebit.lab.sweeps import ONLINE
 from onebit.streams.named import SOURCES, VARIABLE
 
 if TYPE_CHECKING:
@@ -25,6 +29,7 @@ class Sweep(NamedTuple):
     grid: Mapping[str, list[Any]]
     streams: Mapping[str, Any]
     seeds: list[int]
+    measure: Measure = ONLINE
 
 
 class Finding(NamedTuple):
@@ -33,6 +38,11 @@ class Finding(NamedTuple):
     claim: str
     holds: bool | None
     seen: str
+
+    @property
+    def verdict(self) -> str:
+        """Whether it holds, in words."""
+        return {True: "holds", False: "does not hold", None: "cannot be told"}[self.holds]
 
 
 @dataclass
@@ -44,6 +54,8 @@ class Section:
     figures: dict[str, Any] = field(default_factory=dict)
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    wide: bool = False
+    """Whether a figure takes the width of the page."""
 
 
 class Paper(NamedTuple):
@@ -66,16 +78,61 @@ def is_there(stream: str) -> bool:
     return folder is not None and Path(folder, SOURCES[stream].file).is_file()
 
 
-def by_stream(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the runs on each stream."""
-    return {name: table[table.stream == name] for name in dict.fromkeys(table.stream)}
+class View:
+    """A sweep as reports show it: stream by stream, each learner with its best parameters.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `onebit.lab.sweep` returns it.
+
+    Attributes
+    ----------
+    streams : dict {name: DataFrame}
+        The runs on each stream.
+    """
+
+    def __init__(self, table: pd.DataFrame) -> None:
+        self.table = table
+        self.streams = {name: table[table.stream == name] for name in dict.fromkeys(table.stream)}
+
+    def ranked(self, stream: str) -> pd.DataFrame:
+        """Return the means of each learner on a stream, with its best parameters, best first."""
+        return summary(self.streams[stream]).drop_duplicates("learner").set_index("learner")
+
+    def errors(self, stream: str) -> dict[str, float]:
+        """Return the mean error of each learner on a stream, best first."""
+        return dict(self.ranked(stream).error)
+
+    def said(self, stream: str) -> str:
+        """Return the errors on a stream in words."""
+        return ", ".join(f"{name} {percent(error)}" for name, error in self.errors(stream).items())
+
+    def best(self, *parameters: str) -> pd.DataFrame:
+        """Return mean and spread of each learner on each stream."""
+        means = summary(best(self.table))
+        shown = means.assign(**{"error %": 100 * means.error, "sd": 100 * means.error_sd})
+        return shown[["stream", "learner", *parameters, "error %", "sd", "seeds"]]
+
+    def drawn(self, draw: Callable[..., Any], **options: Any) -> dict[str, Any]:
+        """Return a picture of each stream, by a function of `onebit.lab.pictures`."""
+        return {
+            name: draw_with_legend(partial(draw, table=some, **options), name)
+            for name, some in self.streams.items()
+        }
+
+    def curves(self) -> dict[str, Any]:
+        """Return a picture of each stream, the error so far against rounds."""
+        return self.drawn(draw_curves)
 
 
-def best_settings(table: pd.DataFrame, *parameters: str) -> pd.DataFrame:
-    """Return mean and spread of each learner, with the parameters that are best on a stream."""
-    means = summary(best(table))
-    shown = means.assign(**{"error %": 100 * means.error, "sd": 100 * means.error_sd})
-    return shown[["stream", "learner", *parameters, "error %", "sd", "seeds"]]
+def one_picture(draw: Callable[[Any], Any]) -> Any:
+    """Return a figure that a function of axes draws."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.5, 5), layout="constrained")
+    draw(figure.add_subplot())
+    return figure
 
 
 def percent(share: float) -> str:

@@ -1,0 +1,315 @@
+"""What is measured in a run: mistakes online, the error on other rows, or regret."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import product
+from time import perf_counter, process_time
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.base import clone
+
+from onebit.core import History, Learner, play
+from onebit.streams import repeated
+from onebit.streams.synthetic import replaced
+from onebit.theory import best_linear, online_log_loss
+
+Grid = tuple[tuple[str, tuple[Any, ...]], ...]
+"""Parameters and the values that are tried of each, as `grid_of` makes it."""
+
+
+class Measure(Protocol):
+    """Plays a learner, and returns what is measured, as JSON has it.
+
+    Its `repr` must tell all that the result depends on.
+    """
+
+    def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
+        """Measure a learner that has not begun, whose random_state is the seed of all draws."""
+        ...
+
+
+def grid_of(**values: Sequence[Any]) -> Grid:
+    """Return parameters with the values to try, such as gamma=(0.01, 0.1)."""
+    return tuple((name, tuple(some)) for name, some in values.items())
+
+
+def candidates(learner: Learner, grid: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
+    """Return all combinations of values of those parameters of a grid that the learner has."""
+    known = [name for name in grid if name in learner.get_params(deep=False)]
+    return [dict(zip(known, values, strict=True)) for values in product(*(grid[n] for n in known))]
+
+
+@dataclass(frozen=True)
+class Online:
+    """Mistakes round by round, exploration included.
+
+    Parameters
+    ----------
+    since : int, default=0
+        Only rounds from this one on are counted.
+    at : tuple of int, default=()
+        Rounds up to which the error is returned; by default evenly spaced in their logarithm.
+    """
+
+    since: int = 0
+    at: tuple[int, ...] = ()
+
+    def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
+        """Return the totals, and the error so far after some of the rounds."""
+        compile_for(learner, X, y)
+        start = perf_counter()
+        recorded = bool(self.since or self.at)
+        history = play(learner, repeated(X, y, epochs=epochs), record=recorded)
+        seconds = perf_counter() - start
+        if self.since:
+            history = _after(history, self.since)
+        found = {**_totals(history), "seconds": seconds}
+        if self.at:
+            at = np.array([t for t in self.at if t <= history.rounds])
+            found["curve_rounds"] = at.tolist()
+            found["curve_errors"] = (np.cumsum(history.mistakes)[at - 1] / at).tolist()
+        return found
+
+
+def _after(history: History, since: int) -> History:
+    """Return what happened from a round on."""
+    found = History()
+    for flags in history._flags:
+        found.append(flags[since:])
+        since = max(0, since - flags.size)
+    return found
+
+
+def _totals(history: History) -> dict[str, Any]:
+    rounds, errors = history.curve()
+    return {
+        "rounds": history.rounds,
+        "mistakes": history.n_mistakes,
+        "explored": history.n_explored,
+        "updated": history.n_updated,
+        "error": history.error_rate,
+        "curve_rounds": rounds.tolist(),
+        "curve_errors": errors.tolist(),
+    }
+
+
+@dataclass(frozen=True)
+class WrongTold:
+    """Mistakes round by round, where labels that are told, or answered by, may be wrong.
+
+    The learner hears of the wrong label; what is counted is by the right one.
+
+    Parameters
+    ----------
+    noise : float in [0, 1]
+        Probability that a label is drawn anew, uniformly from all of them, once for all epochs.
+    """
+
+    noise: float
+
+    def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
+        """Return the totals, and the mistakes and explorations up to some of the rounds."""
+        told = with_noise(learner, y, self.noise)
+        compile_for(learner, X, y)
+        chosen = _Chosen()
+        start = perf_counter()
+        history = play(learner, repeated(X, told, epochs=epochs), log=chosen)
+        seconds = perf_counter() - start
+        mistakes = np.cumsum(np.concatenate(chosen.labels) != np.tile(y, epochs))
+        explored = np.cumsum(history.explored)
+        at = history.curve()[0]
+        return {
+            **_totals(history),
+            "mistakes": int(mistakes[-1]),
+            "error": float(mistakes[-1] / mistakes.size),
+            "curve_errors": (mistakes[at - 1] / at).tolist(),
+            "curve_explored": explored[at - 1].tolist(),
+            "seconds": seconds,
+        }
+
+
+class _Chosen:
+    """Takes the labels that were chosen, as a log does."""
+
+    keeps_policy = False
+
+    def __init__(self) -> None:
+        self.labels: list[np.ndarray] = []
+
+    def note(self, X: Any, noted: Any, *_: Any) -> None:
+        self.labels.append(noted.labels)
+
+
+def with_noise(learner: Learner, y: np.ndarray, noise: float) -> np.ndarray:
+    """Return labels of which some were drawn anew, with the learner's seed."""
+    rng = np.random.default_rng([learner.random_state, 2])
+    return replaced(y, len(learner.classes), noise, "any", rng)
+
+
+@dataclass(frozen=True)
+class CrossValidated:
+    """Error on folds that were held out, with the parameters that are best on another split.
+
+    Parameters of `grid` are chosen on one split of all rows, 80 % to learn from. Labels to learn
+    and to choose from may be wrong, those to test by are right.
+
+    Parameters
+    ----------
+    grid : Grid
+    noise : float in [0, 1], default=0
+        Probability that a label is drawn anew, uniformly from all of them.
+    folds : int, default=10
+    """
+
+    grid: Grid = ()
+    noise: float = 0.0
+    folds: int = 10
+
+    def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
+        """Return the error of all folds together, of each, and the parameters chosen."""
+        told = with_noise(learner, y, self.noise)
+        compile_for(learner, X, y)
+        start = perf_counter()
+        chosen = tuned(learner, self.grid, X, told, epochs)
+        rows = np.arange(y.size)
+        wrong = [
+            _wrong(chosen, X, told, y, np.delete(rows, test), test, epochs)
+            for test in np.array_split(rows, self.folds)
+        ]
+        return _tested(wrong, chosen, self.grid, perf_counter() - start)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Error on the last rows, after learning from some of the others; parameters as above.
+
+    Parameters
+    ----------
+    n_test : int
+        Rows at the end that are not learned from.
+    n_train : int
+        Of the others, drawn anew for each seed.
+    grid : Grid
+    """
+
+    n_test: int
+    n_train: int
+    grid: Grid = ()
+
+    def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
+        """Return the error, and the parameters chosen."""
+        n = y.size - self.n_test
+        rng = np.random.default_rng(learner.random_state)
+        train, test = rng.permutation(n)[: self.n_train], np.arange(n, y.size)
+        compile_for(learner, X, y)
+        start = perf_counter()
+        chosen = tuned(learner, self.grid, X[train], y[train], epochs)
+        wrong = _wrong(chosen, X, y, y, train, test, epochs)
+        return _tested([wrong], chosen, self.grid, perf_counter() - start)
+
+
+def tuned(learner: Learner, grid: Grid, X: Any, y: np.ndarray, epochs: int) -> Learner:
+    """Return the learner with the parameters that make the fewest mistakes on the last fifth."""
+    found = [clone(learner).set_params(**some) for some in candidates(learner, dict(grid))]
+    if len(found) == 1:
+        return found[0]
+    train, test = np.split(np.arange(y.size), [4 * y.size // 5])
+    return min(found, key=lambda one: _wrong(one, X, y, y, train, test, epochs).sum())
+
+
+def _wrong(
+    learner: Learner,
+    X: Any,
+    told: np.ndarray,
+    y: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
+    epochs: int,
+) -> np.ndarray:
+    """Tell of each row of `test` whether a copy that learned from `train` is wrong about it."""
+    fresh = clone(learner)
+    play(fresh, repeated(X[train], told[train], epochs=epochs), record=False)
+    wrong: np.ndarray = fresh.predict(X[test]) != y[test]
+    return wrong
+
+
+def _tested(wrong: list[np.ndarray], chosen: Learner, grid: Grid, seconds: float) -> dict[str, Any]:
+    together = np.concatenate(wrong)
+    parameters = chosen.get_params(deep=False)
+    return {
+        "rounds": together.size,
+        "mistakes": int(together.sum()),
+        "explored": 0,
+        "updated": 0,
+        "error": float(together.mean()),
+        "seconds": seconds,
+        "fold_errors": [float(some.mean()) for some in wrong],
+        "chosen": json.dumps({name: parameters[name] for name, _ in grid if name in parameters}),
+    }
+
+
+_TIMED_PLAYS, _LONG = 3, 5.0
+"""How often a run that is timed is played, if it takes fewer than so many seconds."""
+
+
+@dataclass(frozen=True)
+class Regret:
+    """Logarithmic loss over that of the best weights in hindsight, in nats.
+
+    Parameters
+    ----------
+    B : float
+        The best weights are those with rows of at most this length.
+    times : tuple of int
+        Rounds after which the regret is measured; each has weights of its own.
+    """
+
+    B: float
+    times: tuple[int, ...] = field(default=(100, 1_000, 10_000))
+
+    def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
+        """Return the regret after each of the times, and the processor time that `play` takes.
+
+        Of several plays the shortest counts, unless one takes long.
+        """
+        compile_for(learner, X, y)
+        seconds = np.inf
+        for _ in range(_TIMED_PLAYS):
+            start = process_time()
+            history = play(clone(learner), X, y, record=False)
+            seconds = min(seconds, process_time() - start)
+            if seconds > _LONG:
+                break
+        suffered = np.cumsum(online_log_loss(learner, X, y))
+        X = np.ascontiguousarray(X)
+        least = _least_losses(
+            X.tobytes(), y.tobytes(), X.shape, len(learner.classes), self.B, self.times
+        )
+        regret = suffered[np.array(self.times) - 1] - least
+        return {
+            **_totals(history),
+            "seconds": seconds,
+            "times": list(self.times),
+            "regret": regret.tolist(),
+        }
+
+
+@lru_cache(maxsize=4)
+def _least_losses(
+    rows: bytes, labels: bytes, shape: tuple[int, int], K: int, B: float, times: tuple[int, ...]
+) -> np.ndarray:
+    """Return the loss of the best weights up to each time, once for all learners of a process."""
+    X, y = np.frombuffer(rows).reshape(shape), np.frombuffer(labels, dtype=np.int64)
+    return np.array(
+        [best_linear(X[:t], y[:t], radius=B, norm="rows", classes=range(K)).loss for t in times]
+    )
+
+
+def compile_for(learner: Learner, X: Any, y: np.ndarray) -> None:
+    """Let what a learner needs be compiled, so that it is not timed."""
+    play(clone(learner), X[:2], y[:2])
