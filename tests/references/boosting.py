@@ -29,7 +29,7 @@ class Booster:
             C = self.costs(i, s[-1])
             expected = self.weak[i].probabilities(x) @ C
             # Labels that tie, but for rounding, are equal.
-            label = int(np.flatnonzero(expected <= expected.min() + 1e-10)[0])
+            label = int(np.flatnonzero(expected <= expected.min() + 1e-12)[0])
             s.append(self.combine(i, s[-1], label))
             labels.append(label)
             matrices.append(C)
@@ -54,7 +54,8 @@ class Booster:
         for i in range(self.N):
             weight = self.weight(matrices[i], y)
             self.largest[i] = max(self.largest[i], weight)
-            self.weak[i].learn(x, y, weight / self.largest[i])
+            if weight > 0:  # an example whose vote is decided teaches nothing
+                self.weak[i].learn(x, y, weight / self.largest[i])
             self.adapt(i, s[i], labels[i], y)
             if np.argmax(s[i + 1]) != y:
                 self.v[i] *= math.exp(-1)
