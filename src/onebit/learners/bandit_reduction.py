@@ -198,7 +198,8 @@ class BanditReduction(ProbabilityLearner):
 
     Around a classifier of scikit-learn:
 
-    >>>     >>> sgd = SGDClassifier(loss="log_loss")
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> sgd = SGDClassifier(loss="log_loss")
     >>> play(BanditReduction(sgd, gamma=0.3, random_state=0), X[:2_000], y[:2_000]).error_rate
     0.5435
     """
