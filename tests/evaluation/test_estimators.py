@@ -113,6 +113,17 @@ def test_a_log_that_does_not_cover_gives_bounds():
     assert json.loads(json.dumps(found.to_dict()))["value"] is None
 
 
+def test_a_few_large_weights_do_not_show_that_a_log_covers():
+    """One row of a thousand stands for all others: the mean weight is one, by luck."""
+    labels, p = np.zeros(1000, dtype=int), np.ones(1000)
+    labels[0], p[0] = 1, 1e-3
+    found = estimate(Log(labels, p, labels == 1, classes=[0, 1]), 1)
+    assert math.isnan(found.value)
+    assert "large weights" in found.warnings[0]
+    assert found.low < 0.05
+    assert found.high > 0.95
+
+
 def test_what_is_known_not_to_be_covered_is_left_open():
     rng = np.random.default_rng(0)
     h = np.tile([0.5, 0.5, 0.0], (2000, 1))

@@ -22,6 +22,12 @@ RARE = 1e-3
 NEGLIGIBLE = 0.01
 """A share of a policy that may be uncovered, without a warning."""
 
+UNKNOWN = 0.25
+"""If what is covered is known no better than to this share of the policy, it counts as not covered.
+
+So it is where a few rows have large weights, and the log does not say the least probability.
+"""
+
 STRIKING = 3.5
 """Standard deviations beyond which something is not chance."""
 
@@ -97,15 +103,25 @@ class Coverage:
 
     @property
     def is_short(self) -> bool:
-        """Whether a part of the policy that matters is not covered."""
+        """Whether a part of the policy that matters is not covered, or none can tell."""
         if not self.n:
             return True
-        chance = 3.0 * math.sqrt(self._unsure[1])
         return (
             self._uncovered > NEGLIGIBLE * self.n
-            or self._unsure[0] > max(NEGLIGIBLE * self.n, chance)
+            or self._unsure[0] > max(NEGLIGIBLE * self.n, self._chance)
+            or self.is_unknown
             or not self.sum
         )
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether what is covered is a matter of a few rows with large weights."""
+        return self._chance > UNKNOWN * self.n
+
+    @property
+    def _chance(self) -> float:
+        """How far by chance the rows that may be uncovered can be from those that are."""
+        return 3.0 * math.sqrt(self._unsure[1])
 
     @property
     def is_impossible(self) -> bool:

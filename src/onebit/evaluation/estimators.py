@@ -385,7 +385,12 @@ class Sums:
                 f"the mean weight is {coverage.mean_weight:.3g}, and should be 1: the log's "
                 "probabilities are not those that labels were chosen with"
             )
-        if coverage.is_short:
+        if coverage.is_unknown:
+            yield (
+                "how much of the policy the log covers depends on a few rows with large weights: "
+                "the interval is of bounds; if each label had a chance, say so by `least`"
+            )
+        elif coverage.is_short:
             yield (
                 f"the log covers {coverage.covered:.1%} of the policy: the rest may be right or "
                 "wrong, and the interval is of bounds"
