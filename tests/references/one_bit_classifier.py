@@ -60,6 +60,51 @@ class Changes:
         return np.log((1 - e_changed) / (1 - e) if correct else e_changed / e)
 
 
+class Rates:
+    """Beta beliefs: of each label, and of the model and a constant label where these differ."""
+
+    def __init__(self, K):
+        self.right, self.tried = np.zeros(K), np.zeros(K)
+        self.bits = []
+
+    def moments(self, right, tried, alpha, beta):
+        alpha, beta = alpha + right, beta + tried - right
+        n = alpha + beta
+        return alpha / n, alpha * beta / (n**2 * (n + 1))
+
+    def constant(self):
+        mean, variance = self.moments(self.right, self.tried, 1, self.right.size - 1)
+        return int(np.argmax(mean + 2 * np.sqrt(variance)))
+
+    def share(self):
+        """Of n rounds in which the two differed, round s has the weight s (s + 1) / (n (n + 1))."""
+        n, sums = len(self.bits), np.zeros((2, 2))
+        for s, (way, correct) in enumerate(self.bits, start=1):
+            if way is not None:
+                sums[way] += (s * (s + 1)) / (n * (n + 1)) * np.array([correct, 1])
+        m, v = self.moments(*sums[0], 4, 1)
+        c, w = self.moments(*sums[1], 1, self.right.size - 1)
+        return ndtr((min(c, 1 - m) - m) / np.sqrt(v + w))
+
+    def hedged(self, p):
+        return p + self.share() * (np.eye(p.size)[self.constant()] - p)
+
+    def count(self, best, label, correct):
+        constant = self.constant()
+        if best != constant:
+            self.bits.append(({best: 0, constant: 1}.get(label), correct))
+        self.right[label] += correct
+        self.tried[label] += 1
+        if self.tried[label] == 1000:
+            self.right[label] /= 2
+            self.tried[label] /= 2
+
+    def forget(self, labels):
+        self.right[labels] = self.tried[labels] = 0
+        if labels.size == self.right.size:
+            self.bits = []
+
+
 class OneBitClassifier:
     rho, young = 0.3, 1000.0
 
@@ -78,7 +123,7 @@ class OneBitClassifier:
         self.a = a
         self.A = np.array([a * np.eye(d + standardize)] * K)
         self.W = self.inputs[:, :d]
-        self.t, self.seen, self.changes = 0, [], Changes(K)
+        self.t, self.seen, self.changes, self.rates = 0, [], Changes(K), Rates(K)
 
     def look(self, x):
         x = x if self.scales is None else self.scales.scaled(x)
@@ -90,6 +135,8 @@ class OneBitClassifier:
     def policy(self, x):
         _, _, s, _, v = self.look(x)
         p = winning_probabilities(s, self.explore * np.sqrt(v))
+        if self.explore > 0:
+            p = self.rates.hedged(p)
         return self.floor + (1 - self.K * self.floor) * p
 
     def learn(self, x, label, p, correct):
@@ -114,11 +161,14 @@ class OneBitClassifier:
                 information = c[k] ** 2 * f[k]
                 if information * uncapped[k] > self.negligible:
                     self.A[k] += information * (np.outer(x, x) if self.full else np.diag(x**2))
+        best = int(np.flatnonzero(s > s.max() - 1e-12)[0])  # of those that tie but for rounding
+        self.rates.count(best, label, correct)
         changed = self.changes.changed(q, rest, label, correct)
         if changed.size == self.K:
             self.t = 0
         if changed.size:
             self.seen.append(changed.tolist())
+            self.rates.forget(changed)
             self.inputs[changed] = 0.0
             self.A[changed] = self.a * np.eye(self.inputs.shape[1])
         if self.scales is not None:

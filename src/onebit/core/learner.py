@@ -136,7 +136,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     _before: ClassVar[dict[str, Any]] = {}
     """Parameters that came later, with what they stand for in files from before."""
 
-    _later: ClassVar[str | None] = None
+    _later: ClassVar[tuple[str, ...]] = ()
     """How the names of arrays begin that came later: in files from before, they are the first."""
 
     # The online interface

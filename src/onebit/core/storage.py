@@ -214,9 +214,10 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
         # Whatever a learner says of parameters that it was never meant to have.
         raise ValueError(_wrong_parameters(learner, error)) from error
     grows = isinstance(learner._kernels, PythonKernels)
-    if learner._later is not None and not any(name.startswith(learner._later) for name in arrays):
-        first = arrays_of(learner._state)
-        arrays |= {name: array for name, array in first if name.startswith(learner._later)}
+    for later in learner._later:
+        if not any(name.startswith(later) for name in arrays):
+            first = arrays_of(learner._state)
+            arrays |= {name: array for name, array in first if name.startswith(later)}
     state = _restored(learner._state, arrays, grows)
     check_state(state, sizes)
     learner._state = state
@@ -414,7 +415,7 @@ def _check_shapes(learner: Learner, arrays: dict[str, np.ndarray], sizes: dict[s
     _, state = small._begin(min(n_features, 2), min(n_classes, 2), new_generator(0))
     expected = {_of_any_class(name): (array, field) for name, array, field in declared(state)}
     for name in sorted(expected.keys() - set(map(_of_any_class, arrays))):
-        if learner._later is not None and name.startswith(learner._later):
+        if name.startswith(learner._later):
             continue  # in a file from before
         raise _MismatchError(f"it has no {name}")
     for name, array in arrays.items():

@@ -17,6 +17,7 @@ from onebit.core.example import Example
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.state import Amount, Count, Field, Generator, Within
+from onebit.numerics.argmax import argmax
 from onebit.numerics.changes import (
     EVERYTHING,
     NOTHING,
@@ -27,6 +28,7 @@ from onebit.numerics.changes import (
     notice,
     remember,
 )
+from onebit.numerics.constant import Rates, forget_rates, hedge, new_rates, rate
 from onebit.numerics.linear import fill_unit, products, unit_scores
 from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe
 from onebit.numerics.second_order import (
@@ -152,6 +154,7 @@ class State(NamedTuple):
     rounds: Count
     scales: Scales | None
     changes: Changes
+    rates: Rates
     settings: Settings
     rng: Generator
     scratch: Scratch
@@ -215,11 +218,13 @@ def end_score(state, scores):
 
 @lean_kernel
 def policy(state, x, scores, offer, p):
-    """Fill the probability that a class's draw from N(score, nu^2 v) is the largest."""
+    """Fill the probability that a class's draw from N(score, nu^2 v) is the largest, hedged."""
     scratch, settings = state.scratch, state.settings
     for k in on_offer(offer, p.size):
         scratch.deviations[k] = settings.explore * math.sqrt(scratch.v[k])
     best = winning_probabilities(scores, scratch.deviations, p, scratch.room, offer)
+    if settings.explore > 0.0:
+        best = hedge(state.rates, best, offer, p)
     for k in on_offer(offer, p.size):
         p[k] = settings.floor + (1.0 - n_on_offer(offer, p.size) * settings.floor) * p[k]
     return best
@@ -287,17 +292,21 @@ def implicit_share(q, others, v):
 
 
 @lean_kernel
-def changed(state, label, correct):
+def changed(state, scores, label, offer, correct):
     """Return what the bit says has changed, if anything: a label, or EVERYTHING.
 
     One that is told says nothing of the label that would have been chosen.
     """
-    if correct == TOLD or not state.settings.notices:
+    if correct == TOLD:
+        return NOTHING
+    rate(state.rates, argmax(scores, offer), offer, label, correct)
+    if not state.settings.notices:
         return NOTHING
     said = state.scratch.said
     what = notice(state.changes, said[0], said[1], label, correct)
     if what != NOTHING:
         remember(state.changes, what, state.rounds[()])
+        forget_rates(state.rates, what)
         if what == EVERYTHING:
             state.age[()] = 1.0
     return what
@@ -362,7 +371,7 @@ def learn_diagonal(state, x, scores, label, probability, offer, correct):
         for k in range(scores.size):
             if scratch.f[k] * scratch.v[k] > state.settings.negligible * scratch.share[k]:
                 inform(state.S, age, indices, scratch.squares, k, scratch.f[k])
-    what = changed(state, label, correct)
+    what = changed(state, scores, label, offer, correct)
     if what != NOTHING:
         for k in range(scores.size):
             if what in (EVERYTHING, k):
@@ -385,7 +394,7 @@ def learn_full(state, x, scores, label, probability, offer, correct):
             v = scratch.v[k] / scratch.share[k]
             if f * v > state.settings.negligible:
                 subtract(lean_class_inverse(state.S, k), Sx, age * f / (1.0 + f * v))
-    what = changed(state, label, correct)
+    what = changed(state, scores, label, offer, correct)
     if what != NOTHING:
         for k in range(scores.size):
             if what in (EVERYTHING, k):
@@ -484,6 +493,11 @@ class OneBitClassifier(ProbabilityLearner):
     do, everything is. `onebit.numerics.changes` has the formulas, and `bench/alarms.py` counts
     false alarms.
 
+    Where the model's label, that of the highest score, is right less often than one label would be
+    whatever x is, that label is chosen in its place: features may say nothing, and a model of them
+    be worse than none. `onebit.numerics.constant` has the formulas. With explore=0 it never is.
+    `predict` is the model's label.
+
     Late feedback meets the weights of the moment it arrives. Told the label itself, by
     ``learn(decision, truth=...)`` or `teach`, it takes the step of a right label, which has the
     same likelihood, but an implicit one: g is that after the step, not before it. A right label
@@ -508,7 +522,7 @@ class OneBitClassifier(ProbabilityLearner):
 
     uses_truth, _told_bit = True, TOLD
     _before: ClassVar[dict[str, Any]] = {"standardize": False}
-    _later: ClassVar[str] = "changes."
+    _later: ClassVar[tuple[str, ...]] = ("changes.", "rates.")
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.ONE_BIT_CLASSIFIER
@@ -587,15 +601,15 @@ class OneBitClassifier(ProbabilityLearner):
         room = np.zeros((ROOM, n_classes))
         Sx = np.zeros((n_classes if full else 0, n_inputs))
         retired = np.zeros(n_classes, dtype=np.bool_)
-        changes = new_changes(n_classes)
+        changes, rates = new_changes(n_classes), new_rates(n_classes)
         scratch = Scratch(x, squares, v, share, g, f, p, deviations, room, Sx, retired, np.zeros(2))
         if full:
-            matrices = new_inverses(n_classes, n_inputs, a)
+            S = new_inverses(n_classes, n_inputs, a)
             kernels = FULL if self.standardize else FULL_AS_PREPARED
-            return kernels, State(W, matrices, age, rounds, scales, changes, settings, rng, scratch)
-        S = np.full_like(W, 1.0 / a)
-        kernels = DIAGONAL if self.standardize else DIAGONAL_AS_PREPARED
-        return kernels, State(W, S, age, rounds, scales, changes, settings, rng, scratch)
+        else:
+            S = np.full_like(W, 1.0 / a)
+            kernels = DIAGONAL if self.standardize else DIAGONAL_AS_PREPARED
+        return kernels, State(W, S, age, rounds, scales, changes, rates, settings, rng, scratch)
 
     @property
     def coef_(self) -> np.ndarray:
