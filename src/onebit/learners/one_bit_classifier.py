@@ -603,12 +603,11 @@ class OneBitClassifier(ProbabilityLearner):
         retired = np.zeros(n_classes, dtype=np.bool_)
         changes, rates = new_changes(n_classes), new_rates(n_classes)
         scratch = Scratch(x, squares, v, share, g, f, p, deviations, room, Sx, retired, np.zeros(2))
-        if full:
-            S = new_inverses(n_classes, n_inputs, a)
-            kernels = FULL if self.standardize else FULL_AS_PREPARED
+        S: Any = new_inverses(n_classes, n_inputs, a) if full else np.full_like(W, 1.0 / a)
+        if self.standardize:
+            kernels = FULL if full else DIAGONAL
         else:
-            S = np.full_like(W, 1.0 / a)
-            kernels = DIAGONAL if self.standardize else DIAGONAL_AS_PREPARED
+            kernels = FULL_AS_PREPARED if full else DIAGONAL_AS_PREPARED
         return kernels, State(W, S, age, rounds, scales, changes, rates, settings, rng, scratch)
 
     @property
