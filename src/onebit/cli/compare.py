@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -19,13 +18,13 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 
 import onebit
 from onebit.cli.app import AsJson, app
 from onebit.cli.parameters import parsed
 from onebit.cli.pictures import check_picture, check_writable
 from onebit.cli.stream import STREAMS, Epochs, Label, Noise, Shuffle, Unit
+from onebit.cli.tables import plain_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,13 +131,7 @@ def print_summary(means: pd.DataFrame, n_seeds: int) -> None:
     parameters = grid_columns(means)
     console = Console()
     for stream, some in means.groupby("stream", sort=False):
-        table = Table(
-            title=f"{escape(str(stream))}: error %, mean and sd of {n_seeds} seeds",
-            title_style="",
-            title_justify="left",
-            box=box.SIMPLE_HEAD,
-            pad_edge=False,
-        )
+        table = plain_table(f"{escape(str(stream))}: error %, mean and sd of {n_seeds} seeds")
         table.add_column("learner", no_wrap=True)
         for heading in (*parameters, "error %", "sd", "explored %", "us a round"):
             table.add_column(heading, justify="right")

@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from onebit.cli.app import Seed, app
 from onebit.cli.parameters import learner_classes
 from onebit.cli.pictures import NOISE, check_picture, check_writable, draw_demo
 from onebit.cli.playing import Result, play_timed, progress_bar
 from onebit.cli.run import microseconds, percent
+from onebit.cli.tables import plain_table
 from onebit.streams import Asked
 
 if TYPE_CHECKING:
@@ -40,12 +39,8 @@ def demo(
             results[name] = learner, play_timed(learner, stream, bar)
     ranked = dict(sorted(results.items(), key=lambda item: item[1][1].history.error_rate))
 
-    table = Table(
-        title=f"SynNonSep with {100 * NOISE:g} % of wrong labels, {rounds:,} rounds, seed {seed}",
-        title_style="",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
+    table = plain_table(
+        f"SynNonSep with {100 * NOISE:g} % of wrong labels, {rounds:,} rounds, seed {seed}"
     )
     table.add_column("learner")
     table.add_column("feedback")

@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 import onebit
 from onebit.cli.app import AsJson, app
 from onebit.cli.parameters import parsed
 from onebit.cli.pictures import INK, check_picture, check_writable
+from onebit.cli.tables import plain_table
 
 if TYPE_CHECKING:
     from onebit.evaluation import Estimate
@@ -100,7 +99,7 @@ def _print(log: Path, found: list[tuple[str, Estimate]], level: float) -> None:
         f"{escape(str(log))}: {first.rows:,} decisions, {missing:,} without feedback",
         soft_wrap=True,
     )
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = plain_table()
     table.add_column("policy", overflow="fold")
     for heading in ("right %", f"{level:.0%} interval", "covered %", "tells as", "by"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -120,7 +119,7 @@ def _print(log: Path, found: list[tuple[str, Estimate]], level: float) -> None:
 
 
 def _print_labels(rows: list[Any]) -> None:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = plain_table()
     table.add_column("label", overflow="fold")
     for heading in ("shown", "right %", "interval", "is the truth %", "found %", "interval"):
         table.add_column(heading, justify="right", no_wrap=True)

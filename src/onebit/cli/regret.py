@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 import onebit
 from onebit.cli.app import AsJson, Seed, app
 from onebit.cli.parameters import make_learner, parameters_of, shown
 from onebit.cli.pictures import check_picture, check_writable
 from onebit.cli.stream import Label, Name
+from onebit.cli.tables import plain_table
 from onebit.streams import Asked, in_memory
 
 
@@ -82,7 +81,7 @@ def regret(
         f"{best.of} is within {best.gap:.2g} of the least",
         highlight=False,
     )
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = plain_table()
     lines = seen.rows()
     for name in lines[0]:
         table.add_column(name.replace("_", " "), justify="right")

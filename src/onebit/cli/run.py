@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 import onebit
 from onebit.cli.app import AsJson, Seed, app
@@ -18,6 +16,7 @@ from onebit.cli.parameters import make_learner, parameters_of, parsed_list, show
 from onebit.cli.pictures import check_picture, check_writable, draw_run
 from onebit.cli.playing import Result, play_timed, progress_bar
 from onebit.cli.stream import Epochs, Label, Name, Noise, Shuffle, Unit
+from onebit.cli.tables import plain_table
 from onebit.streams import Asked, Opened
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def run(
 def print_run(learner: Learner, stream: Opened, seed: int, result: Result) -> None:
     """Print what happened in a run."""
     history = result.history
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
+    table = plain_table(show_header=False)
     table.add_column(no_wrap=True)
     table.add_column()
     table.add_row("learner", f"[bold]{type(learner).__name__}[/]")
