@@ -79,6 +79,8 @@ class Rates:
     def share(self):
         """Of n rounds in which the two differed, round s has the weight s (s + 1) / (n (n + 1))."""
         n, sums = len(self.bits), np.zeros((2, 2))
+        if n == 0:
+            return 0.0
         for s, (way, correct) in enumerate(self.bits, start=1):
             if way is not None:
                 sums[way] += (s * (s + 1)) / (n * (n + 1)) * np.array([correct, 1])

@@ -2,7 +2,7 @@
 
 Where the model's label and the best constant one differ, the bits of such rounds tell which of the
 two ways is right more often. What is believed of the constant one begins with Beta(1, K - 1), as
-of one label of K; the model is believed to be good at first. Labels that differ are not both right,
+of one label of the K on offer; the model is believed to be good at first. Labels that differ are not both right,
 so that the constant one is right at most as often as the model is wrong. The constant label is
 chosen in place of others with the probability that it is better, as by Thompson (1933), both
 beliefs taken as normal. Of rounds in which the two differ, the newer half counts most. So a way
@@ -20,7 +20,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from onebit.core.compiling import lean_kernel
-from onebit.core.offer import on_offer
+from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.state import Count, Field
 
 MODEL, CONSTANT = 0, 1
@@ -79,7 +79,7 @@ def constant_label(rates, offer):
     K = rates.labels.shape[0]
     best, highest = -1, -1.0
     for k in on_offer(offer, K):
-        mean, variance = belief(rates.labels[k], 1.0, K)
+        mean, variance = belief(rates.labels[k], 1.0, n_on_offer(offer, K))
         upper = mean + UPPER * math.sqrt(variance)
         if upper > highest:
             best, highest = k, upper
@@ -87,10 +87,15 @@ def constant_label(rates, offer):
 
 
 @lean_kernel
-def share_of_constant(rates):
-    """Return the probability that the constant label is better than the model's, if they differ."""
+def share_of_constant(rates, n):
+    """Return the probability that the constant label, of `n`, is better than the model's.
+
+    It is zero until the two differed once: before, no label is better than others.
+    """
+    if rates.differed[()] == 0:
+        return 0.0
     model, variance = belief(rates.ways[MODEL], FIRST_RIGHT, FIRST_RIGHT + 1.0)
-    constant, more = belief(rates.ways[CONSTANT], 1.0, rates.labels.shape[0])
+    constant, more = belief(rates.ways[CONSTANT], 1.0, n)
     difference = model - min(constant, 1.0 - model)
     return 0.5 * math.erfc(difference / math.sqrt(2.0 * (variance + more)))
 
@@ -98,7 +103,8 @@ def share_of_constant(rates):
 @lean_kernel
 def hedge(rates, best, offer, p):
     """Move a share of the policy to the constant label; return the likelier of that and `best`."""
-    share, constant = share_of_constant(rates), constant_label(rates, offer)
+    share = share_of_constant(rates, n_on_offer(offer, p.size))
+    constant = constant_label(rates, offer)
     for k in on_offer(offer, p.size):
         if k != constant:
             p[constant] += share * p[k]
