@@ -18,6 +18,9 @@ from onebit.features import Records
 from onebit.streams.batches import check_size
 from onebit.streams.files import label_of
 
+N_FEATURES = 2**16
+"""Columns that names are hashed to, as those of `Records`."""
+
 
 class Round(NamedTuple):
     """An example of a file as it is written there; `place` is the file and the line or row."""

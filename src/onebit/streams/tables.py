@@ -17,13 +17,10 @@ from onebit.core.example import LARGEST
 from onebit.core.validation import short
 from onebit.streams.batches import SIZE
 from onebit.streams.lines import texts_of
-from onebit.streams.records import LabelReader, RecordFile, Round, number_in
+from onebit.streams.records import N_FEATURES, LabelReader, RecordFile, Round, number_in
 
 LABELS = ("label", "y", "target", "class")
 """Names of the column that is the label, unless one is given; the first that there is."""
-
-N_FEATURES = 2**16
-"""Columns that names are hashed to, as those of `Records`."""
 
 
 class _Table(RecordFile):

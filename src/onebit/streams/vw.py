@@ -9,7 +9,7 @@ from os import PathLike
 from onebit.core.validation import short
 from onebit.streams.batches import SIZE
 from onebit.streams.lines import texts_of
-from onebit.streams.records import LabelReader, RecordFile, Round, number_in
+from onebit.streams.records import N_FEATURES, LabelReader, RecordFile, Round, number_in
 
 
 class VwFile(RecordFile):
@@ -51,7 +51,7 @@ class VwFile(RecordFile):
     """
 
     def __init__(
-        self, path: str | PathLike[str], n_features: int = 2**16, size: int = SIZE
+        self, path: str | PathLike[str], n_features: int = N_FEATURES, size: int = SIZE
     ) -> None:
         super().__init__(path, size, n_features)
 
