@@ -98,7 +98,8 @@ def rows(name: str, seed: int, most: int) -> tuple[np.ndarray, np.ndarray]:
 def error(names: Iterable[str], seeds: int, most: int, only: str, weak: Iterable[str]) -> None:
     """Print mean and spread of the error over the last fifth, and the time of a round.
 
-    Of boosters, also for how many seeds it is below that of the better of the single ones.
+    Of boosters, also for how many seeds it is below that of the better of the single ones; of a
+    tree of River, how many leaves it has in the end.
     """
     for name in names:
         T = rows(name, 0, most)[1].size
@@ -117,8 +118,13 @@ def error(names: Iterable[str], seeds: int, most: int, only: str, weak: Iterable
                 else:
                     line(title, runs, f"   below one in {(errors < single).sum()} of {seeds}")
         for title, make in rivers().items() if only in ("", "river") else ():
-            runs = [timed(mistakes_of_river, make(s), *rows(name, s, most)) for s in range(seeds)]
-            line(title, runs)
+            models = [make(s) for s in range(seeds)]
+            runs = [
+                timed(mistakes_of_river, model, *rows(name, s, most))
+                for s, model in enumerate(models)
+            ]
+            leaves = [model.n_leaves for model in models if hasattr(model, "n_leaves")]
+            line(title, runs, f"   leaves: {max(leaves)}" if leaves else "")
 
 
 def batch(names: Iterable[str], seeds: int, most: int) -> None:
