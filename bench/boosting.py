@@ -96,19 +96,35 @@ def rows(name: str, seed: int, most: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def error(names: Iterable[str], seeds: int, most: int, only: str, weak: Iterable[str]) -> None:
-    """Print mean and spread of the error over the last fifth, and the time of a round."""
+    """Print mean and spread of the error over the last fifth, and the time of a round.
+
+    Of boosters, also for how many seeds it is below that of the better of the single ones; of a
+    tree of River, how many leaves it has in the end.
+    """
     for name in names:
         T = rows(name, 0, most)[1].size
         print(f"\n{name}, {T:,} rows, {seeds} seeds: error % in the last fifth, and µs a round")
         for kind in weak if only != "river" else ():
             print(f"  {kind}")
+            single = np.ones(seeds)
             for title, make in boosters(TREES[kind], T).items():
                 if only == "one" and not title.startswith("one"):
                     continue
-                line(title, [timed(play_all, make(s), *rows(name, s, most)) for s in range(seeds)])
+                runs = [timed(play_all, make(s), *rows(name, s, most)) for s in range(seeds)]
+                errors = np.array([run[0] for run in runs])
+                if title.startswith("one"):
+                    single = np.minimum(single, errors)
+                    line(title, runs)
+                else:
+                    line(title, runs, f"   below one in {(errors < single).sum()} of {seeds}")
         for title, make in rivers().items() if only in ("", "river") else ():
-            runs = [timed(mistakes_of_river, make(s), *rows(name, s, most)) for s in range(seeds)]
-            line(title, runs)
+            models = [make(s) for s in range(seeds)]
+            runs = [
+                timed(mistakes_of_river, model, *rows(name, s, most))
+                for s, model in enumerate(models)
+            ]
+            leaves = [model.n_leaves for model in models if hasattr(model, "n_leaves")]
+            line(title, runs, f"   leaves: {max(leaves)}" if leaves else "")
 
 
 def batch(names: Iterable[str], seeds: int, most: int) -> None:
@@ -145,11 +161,12 @@ def timed(run: Callable[..., np.ndarray], model: Any, X: Any, y: Any) -> tuple[f
     return float(wrong[-(y.size // 5) :].mean()), 1e6 * seconds / y.size
 
 
-def line(title: str, runs: list[tuple[float, float]]) -> None:
+def line(title: str, runs: list[tuple[float, float]], note: str = "") -> None:
     """Print a row of the table."""
     errors, times = (np.array(column) for column in zip(*runs, strict=True))
     spread = f"± {100 * errors.std(ddof=1):4.1f}" if errors.size > 1 else ""
-    print(f"    {title:<32}{100 * errors.mean():6.1f} {spread}{times.min():12.1f}", flush=True)
+    shown = f"{100 * errors.mean():6.1f} {spread}{times.min():12.1f}{note}"
+    print(f"    {title:<32}{shown}", flush=True)
 
 
 def bit(names: Iterable[str], seeds: int, most: int) -> None:

@@ -31,6 +31,7 @@ from onebit.checks import check_learner
 from onebit.core.state import at
 from onebit.learners.boosting import BoostingRegression
 from onebit.learners.boosting.booster import RULES
+from onebit.learners.boosting.weak import least_cost
 from onebit.theory import bounds
 from paths import continuous
 from references import boosting, folklore, hoeffding_tree
@@ -122,6 +123,31 @@ def test_cost_matrices_are_those_of_the_papers_in_the_range_of_weak_learners(see
     row = np.full((K, K), np.nan)
     costs(rule, i, s, K - 1, K - 1, row)
     np.testing.assert_allclose(row[-1], C[-1], rtol=1e-12, atol=1e-15)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), K=st.integers(2, 7), cls=st.sampled_from(BOOSTERS[:3]))
+def test_weights_count_once(seed, K, cls):
+    """A model of weighted examples predicts what costs least, by what is true of x."""
+    rng = np.random.default_rng(seed)
+    costs, rule = rule_of(cls, 5, K)
+    s = np.bincount(rng.integers(K, size=2), minlength=K).astype(float)
+    C = np.empty((K, K))
+    costs(rule, 2, s, 0, K - 1, C)
+    truth = rng.dirichlet(np.ones(K))
+    weighted = truth * C.sum(axis=1)
+    label = least_cost.py_func(weighted / weighted.sum(), C, np.empty(K))
+    assert truth @ C[:, label] == pytest.approx((truth @ C).min(), abs=1e-9)
+    if K == 2:
+        assert label == np.argmax(weighted)
+
+
+def test_rows_without_weight_cost_nothing():
+    p, costs = np.full(3, 1 / 3), np.empty(3)
+    for tiny in (0.0, 5e-324, 1e-301):
+        C = np.array([[0.0, tiny, tiny], [0.2, 0.0, 0.1], [0.3, 0.3, 0.0]])
+        assert least_cost.py_func(p, C, costs) == 2
+        np.testing.assert_allclose(costs, [7 / 18, 1 / 6, 1 / 9])
 
 
 def test_weights_of_online_bbm_are_binomial():

@@ -27,7 +27,11 @@ class Booster:
         s, labels, matrices = [np.zeros(self.K)], [], []
         for i in range(self.N):
             C = self.costs(i, s[-1])
-            expected = self.weak[i].probabilities(x) @ C
+            # Weak learners know P(y | x) times the weight of y, but for a constant.
+            weights = np.array([self.weight(C, y) for y in range(self.K)])
+            p = np.zeros(self.K)
+            np.divide(self.weak[i].probabilities(x), weights, out=p, where=weights > 0)
+            expected = p @ (C - np.diag(C)[:, np.newaxis])
             # Labels that tie, but for rounding, are equal.
             label = int(np.flatnonzero(expected <= expected.min() + 1e-12)[0])
             s.append(self.combine(i, s[-1], label))

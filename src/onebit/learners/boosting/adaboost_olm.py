@@ -166,7 +166,7 @@ class AdaBoostOL(AdaBoostOLM):
     >>> from onebit import AdaBoostOL, play
     >>> X, y = load_digits(return_X_y=True)
     >>> play(AdaBoostOL(random_state=0), X, y == 8).n_mistakes
-    152
+    159
     """
 
     reference = "Beygelzimer, Kale, Luo 2015"

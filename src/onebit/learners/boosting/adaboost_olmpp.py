@@ -88,7 +88,7 @@ class AdaBoostOLMpp(Booster, ProbabilityLearner):
     >>> from onebit import AdaBoostOLMpp, play
     >>> X, y = load_digits(return_X_y=True)
     >>> play(AdaBoostOLMpp(horizon=len(y), random_state=0), X, y).n_mistakes
-    205
+    202
     """
 
     reference = "Agarwal, Kale, Zimmert 2022"

@@ -189,7 +189,7 @@ class OnlineMBBM(Booster):
     >>> from onebit import OnlineMBBM, play
     >>> X, y = load_digits(return_X_y=True)
     >>> play(OnlineMBBM(random_state=0), X, y).n_mistakes
-    214
+    216
     """
 
     reference = "Jung, Goetz, Tewari 2017"
@@ -245,7 +245,7 @@ class OnlineBBM(OnlineMBBM):
     >>> from onebit import OnlineBBM, play
     >>> X, y = load_digits(return_X_y=True)
     >>> play(OnlineBBM(random_state=0), X, y == 8).n_mistakes
-    132
+    133
     """
 
     reference = "Beygelzimer, Kale, Luo 2015"

@@ -4,9 +4,14 @@ Any full-information learner of onebit is one, and any incremental classifier of
 River. A cost matrix C is K x K and non-negative: C[y, l] is what label l costs where y is right.
 Its diagonal is zero, and its rows sum to one at most.
 
-A model of probabilities p predicts the label of least expected cost, the sum over k of p_k C[k, l];
-other learners predict their greedy label. The sum of row y is the weight of an example of label y:
-learners that take weights learn with it, and others learn with that probability.
+The sum w_y of row y is the weight of an example of label y: learners that take weights learn with
+it, and others learn with that probability. Either way a model of probabilities comes to know
+p_y, proportional to P(y | x) w_y. It predicts the label of least expected cost, the sum over y of
+P(y | x) C[y, l], which has the least sum of p_y C[y, l] / w_y: with C[y, l] itself, weights would
+count twice. With two classes this is the label that the model finds likelier, as in AdaBoost.OL,
+whose weak learners see no costs. It is exact for a model that tells apart what has other weights; a
+stump knows P(y | x) w_y as a mean over half of the examples. Learners that are no models of
+probabilities predict their greedy label.
 """
 
 from __future__ import annotations
@@ -33,6 +38,9 @@ from onebit.numerics.softmax import softmax
 
 _NEARLY = 1e-12
 """Costs that differ by less are equal: of labels that tie, rounding must not choose."""
+
+_WEIGHTLESS = 1e-300
+"""A row of costs with a smaller sum, whose inverse may not be finite, is as good as zero."""
 
 
 class Models(NamedTuple):
@@ -86,13 +94,20 @@ def _copy(learner: Any, seed: int) -> Any:
 
 @lean_kernel
 def least_cost(p, C, costs):
-    """Return the label of least expected cost, after filling the expected costs."""
+    """Return the label of least expected cost, after filling the expected costs.
+
+    p is of examples weighted by the sums of the rows of C.
+    """
     K = p.size
     for k in range(K):
         costs[k] = 0.0
     for y in range(K):
+        weight = 0.0
         for k in range(K):
-            costs[k] += p[y] * C[y, k]
+            weight += C[y, k]
+        chance = p[y] / weight if weight > _WEIGHTLESS else 0.0
+        for k in range(K):
+            costs[k] += chance * C[y, k]
     best = 0
     for k in range(1, K):
         if costs[k] < costs[best] - _NEARLY:
