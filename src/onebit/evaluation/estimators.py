@@ -165,7 +165,7 @@ def estimate(
     >>> print(estimate(log))
     what was chosen: 0.8668, 0.8488 to 0.8836 at 95%
     >>> print(estimate(log, 3))
-    always 3: 0.1068, 0.0917 to 0.3467 at 95%
+    always 3: 0.1068, 0.0917 to 0.3469 at 95%
     """
     if method not in METHODS:
         raise ValueError(f"method is one of {', '.join(METHODS)}; got {method!r}")
