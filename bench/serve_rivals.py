@@ -30,10 +30,10 @@ def bare() -> Any:
         if scope["type"] != "http":
             return
         message = await receive()
-        content = message["body"]
+        content = message.get("body", b"")
         while message.get("more_body"):
             message = await receive()
-            content += message["body"]
+            content += message.get("body", b"")
         body: Any = None
         reply: list[Any] = [None]
         if scope["path"].endswith("/decide"):
