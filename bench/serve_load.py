@@ -245,8 +245,12 @@ def main() -> None:
             name, batch = key.removesuffix(" a request").split(", ")
             show(name, int(batch), {k: statistics.median(f[k] for f in found) for k in found[0]})
     for name in servers.keys() - {"bare", "diy"} if len(servers) > 1 else ():
-        bare, diy = (ratio(results, name, other) for other in ("bare", "diy"))
-        print(f"{name}: {bare:.2f} of the bare endpoint, {diy:.1f} times do-it-yourself")
+        for other in ("bare", "diy"):
+            times = sorted(ratios(results, name, other))
+            print(
+                f"{name}: {statistics.median(times):.2f} times {other}, "
+                f"from {times[0]:.2f} to {times[-1]:.2f}"
+            )
     Path("serve-results.json").write_text(json.dumps(results, indent=2) + "\n")
 
 
@@ -259,10 +263,10 @@ def show(name: str, batch: int, found: dict[str, float]) -> None:
     )
 
 
-def ratio(results: dict[str, Any], one: str, other: str) -> float:
-    """Return how many times the pairs of another server one has, the median of all turns."""
+def ratios(results: dict[str, Any], one: str, other: str) -> list[float]:
+    """Return how many times the pairs of another server one has, in each turn."""
     turns = zip(*(results[f"{name}, 1 a request"] for name in (one, other)), strict=True)
-    return statistics.median(a["pairs_a_second"] / b["pairs_a_second"] for a, b in turns)
+    return [a["pairs_a_second"] / b["pairs_a_second"] for a, b in turns]
 
 
 def soak(process: subprocess.Popen[bytes], options: Any, results: dict[str, Any]) -> None:
