@@ -10,23 +10,23 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from onebit.core import LINEAR, Cost, Kernels, Learner, kernel, lean_kernel
+from onebit.core import LINEAR, Cost, Kernels, Learner, lean_kernel
 from onebit.core.compiling import no_alias
 from onebit.core.engine import Noted
-from onebit.core.example import Rows, count_rows
+from onebit.core.example import Example, Rows, count_rows
 from onebit.core.generator import uniform
 from onebit.core.ranges import NOT_NEGATIVE
 from onebit.core.started import Started
 from onebit.core.state import Amount, Count, Field, Generator, Variances, Weights, Within
 from onebit.numerics.exploration import upper_confidence
-from onebit.numerics.linear import linear_scores, squared_norm, unit, unit_scores
+from onebit.numerics.linear import fill_unit, products, squared_norm, unit_scores
 from onebit.numerics.ridge import ridge_step
 from onebit.numerics.second_order import (
     Inverse,
-    class_inverse,
+    fill_times,
+    lean_class_inverse,
     new_inverses,
     quadratic,
-    times,
 )
 from onebit.theory import bounds
 
@@ -58,13 +58,14 @@ class Scratch(NamedTuple):
     tau: np.ndarray
 
 
-class DiagonalScratch(NamedTuple):
-    """x: the values of x, normalised; squares: of these values."""
+class LinearScratch(NamedTuple):
+    """x: the values of x, normalised; squares: of these values; v: room for one A_i^{-1} x."""
 
     n: np.ndarray
     tau: np.ndarray
     x: np.ndarray
     squares: np.ndarray
+    v: np.ndarray
 
 
 class DiagonalState(NamedTuple):
@@ -75,7 +76,7 @@ class DiagonalState(NamedTuple):
     alpha: float
     confidence: Confidence
     rng: Generator
-    scratch: DiagonalScratch
+    scratch: LinearScratch
 
 
 class FullState(NamedTuple):
@@ -86,7 +87,7 @@ class FullState(NamedTuple):
     alpha: float
     confidence: Confidence
     rng: Generator
-    scratch: Scratch
+    scratch: LinearScratch
 
 
 @lean_kernel
@@ -153,14 +154,20 @@ def score_diagonal(state, x, scores):
     unit_scores(state.W, state.A_inv, x, state.scratch, scores, state.scratch.n)
 
 
-@kernel
+@lean_kernel
+def last_unit(state, x):
+    """Return x as `score_full` normalised it."""
+    return Example(x.indices, state.scratch.x[: x.indices.size], x.n_features)
+
+
+@lean_kernel
 def score_full(state, x, scores):
     """Figure 1, step 3: the scores w_i . x, and n_i = x' A_i^{-1} x for later steps."""
-    x = unit(x)
-    linear_scores(state, x, scores)
-    n = state.scratch.n
+    fill_unit(x, state.scratch.x, state.scratch.squares)
+    unit, n = last_unit(state, x), state.scratch.n
+    products(state.W, unit, scores)
     for k in range(n.size):
-        n[k] = at_least(state.confidence, x, quadratic(class_inverse(state.A_inv, k), x))
+        n[k] = at_least(state.confidence, unit, quadratic(lean_class_inverse(state.A_inv, k), unit))
 
 
 @lean_kernel
@@ -185,7 +192,7 @@ def score_projected_diagonal(state, x, scores):
     project_scores(state, scores)
 
 
-@kernel
+@lean_kernel
 def score_projected_full(state, x, scores):
     """Figure 1, steps 2-3."""
     score_full(state, x, scores)
@@ -215,12 +222,13 @@ def learn_diagonal(state, x, scores, label, probability, offer, correct):
     return True
 
 
-@kernel
+@lean_kernel
 def learn_full(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 6-8. By Sherman and Morrison, A_t^{-1} x = A_{t-1}^{-1} x / (1 + n)."""
-    W, A_inv, n = state.W, class_inverse(state.A_inv, label), state.scratch.n[label]
+    A_inv, v, n = lean_class_inverse(state.A_inv, label), state.scratch.v, state.scratch.n[label]
     beta = sign(state.alpha, state.rng, correct)
-    ridge_step(W, A_inv, label, times(A_inv, unit(x)), n, beta - scores[label])
+    fill_times(A_inv, last_unit(state, x), v)
+    ridge_step(state.W, A_inv, label, v, n, beta - scores[label])
     end_round(state.confidence, n / (1.0 + n))
     return True
 
@@ -237,12 +245,12 @@ def learn_projected_diagonal(state, x, scores, label, probability, offer, correc
     return learn_diagonal(state, x, scores, label, probability, offer, correct)
 
 
-@kernel
+@lean_kernel
 def learn_projected_full(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 2 and 6-8: the projection moves the weights of all classes."""
-    unit_x, tau = unit(x), state.scratch.tau
+    v, tau = state.scratch.v, state.scratch.tau
     for k in range(tau.size):
-        v = times(class_inverse(state.A_inv, k), unit_x)
+        fill_times(lean_class_inverse(state.A_inv, k), last_unit(state, x), v)
         for j in range(v.size):
             state.W[j, k] += tau[k] * v[j]
     return learn_full(state, x, scores, label, probability, offer, correct)
@@ -440,15 +448,14 @@ class Confidit(ConfidenceLearner):
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         confidence = new_confidence(self)
         alpha, W = float(self.alpha), np.zeros((n_features, n_classes))
-        scratch = Scratch(np.zeros(n_classes), np.zeros(n_classes))
+        scratch = LinearScratch(*np.zeros((2, n_classes)), *np.zeros((3, n_features)))
         if self.covariance == "full":
             A_inv = new_inverses(n_classes, n_features, confidence.rho)
             kernels = PROJECTED_FULL if self.projection else FULL
             return kernels, FullState(W, A_inv, alpha, confidence, rng, scratch)
         kernels = PROJECTED_DIAGONAL if self.projection else DIAGONAL
         inverses = np.full_like(W, 1.0 / confidence.rho)
-        values = DiagonalScratch(*scratch, np.zeros(n_features), np.zeros(n_features))
-        return kernels, DiagonalState(W, inverses, alpha, confidence, rng, values)
+        return kernels, DiagonalState(W, inverses, alpha, confidence, rng, scratch)
 
 
 def new_confidence(learner: Any) -> Confidence:

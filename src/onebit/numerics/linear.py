@@ -96,14 +96,6 @@ def norm(x):
     return largest * math.sqrt(square)
 
 
-@kernel
-def unit(x):
-    """Return x / ||x||; zeros stay as they are."""
-    size = norm(x)
-    values = x.values / size if size > 0.0 else x.values.copy()
-    return Example(x.indices, values, x.n_features)
-
-
 @lean_kernel
 def fill_unit(x, values, squares):
     """Fill the values of x / ||x||, and their squares; an x too short to tell stays as it is."""

@@ -6,7 +6,7 @@ A_k^{-1} times the sum of r x, where r is the target.
 
 from __future__ import annotations
 
-from onebit.core.compiling import kernel, lean_kernel
+from onebit.core.compiling import lean_kernel
 from onebit.numerics.linear import products
 from onebit.numerics.second_order import fill_times, inner, lean_class_inverse, subtract
 
@@ -20,7 +20,7 @@ def ridge_scores(W, A_inv, x, scores, v, n):
         n[k] = max(0.0, inner(x, v[k]))  # non-negative up to rounding
 
 
-@kernel
+@lean_kernel
 def ridge_step(W, A_inv, k, v, n, residual):
     """Learn an example of class `k`, whose inverse is A_inv; `residual` is r - w_k . x.
 
