@@ -64,7 +64,7 @@ serve-load: .venv/.installed-bench
 	$(BIN)/python bench/serve_load.py --postgres
 
 serve-soak: .venv/.installed-bench
-	$(BIN)/python bench/serve_load.py --only sqlite --soak 600
+	$(BIN)/python bench/serve_load.py --only sqlite --turns 1 --soak 600
 
 serve-drill: .venv/.installed-dev
 	$(BIN)/python bench/serve_drill.py --rows 1000000 $(DRILL)

@@ -1,11 +1,12 @@
 """Load on the decision service: pairs of decision and feedback a second, beside what others do.
 
-    python bench/serve_load.py [--seconds 10] [--connections 32] [--data DIR] [--postgres]
+    python bench/serve_load.py [--seconds 10] [--turns 3] [--connections 32] [--postgres]
 
 Each connection asks for a decision about a record of ten fields, waits, says whether it was right,
 waits, and so on. Servers and generator run on this machine, one server at a time; all but the bare
-endpoint have each request on disk before they reply. It prints a table, and writes
-serve-results.json.
+endpoint have each request on disk before they reply. They take turns, as the speed of a machine
+changes from minute to minute; ratios are those of one turn. It prints a table, medians last, and
+writes serve-results.json.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import asyncio
 import json
 import random
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -181,19 +183,22 @@ def memory_of(process: subprocess.Popen[bytes]) -> float:
 
 
 def make_model() -> None:
-    """Make the model of the service."""
+    """Make the model of the service, anew if it is there."""
     body = {"name": "m", "labels": LABELS, "seed": 0}
-    httpx.post(f"http://127.0.0.1:{PORT}/v1/models", json=body, timeout=120).raise_for_status()
+    with httpx.Client(base_url=f"http://127.0.0.1:{PORT}", timeout=120) as http:
+        http.delete("/v1/models/m")
+        http.post("/v1/models", json=body).raise_for_status()
 
 
 def main() -> None:
     """Measure all of them."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--data", help="folder to write to; its disk is what is measured")
     parser.add_argument("--postgres", action="store_true", help="measure a PostgreSQL, too")
-    parser.add_argument("--only", help="bare, diy, sqlite, postgres or soak")
+    parser.add_argument("--only", help="bare, diy, sqlite or postgres")
     parser.add_argument("--soak", type=float, default=0.0, help="seconds at half the load")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="onebit-load-", dir=options.data))
@@ -201,52 +206,72 @@ def main() -> None:
     rival = [sys.executable, str(Path(__file__).with_name("serve_rivals.py"))]
     servers = {
         "bare": [*rival, "bare", str(PORT), ""],
-        "diy": [*rival, "diy", str(PORT), str(folder / "diy.sqlite")],
         "sqlite": [*serve, "--data", str(folder / "onebit")],
+        "diy": [*rival, "diy", str(PORT), str(folder / "diy")],
     }
     postgres = Postgres(folder / "pg") if options.postgres else None
     if postgres is not None:
         servers["postgres"] = [*serve, "--database", postgres.url]
+    if options.only is not None:
+        servers = {options.only: servers[options.only]}
     results: dict[str, Any] = {}
 
-    def run(name: str, batch: int, seconds: float, pause: float = 0.0) -> None:
-        found = uvloop.run(load(options.connections, seconds, batch, pause))
-        results[f"{name}, {batch} a request"] = found
-        print(
-            f"{name:<10} {batch:>4} {found['pairs_a_second']:>10,.0f} {found['p50_ms']:>8.2f} "
-            f"{found['p99_ms']:>8.2f} {found['right']:>7.1%}",
-            flush=True,
-        )
+    def run(name: str, batch: int) -> None:
+        found = uvloop.run(load(options.connections, options.seconds, batch, 0.0))
+        results.setdefault(f"{name}, {batch} a request", []).append(found)
+        show(name, batch, found)
 
     print(f"{'server':<10} {'each':>4} {'pairs/s':>10} {'p50 ms':>8} {'p99 ms':>8} {'right':>7}")
     try:
-        for name, command in servers.items():
-            if options.only not in (None, name):
-                continue
-            with running(command) as process:
-                if name in ("sqlite", "postgres"):
-                    make_model()
-                uvloop.run(load(options.connections, 1.0, 1, 0.0))  # to warm up
-                run(name, 1, options.seconds)
-                if name != "diy":
-                    run(name, 100, options.seconds)
-                if options.soak and name == "sqlite":
-                    soak(process, options, results)
+        for turn in range(options.turns):
+            for name, command in servers.items():
+                shutil.rmtree(folder / "diy", ignore_errors=True)
+                with running(command) as process:
+                    if name in ("sqlite", "postgres"):
+                        make_model()
+                    uvloop.run(load(options.connections, 1.0, 1, 0.0))  # to warm up
+                    run(name, 1)
+                    if name != "diy":
+                        run(name, 100)
+                    if options.soak and name == "sqlite" and turn == options.turns - 1:
+                        soak(process, options, results)
     finally:
         if postgres is not None:
             postgres.end()
         shutil.rmtree(folder, ignore_errors=True)
-    if {"bare", "diy", "sqlite"} <= {key.partition(",")[0] for key in results}:
-        one = {key: results[f"{key}, 1 a request"]["pairs_a_second"] for key in servers}
-        for name in servers.keys() - {"bare", "diy"}:
-            bare, diy = one[name] / one["bare"], one[name] / one["diy"]
-            print(f"{name}: {bare:.2f} of the bare endpoint, {diy:.1f} times do-it-yourself")
+    print(f"medians of {options.turns} turns")
+    for key, found in results.items():
+        if key != "soak":
+            name, batch = key.removesuffix(" a request").split(", ")
+            show(name, int(batch), {k: statistics.median(f[k] for f in found) for k in found[0]})
+    for name in servers.keys() - {"bare", "diy"} if len(servers) > 1 else ():
+        for other in ("bare", "diy"):
+            times = sorted(ratios(results, name, other))
+            print(
+                f"{name}: {statistics.median(times):.2f} times {other}, "
+                f"from {times[0]:.2f} to {times[-1]:.2f}"
+            )
     Path("serve-results.json").write_text(json.dumps(results, indent=2) + "\n")
+
+
+def show(name: str, batch: int, found: dict[str, float]) -> None:
+    """Print a line of the table."""
+    print(
+        f"{name:<10} {batch:>4} {found['pairs_a_second']:>10,.0f} {found['p50_ms']:>8.2f} "
+        f"{found['p99_ms']:>8.2f} {found['right']:>7.1%}",
+        flush=True,
+    )
+
+
+def ratios(results: dict[str, Any], one: str, other: str) -> list[float]:
+    """Return how many times the pairs of another server one has, in each turn."""
+    turns = zip(*(results[f"{name}, 1 a request"] for name in (one, other)), strict=True)
+    return [a["pairs_a_second"] / b["pairs_a_second"] for a, b in turns]
 
 
 def soak(process: subprocess.Popen[bytes], options: Any, results: dict[str, Any]) -> None:
     """Go on at about half the load, and look at the memory."""
-    full = results["sqlite, 1 a request"]
+    full = results["sqlite, 1 a request"][-1]
     pause = options.connections / full["pairs_a_second"]
     memory = [memory_of(process)]
     for _ in range(10):

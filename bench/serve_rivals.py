@@ -11,6 +11,7 @@ import itertools
 import json
 import sqlite3
 import threading
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -30,10 +31,10 @@ def bare() -> Any:
         if scope["type"] != "http":
             return
         message = await receive()
-        content = message["body"]
+        content = message.get("body", b"")
         while message.get("more_body"):
             message = await receive()
-            content += message["body"]
+            content += message.get("body", b"")
         body: Any = None
         reply: list[Any] = [None]
         if scope["path"].endswith("/decide"):
@@ -52,14 +53,15 @@ def bare() -> Any:
     return app
 
 
-def do_it_yourself(file: str) -> Any:
-    """Return a FastAPI application around a Vowpal Wabbit workspace."""
+def do_it_yourself(folder: str) -> Any:
+    """Return a FastAPI application around a Vowpal Wabbit workspace, which writes to a folder."""
     from fastapi import FastAPI
     from vowpalwabbit import Workspace
 
     app, lock, numbers = FastAPI(), threading.Lock(), itertools.count()
     workspace = Workspace("--cb_explore_adf --squarecb --quiet --noconstant -b 18")
-    db = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
+    Path(folder).mkdir()
+    db = sqlite3.connect(f"{folder}/log", check_same_thread=False, isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
     db.execute("CREATE TABLE decision (id TEXT PRIMARY KEY, record TEXT, label INT, p REAL)")
@@ -98,13 +100,13 @@ def do_it_yourself(file: str) -> Any:
 
 
 def main() -> None:
-    """Serve one of them: ``serve_rivals.py bare|diy PORT FILE``."""
+    """Serve one of them: ``serve_rivals.py bare|diy PORT FOLDER``."""
     import sys
 
     import uvicorn
 
-    kind, port, file = sys.argv[1:]
-    app = bare() if kind == "bare" else do_it_yourself(file)
+    kind, port, folder = sys.argv[1:]
+    app = bare() if kind == "bare" else do_it_yourself(folder)
     uvicorn.run(app, port=int(port), log_level="error", access_log=False)
 
 

@@ -75,9 +75,9 @@ async def through(services: list[Service], X: Any, y: Any, users: int) -> dict[s
             made = await user.ask(b"decide", question)
             right = made["label"] == str(y[i])
             wrong.append(not right)
-            await user.ask(b"feedback", {"id": made["id"], "correct": right})
             if len(wrong) % 10_000 == 0:
                 print(f"{len(wrong):,} rounds, {sum(wrong) / len(wrong):.2%} wrong", flush=True)
+            await user.ask(b"feedback", {"id": made["id"], "correct": right})
 
     async def watch(http: httpx.AsyncClient) -> None:
         while len(wrong) < len(y):

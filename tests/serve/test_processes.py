@@ -33,6 +33,23 @@ print(pandas.Series([1]).sum(), scipy.stats.norm.cdf(0.0))
     assert done.stdout.split("\n") == ["[]", "1 0.5", ""]
 
 
+def test_a_client_makes_a_model_once_though_the_answer_is_lost(running, monkeypatch):
+    with Client(running.url, "once") as client:
+        request, lost = client._http.request, [httpx.ReadTimeout("no answer")]
+
+        def send(*arguments, **options):
+            response = request(*arguments, **options)
+            if lost:
+                raise lost.pop()
+            return response
+
+        monkeypatch.setattr(client._http, "request", send)
+        client.make(TICKETS, n_features=1024)
+        assert not lost
+        with pytest.raises(ValueError, match="there is a model"):
+            client.make(TICKETS, n_features=1024)
+
+
 def test_a_client_has_the_face_of_a_learner(running):
     with Client(running.url, "face") as client:
         client.make(TICKETS, **SMALL)

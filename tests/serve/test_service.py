@@ -20,7 +20,7 @@ from onebit.serve.service import restore
 from onebit.serve.sqlite_log import SQLiteLog
 from onebit.serve.verify import verify
 from onebit.serve.writer import Part, Writer
-from services import TICKETS, in_folder
+from services import SMALL, TICKETS, in_folder
 
 
 @pytest.fixture
@@ -239,6 +239,16 @@ def test_records_are_written_as_they_were_learned_from(service):
     log = service.app.service
     key = log.live["m"].key
     assert service.do(restore(log.log, key))[0].snapshot() == service.snapshot()
+
+
+def test_a_model_that_is_made_again_with_its_seed_is_the_same(service):
+    spec = {"name": "a", "labels": ["x", "y"], **SMALL}
+    service.ask("POST", "/v1/models", spec)
+    service.ask("POST", "/v1/models/a/decide", {"record": "card"})
+    assert service.ask("POST", "/v1/models", spec)["rows"] == 2
+    others = [{"seed": 8}, {"labels": ["y", "x"]}, {"expiry_seconds": 1.0}, {"seed": None}]
+    for other in others:
+        service.ask("POST", "/v1/models", spec | other, 409)
 
 
 def test_models_come_and_go(service):
@@ -484,7 +494,7 @@ def test_what_is_not_written_did_not_happen(service, monkeypatch):
         in_transaction = True
 
         def execute(self, query, *values):
-            if query == "COMMIT":
+            if query == "COMMIT" or query.startswith("INSERT INTO log"):
                 raise sqlite3.OperationalError("database or disk is full")
             return write.execute(query, *values)
 

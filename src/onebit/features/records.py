@@ -167,13 +167,13 @@ def _columns(record: str | Mapping[Any, Any], width: int) -> dict[int, float]:
         found.add_fields("", record, 0)
     columns: dict[int, float] = {}
     last = width - 1
-    for features in (found.words, found.numbers):
-        for h, value in zip(_hashes(features), features.values(), strict=True):
-            if h >= 0:
-                column = h & last
-            else:
-                column, value = -h & last, -value
-            columns[column] = columns.get(column, 0.0) + value
+    hashes = _hashes([*found.words, *found.numbers])
+    for h, value in zip(hashes, [*found.words.values(), *found.numbers.values()], strict=True):
+        if h >= 0:
+            column = h & last
+        else:
+            column, value = -h & last, -value
+        columns[column] = columns.get(column, 0.0) + value
     return columns
 
 
@@ -219,11 +219,11 @@ class _Features:
             )
         kind = type(value)
         if kind is str:
-            if _SPACE.search(value):
+            if value.isalnum() or not _SPACE.search(value):  # the first takes less time
+                self.words[f"{name}={value}"] = 1.0
+            else:
                 for word in _WORD.findall(value.lower()):
                     self.words[f"{name}={word}"] = 1.0
-            else:
-                self.words[f"{name}={value}"] = 1.0
         elif kind in _USUAL_NUMBERS:
             self._add_number(name, value)
         elif value is None or _is_missing_in_pandas(value):

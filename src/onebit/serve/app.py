@@ -274,10 +274,11 @@ class App:
                     task.cancel()
 
     async def _body(self, receive: Receive, headers: dict[bytes, bytes]) -> bytes:
+        """Return the body; most come in one part."""
         most = self.limits.body
         _check_length(headers, most)
         body, more = await self._part(receive)
-        if more:  # most bodies come in one part
+        if more:
             parts, size = [body], len(body)
             while more and size <= most:
                 part, more = await self._part(receive)
@@ -320,14 +321,14 @@ class App:
     # What is asked
 
     async def _decide(self, request: Request) -> Reply:
-        live, body = await self._model(request), request.body
+        live, body = self._known(request) or await self._model(request), request.body
         if isinstance(body, Question):
             return Reply(_encode((await self.service.decide(live, [body]))[0]))
         self._check_items(body)
         return Reply(_encode(await self.service.decide(live, body)))
 
     async def _hear(self, request: Request) -> Reply:
-        live, body = await self._model(request), request.body
+        live, body = self._known(request) or await self._model(request), request.body
         if isinstance(body, Said):
             (heard,) = await self.service.hear(live, [body])
             return Reply(_encode(heard), _STATUS.get(heard.status, 200))
@@ -339,9 +340,11 @@ class App:
             most = self.limits.items
             raise RefusedError(422, f"a list has 1 to {most:,} items; this one has {len(items):,}")
 
+    def _known(self, request: Request) -> Live | None:
+        return self.service.live.get(request.names[0])
+
     async def _model(self, request: Request) -> Live:
-        name = request.names[0]
-        return self.service.live.get(name) or await self.service.find(name)
+        return self._known(request) or await self.service.find(request.names[0])
 
     async def _list_models(self, request: Request) -> Reply:
         return Reply(_encode([views.view_of(live) for live in self.service.live.values()]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import secrets
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
@@ -184,7 +185,9 @@ class Client(_Face):
 
     def make(self, labels: Iterable[Any], **spec: Any) -> Self:
         """Make the model; see `POST /v1/models`."""
-        body = {"name": self.model, "labels": list(labels), **spec}
+        # With a seed of its own, what is sent again is known to be the same.
+        seed = secrets.randbits(53)
+        body = {"name": self.model, "labels": list(labels), "seed": seed, **spec}
         self._request("POST", "/v1/models", body)
         return self
 

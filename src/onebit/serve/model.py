@@ -85,7 +85,10 @@ class Statistics(Struct):
 
     def of(self, label: Any) -> Tally:
         """Return the tally of a label, to be added to."""
-        return self.labels.setdefault(str(label), Tally())
+        name = str(label)
+        if name not in self.labels:
+            self.labels[name] = Tally()
+        return self.labels[name]
 
     def add_point(self, at: float) -> None:
         """Add a point after each `stride` of feedback; if there are too many, keep every other."""

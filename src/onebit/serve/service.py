@@ -128,7 +128,9 @@ class Service:
         return self.model(name)
 
     async def make(self, new: NewModel) -> Live:
-        """Make a model."""
+        """Make a model; the same again, with its seed, is the model that there is."""
+        if new.name in self.live:
+            return self._made_before(self.live[new.name], new)
         self.check_room(new.name)
         fields = structs.asdict(new)
         del fields["name"]
@@ -141,10 +143,18 @@ class Service:
         try:
             key = await self.log.add_model(new.name, at, text_of(spec))
             return self.add(new.name, key, model)
-        except NameTakenError as error:
-            raise RefusedError(409, str(error)) from None
+        except NameTakenError:
+            self._making.discard(new.name)
+            return self._made_before(await self.find(new.name), new)
         finally:
             self._making.discard(new.name)
+
+    def _made_before(self, live: Live, new: NewModel) -> Live:
+        """Return a model if it was made by the same request; refuse another one of its name."""
+        spec = live.model.meta.spec
+        if any(getattr(spec, name) != getattr(new, name) for name in ModelSpec.__struct_fields__):
+            raise RefusedError(409, f"there is a model {new.name!r} already")
+        return live
 
     async def begun(self, row: Row) -> Model:
         """Return the model that the first row of a log makes, with all compiled that it needs."""
@@ -273,7 +283,13 @@ class Service:
             Whether others wrote feedback meanwhile, so that only the log knows what there is.
         """
         heard: list[Heard | None] = [None] * len(items)
-        abouts = await self._abouts(live, [item.id for item in items], again)
+        awaited = live.model.awaited
+        abouts: dict[str, tuple[Awaited, FeedbackBody | None]] = {
+            item.id: (awaited[item.id], None) for item in items if item.id in awaited and not again
+        }
+        missing = [item.id for item in items if item.id not in abouts]
+        if missing:
+            abouts |= await self._logged(live, missing)
         parts, mine, waiting = [], [], []
         at = time.time()
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -315,22 +331,14 @@ class Service:
                 heard[i] = one
         return [one for one in heard if one is not None]
 
-    async def _abouts(
-        self, live: Live, ids: list[str], again: bool
+    async def _logged(
+        self, live: Live, ids: list[str]
     ) -> dict[str, tuple[Awaited, FeedbackBody | None]]:
-        """Return the decisions of these ids, with the feedback that there is."""
-        awaited = live.model.awaited
-        found: dict[str, tuple[Awaited, FeedbackBody | None]] = {
-            name: (awaited[name], None) for name in ids if name in awaited and not again
-        }
-        missing = list({name for name in ids if name not in found})
-        if missing:
-            rows = await self.log.find(live.key, missing)
-            said = {row.id: body_of(row) for row in rows if row.kind == "feedback"}
-            for row in rows:
-                if row.kind == "decision":
-                    found[str(row.id)] = Awaited(body_of(row)), said.get(row.id)
-        return found
+        """Return the decisions of these ids that are in the log, with the feedback there is."""
+        rows = await self.log.find(live.key, list(set(ids)))
+        said = {row.id: body_of(row) for row in rows if row.kind == "feedback"}
+        made = (row for row in rows if row.kind == "decision")
+        return {str(row.id): (Awaited(body_of(row)), said.get(row.id)) for row in made}
 
     # What happens when rows are written
 
@@ -340,7 +348,8 @@ class Service:
             if n:
                 live.head = max(live.head, n)
             if n == live.model.n + 1:  # those of other processes are read from the log
-                live.model.apply(Row(live.key, n, *part.entry[1:]), part.body, part.about)
+                model, kind, name, at, text = part.entry
+                live.model.apply(Row(model, n, kind, name, at, text), part.body, part.about)
         self._maybe_snapshot(live)
 
     def _maybe_snapshot(self, live: Live) -> None:

@@ -9,6 +9,8 @@ import json
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -60,15 +62,17 @@ CREATE TABLE key (
 _ROOM = 2**23
 """Bytes of the write-ahead log between two checkpoints, about."""
 
-_COLUMNS = "model, n, kind, id, at, body"
+_COLUMNS, _VALUES = "model, n, kind, id, at, body", "(?, ?, ?, ?, ?, ?)"
+
+_ROWS_A_STATEMENT = 128
+"""Of one INSERT. SQLite keeps as many of them compiled, for each number of rows."""
 
 
 class SQLiteLog(Log):
     """Logs in a folder, for one service at a time.
 
-    A commit is on disk before it returns (write-ahead log, ``synchronous=FULL``). Rows are inserted
-    in the thread of the event loop, which takes microseconds, and committed in another one, which
-    waits for the disk.
+    A commit is on disk before it returns (write-ahead log, ``synchronous=FULL``). Rows are written
+    in a thread of their own, which waits for the disk.
 
     Parameters
     ----------
@@ -88,7 +92,6 @@ class SQLiteLog(Log):
         self._committer = Committer()
         self._lock: Any = None
         self._heads: dict[int, int] = {}
-        self._writing = asyncio.Lock()
 
     async def open(self) -> None:
         """Open the database, and make it if need be."""
@@ -130,7 +133,12 @@ class SQLiteLog(Log):
 
     def _connect(self, path: Path) -> sqlite3.Connection:
         with self._errors():
-            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                path,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=_ROWS_A_STATEMENT + 64,
+            )
             connection.execute("PRAGMA busy_timeout = 5000")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA cache_size = -65536")
@@ -173,19 +181,22 @@ class SQLiteLog(Log):
             raise LogError(f"{self.folder}: {error}") from error
 
     async def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do `work` in this thread, and commit it in another one; on an error, all is undone."""
-        async with self._writing:
-            with self._errors():
-                self._write.execute("BEGIN IMMEDIATE")
-                try:
-                    done = work(self._write)
-                    await self._committer.submit(lambda: self._write.execute("COMMIT"))
-                except BaseException:
-                    if self._write.in_transaction:
-                        with contextlib.suppress(sqlite3.Error):
-                            self._write.execute("ROLLBACK")
-                    raise
+        """Do `work`, and commit it, in the thread that writes; on an error, all is undone."""
+        with self._errors():
+            return await self._committer.submit(lambda: self._transact(work))
+
+    def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        db = self._write
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            done = work(db)
+            db.execute("COMMIT")
             return done
+        except BaseException:
+            if db.in_transaction:
+                with contextlib.suppress(sqlite3.Error):
+                    db.execute("ROLLBACK")
+            raise
 
     def _rows(self, query: str, *values: Any) -> list[Row]:
         with self._errors():
@@ -219,7 +230,7 @@ class SQLiteLog(Log):
             with _taken(name):
                 key = db.execute("INSERT INTO model (name) VALUES (?)", (name,)).lastrowid
             row = Row(int(key or 0), 1, "model", None, at, body)
-            db.execute("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)", row)
+            _insert(db, [row])
             return row.model
 
         key = await self._transaction(work)
@@ -242,11 +253,11 @@ class SQLiteLog(Log):
             db.execute("UPDATE model SET name = NULL WHERE key = ?", (model,))
 
         await self._transaction(unname)
-        self._heads.pop(model, None)
         await self._clear(model)
 
     async def _clear(self, model: int) -> None:
         def some(db: sqlite3.Connection) -> int:
+            self._heads.pop(model, None)  # from now on, rows of it are left out
             query = (
                 "DELETE FROM log WHERE model = ?1 AND n IN "
                 "(SELECT n FROM log WHERE model = ?1 LIMIT 5000)"
@@ -267,36 +278,43 @@ class SQLiteLog(Log):
 
     async def append(self, entries: list[Entry]) -> list[int]:
         """Write rows, all or none, on disk when this returns; return their numbers."""
-        insert = f"INSERT OR IGNORE INTO log ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
+        with self._errors():
+            return await self._committer.submit(lambda: self._append(entries))
+
+    def _append(self, entries: list[Entry]) -> list[int]:
+        """Write rows, in the thread that writes."""
         heads: dict[int, int] = {}
-
-        def together(db: sqlite3.Connection) -> list[int]:
-            rows = []
-            for model, kind, name, at, body in entries:
-                heads[model] = n = heads.get(model, self._heads.get(model, 0)) + 1
-                rows.append((model, n, kind, name, at, body))
-            known = heads.keys() <= self._heads.keys()
-            if not known or db.executemany(insert, rows).rowcount < len(rows):
-                raise _LeftOutError
-            return [row[1] for row in rows]
-
-        def one_by_one(db: sqlite3.Connection) -> list[int]:
-            heads.clear()
-            numbers = []
-            for model, kind, name, at, body in entries:
-                n = heads.get(model, self._heads.get(model, 0)) + 1
-                if n > 1 and db.execute(insert, (model, n, kind, name, at, body)).rowcount:
-                    heads[model] = n
-                    numbers.append(n)
-                else:
-                    numbers.append(0)
-            return numbers
-
+        rows = []
+        for model, kind, name, at, body in entries:
+            heads[model] = n = heads.get(model, self._heads.get(model, 0)) + 1
+            rows.append((model, n, kind, name, at, body))
+        numbers = [row[1] for row in rows]
         try:
-            numbers = await self._transaction(together)
-        except _LeftOutError:
-            numbers = await self._transaction(one_by_one)
+            if not heads.keys() <= self._heads.keys():
+                raise _LeftOutError
+            if len(rows) <= _ROWS_A_STATEMENT:
+                _insert(self._write, rows)  # a statement by itself is a transaction
+            else:
+                self._transact(lambda db: _insert(db, rows))
+        except (_LeftOutError, sqlite3.IntegrityError):
+            heads.clear()
+            numbers = self._transact(lambda db: self._append_each(db, entries, heads))
         self._heads.update(heads)
+        return numbers
+
+    def _append_each(
+        self, db: sqlite3.Connection, entries: list[Entry], heads: dict[int, int]
+    ) -> list[int]:
+        """Write those rows that can be, one by one; `heads` has the last number of each model."""
+        insert = f"INSERT OR IGNORE INTO log ({_COLUMNS}) VALUES {_VALUES}"
+        numbers = []
+        for model, kind, name, at, body in entries:
+            n = heads.get(model, self._heads.get(model, 0)) + 1
+            if n > 1 and db.execute(insert, (model, n, kind, name, at, body)).rowcount:
+                heads[model] = n
+                numbers.append(n)
+            else:
+                numbers.append(0)
         return numbers
 
     async def rows(self, model: int, after: int, limit: int) -> list[Row]:
@@ -394,6 +412,18 @@ class SQLiteLog(Log):
 
 class _LeftOutError(Exception):
     """Not all entries can be written, and those that follow have other numbers then."""
+
+
+def _insert(db: sqlite3.Connection, rows: list[Any]) -> None:
+    """Insert rows, many with one statement: while it runs, other threads do."""
+    for i in range(0, len(rows), _ROWS_A_STATEMENT):
+        some = rows[i : i + _ROWS_A_STATEMENT]
+        db.execute(_statement(len(some)), list(chain.from_iterable(some)))
+
+
+@cache
+def _statement(n: int) -> str:
+    return f"INSERT INTO log ({_COLUMNS}) VALUES {', '.join([_VALUES] * n)}"
 
 
 @contextlib.contextmanager

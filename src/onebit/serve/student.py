@@ -110,7 +110,9 @@ class Student:
         """Choose a label: what depends on the id alone, besides what was learned."""
         name = new_id() if decision_id is None else decision_id
         self._draw_from(b"decision" + name.encode(errors="surrogatepass"))
-        return self.learner.decide(x, among, id=name)
+        decision = self.learner.decide(x, among, id=name)
+        decision.id = None  # who learned what is in the log: the learner need not remember ids
+        return decision
 
     def explored(self, decision: Decision) -> bool:
         """Tell whether the decision that was just made is for another label than the greedy one."""
@@ -123,8 +125,6 @@ class Student:
 
     def learn(self, decision: Decision, said: dict[str, Any], n: int) -> None:
         """Learn what row n says of a decision: what `feedback_for` returns of it."""
-        # Who learned what is in the log: the learner need not remember ids.
-        decision = Decision(decision.x, decision.label, decision.probability, decision.among)
         self._draw_from(b"row" + n.to_bytes(8))
         self.learner.learn(decision, **said)
 
