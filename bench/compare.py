@@ -78,6 +78,10 @@ def _ways(errors: Errors) -> dict[str, list[float]]:
     return {way.short: errors.rivals[way.short] for way in rivals.WAYS}
 
 
+def _rows(n: int) -> str:
+    return f"{n:,}" if n < 1_000_000 else f"{n / 1_000_000:g}M"
+
+
 def _show_errors(options: argparse.Namespace, found: Sequence[Errors]) -> None:
     title = f"{options.learner} and the best rival: {comparing.what_is_shown(options)}"
     headings = ("stream", "rows", "K", "n", "onebit", "best rival", "which", "ratio", "")
@@ -93,7 +97,7 @@ def _show_errors(options: argparse.Namespace, found: Sequence[Errors]) -> None:
             verdicts.append((name, best))
         shown.add_row(
             name,
-            f"{errors.line.rows:,}",
+            _rows(errors.line.rows),
             str(errors.n_classes),
             str(len(ours)),
             mean_and_sd(ours),
