@@ -247,6 +247,17 @@ def test_finds_a_class_that_is_rare_or_looks_bad_at_first(stream, trouble, seed)
     assert is_found == ((stream, trouble, seed) != LOST)
 
 
+def test_features_that_say_nothing_cost_little():
+    """Half of the labels are the same; without the hedge, the mean error was 0.55."""
+    errors = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, shares = rng.normal(size=(4_000, 8)), [0.1, 0.5, 0.3, 0.05, 0.03, 0.02]
+        y = rng.choice(6, size=4_000, p=shares)
+        errors.append(play(OneBitClassifier(random_state=seed), X, y).error_rate)
+    assert np.mean(errors) < 0.53
+
+
 def test_follows_drift():
     """Half way, the labels change places: the mistakes of the last quarter are few again."""
     rng = np.random.default_rng(0)
