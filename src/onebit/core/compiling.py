@@ -476,7 +476,7 @@ _VERSIONS = f"Python {sys.version}, NumPy {np.__version__}, Numba {numba.__versi
 
 def _fingerprint(function: FunctionType, options: dict[str, Any]) -> str:
     """Digest everything that compiled `function` is made from."""
-    hooks = (_mark_arguments, _number_functions)
+    hooks = (_mark_arguments, _number_functions, _Whole._optimize_final_module)
     parts = {_VERSIONS, *(_code_told(hook.__code__) for hook in hooks)}
     seen: set[FunctionType] = set()
     found = [(function, options)]
