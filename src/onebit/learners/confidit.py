@@ -13,13 +13,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from onebit.core import LINEAR, Cost, Kernels, Learner, lean_kernel
 from onebit.core.compiling import no_alias
 from onebit.core.engine import Noted
-from onebit.core.example import Example, Rows, count_rows
+from onebit.core.example import Rows, count_rows
 from onebit.core.generator import uniform
 from onebit.core.ranges import NOT_NEGATIVE
 from onebit.core.started import Started
 from onebit.core.state import Amount, Count, Field, Generator, Variances, Weights, Within
 from onebit.numerics.exploration import upper_confidence
-from onebit.numerics.linear import fill_unit, products, squared_norm, unit_scores
+from onebit.numerics.linear import fill_unit, products, squared_norm, unit_scores, with_values
 from onebit.numerics.ridge import ridge_step
 from onebit.numerics.second_order import (
     Inverse,
@@ -155,16 +155,10 @@ def score_diagonal(state, x, scores):
 
 
 @lean_kernel
-def last_unit(state, x):
-    """Return x as `score_full` normalised it."""
-    return Example(x.indices, state.scratch.x[: x.indices.size], x.n_features)
-
-
-@lean_kernel
 def score_full(state, x, scores):
     """Figure 1, step 3: the scores w_i . x, and n_i = x' A_i^{-1} x for later steps."""
     fill_unit(x, state.scratch.x, state.scratch.squares)
-    unit, n = last_unit(state, x), state.scratch.n
+    unit, n = with_values(x, state.scratch.x), state.scratch.n
     products(state.W, unit, scores)
     for k in range(n.size):
         n[k] = at_least(state.confidence, unit, quadratic(lean_class_inverse(state.A_inv, k), unit))
@@ -227,7 +221,7 @@ def learn_full(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 6-8. By Sherman and Morrison, A_t^{-1} x = A_{t-1}^{-1} x / (1 + n)."""
     A_inv, v, n = lean_class_inverse(state.A_inv, label), state.scratch.v, state.scratch.n[label]
     beta = sign(state.alpha, state.rng, correct)
-    fill_times(A_inv, last_unit(state, x), v)
+    fill_times(A_inv, with_values(x, state.scratch.x), v)
     ridge_step(state.W, A_inv, label, v, n, beta - scores[label])
     end_round(state.confidence, n / (1.0 + n))
     return True
@@ -248,9 +242,9 @@ def learn_projected_diagonal(state, x, scores, label, probability, offer, correc
 @lean_kernel
 def learn_projected_full(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 2 and 6-8: the projection moves the weights of all classes."""
-    v, tau = state.scratch.v, state.scratch.tau
+    unit, v, tau = with_values(x, state.scratch.x), state.scratch.v, state.scratch.tau
     for k in range(tau.size):
-        fill_times(lean_class_inverse(state.A_inv, k), last_unit(state, x), v)
+        fill_times(lean_class_inverse(state.A_inv, k), unit, v)
         for j in range(v.size):
             state.W[j, k] += tau[k] * v[j]
     return learn_full(state, x, scores, label, probability, offer, correct)

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
 from onebit.core.compiling import no_alias
-from onebit.core.example import Example
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.state import Amount, Count, Field, Generator, Within
@@ -29,7 +28,7 @@ from onebit.numerics.changes import (
     remember,
 )
 from onebit.numerics.constant import Rates, forget_rates, hedge, new_rates, rate
-from onebit.numerics.linear import fill_unit, products, unit_scores
+from onebit.numerics.linear import fill_unit, products, unit_scores, with_values
 from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe
 from onebit.numerics.second_order import (
     Inverse,
@@ -194,7 +193,7 @@ def score_full(state, x, scores):
     scratch = state.scratch
     inputs = inputs_of(state.scales, x)
     fill_unit(inputs, scratch.x, scratch.squares)
-    unit = Example(inputs.indices, scratch.x[: inputs.indices.size], inputs.n_features)
+    unit = with_values(inputs, scratch.x)
     products(state.W, unit, scores)
     for k in range(scores.size):
         fill_times(lean_class_inverse(state.S, k), unit, scratch.Sx[k])

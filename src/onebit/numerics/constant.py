@@ -30,12 +30,12 @@ RIGHT, ROUNDS = 0, 1
 """Columns of `Rates.ways` and `Rates.labels`."""
 
 UPPER = 2.0
-"""Deviations from the middle of a belief to its upper end. With one, the second most frequent label
-was taken for the most frequent one of poker in one of 20 runs."""
+"""Deviations from the middle of a belief to its upper end. With fewer, the second most frequent
+label may be taken for the most frequent one for good."""
 
 FIRST_RIGHT = 4.0
-"""What is believed of the model begins with Beta(4, 1). With Beta(1, 1), dna, of three labels, had
-a fiftieth more mistakes: the constant label was tried before the model had learned anything."""
+"""What is believed of the model begins with Beta(4, 1). With Beta(1, 1), the constant one of a few
+labels is tried often before the model has learned anything."""
 
 MOST_ROUNDS = 1000.0
 """Rounds of a label after which all so far count half, as labels may become more frequent."""

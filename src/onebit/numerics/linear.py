@@ -107,15 +107,20 @@ def fill_unit(x, values, squares):
 
 
 @lean_kernel
+def with_values(x, values):
+    """Return an example with the features of x and the first of `values`, which may be scratch."""
+    return Example(x.indices, values[: x.indices.size], x.n_features)
+
+
+@lean_kernel
 def unit_scores(W, D, x, scratch, scores, v):
     """Fill ``scores[k] = w_k . x`` and ``v[k] = x' D_k x`` for normalised x and diagonals D.
 
     The values of that x stay in ``scratch.x``, their squares in ``scratch.squares``.
     """
-    n = x.indices.size
     fill_unit(x, scratch.x, scratch.squares)
-    products(W, Example(x.indices, scratch.x[:n], x.n_features), scores)
-    products(D, Example(x.indices, scratch.squares[:n], x.n_features), v)
+    products(W, with_values(x, scratch.x), scores)
+    products(D, with_values(x, scratch.squares), v)
 
 
 class Scaled(NamedTuple):
