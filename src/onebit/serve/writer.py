@@ -34,7 +34,8 @@ class Writer:
 
     A batch is half of the requests that come at the same time: while it is on its way to the disk,
     the other half is answered and asks again. If all were written at once, the processor would wait
-    for the disk, and the disk for the processor.
+    for the disk, and the disk for the processor. Where the processor waits anyway
+    (`Log.at_once`), a batch is all of them.
 
     Parameters
     ----------
@@ -82,11 +83,12 @@ class Writer:
             await self._some.wait()
             self._some.clear()
             while self._queue:
-                half, seen = (len(self._queue) + before + 1) // 2, 0
-                while seen < len(self._queue) < half:  # others are about to come
+                most = MOST_ROWS if self._log.at_once else (len(self._queue) + before + 1) // 2
+                seen = 0
+                while seen < len(self._queue) < most:  # others are about to come
                     seen = len(self._queue)
                     await asyncio.sleep(0)
-                batch = self._take(half)
+                batch = self._take(most)
                 before = len(batch)
                 await self._write_batch(batch)
 
