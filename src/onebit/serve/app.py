@@ -214,7 +214,7 @@ class App:
             if many:
                 self._check_items(body)
             begun = begin(live, body if many else [body])
-        except RefusedError:
+        except Exception:  # it is answered, and logged, on the long way
             return False
         if begun is None:
             return False
