@@ -457,9 +457,11 @@ class Service:
                 restored = await restore(self.log, key)
                 if name not in self.live:
                     self.add(name, key, *restored)
-            elif name in self.live:
+            elif name in self.live and self.live[name].key == key:
                 live = self.live[name]
                 live.head = max(live.head, head)
+                if live.head > live.model.n:
+                    await self.writer.settle()  # what was written here need not be read
                 if live.head > live.model.n:
                     await follow(self.log, key, live.model)
                     self._maybe_snapshot(live)

@@ -55,6 +55,8 @@ class Writer:
         self._queue: deque[_Asked] = deque()
         self._some, self._ending = asyncio.Event(), False
         self._task: asyncio.Task[None] | None = None
+        self._written_batch: asyncio.Future[None] | None = None
+        """Of the batch that is on its way to the disk."""
 
     def start(self) -> None:
         """Begin to write."""
@@ -77,6 +79,11 @@ class Writer:
         self._some.set()
         return future
 
+    async def settle(self) -> None:
+        """Return when models know the rows that are on their way to the disk now."""
+        if self._written_batch is not None:
+            await asyncio.wait([self._written_batch])
+
     async def _run(self) -> None:
         before = 0
         while self._queue or not self._ending:
@@ -90,7 +97,9 @@ class Writer:
                     await asyncio.sleep(0)
                 batch = self._take(most)
                 before = len(batch)
+                self._written_batch = asyncio.get_running_loop().create_future()
                 await self._write_batch(batch)
+                self._written_batch.set_result(None)
 
     def _take(self, most: int) -> list[_Asked]:
         batch: list[_Asked] = []
