@@ -76,11 +76,6 @@ def assert_stays_finite(learner, X):
     assert_finite(learner, X[:20])
 
 
-def a_few(learner, n):
-    """A third of n rounds for a learner that renews samples."""
-    return n // 3 if "n_samples" in learner.get_params() else n
-
-
 thoroughly = pytest.mark.parametrize(
     "long", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["short", "long"]
 )
@@ -90,7 +85,7 @@ thoroughly = pytest.mark.parametrize(
 @first_forms(OURS)
 def test_extreme_examples(learner, long):
     for kind in KINDS if long else ["mixed features", "large"]:
-        assert_stays_finite(learner, rows(kind, n=400 if long else a_few(learner, 60)))
+        assert_stays_finite(learner, rows(kind, n=400 if long else 60))
 
 
 @thoroughly
@@ -107,7 +102,7 @@ def test_extreme_parameters(learner, long):
     for parameters in one + many:
         for kind in ("usual", "large", "mixed features") if long else ("mixed features",):
             given = clone(learner).set_params(**parameters)
-            assert_stays_finite(given, rows(kind, n=100 if long else a_few(learner, 30)))
+            assert_stays_finite(given, rows(kind, n=100 if long else 30))
 
 
 @first_forms()
