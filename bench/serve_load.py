@@ -6,7 +6,8 @@ Each connection asks for a decision about a record of ten fields, waits, says wh
 waits, and so on. Servers and generator run on this machine, one server at a time; all but the bare
 endpoint have each request on disk before they reply. They take turns, as the speed of a machine
 changes from minute to minute; ratios are those of one turn. It prints a table, medians last, and
-writes serve-results.json.
+writes serve-results.json. With --soak it goes on for so many seconds, prints the memory over time,
+and ends with 1 if that grows in the second half.
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ from serve_drill import Postgres
 from serve_rivals import LABELS
 
 PORT = 8731
+
+SOAK_PARTS = 20
+"""How often a soak looks at the memory."""
+
+SOAK_GROWTH = 0.02
+"""By how much memory may grow in the second half of a soak."""
 
 
 class Refused(Exception):  # noqa: N818
@@ -198,7 +205,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--data", help="folder to write to; its disk is what is measured")
     parser.add_argument("--postgres", action="store_true", help="measure a PostgreSQL, too")
-    parser.add_argument("--only", help="bare, diy, sqlite or postgres")
+    parser.add_argument("--only", help="some of bare, diy, sqlite and postgres, with commas")
     parser.add_argument("--soak", type=float, default=0.0, help="seconds at half the load")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="onebit-load-", dir=options.data))
@@ -213,7 +220,7 @@ def main() -> None:
     if postgres is not None:
         servers["postgres"] = [*serve, "--database", postgres.url]
     if options.only is not None:
-        servers = {options.only: servers[options.only]}
+        servers = {name: servers[name] for name in options.only.split(",")}
     results: dict[str, Any] = {}
 
     def run(name: str, batch: int) -> None:
@@ -244,14 +251,16 @@ def main() -> None:
         if key != "soak":
             name, batch = key.removesuffix(" a request").split(", ")
             show(name, int(batch), {k: statistics.median(f[k] for f in found) for k in found[0]})
-    for name in servers.keys() - {"bare", "diy"} if len(servers) > 1 else ():
-        for other in ("bare", "diy"):
+    for name in servers.keys() - {"bare", "diy"}:
+        for other in servers.keys() & {"bare", "diy"}:
             times = sorted(ratios(results, name, other))
             print(
                 f"{name}: {statistics.median(times):.2f} times {other}, "
                 f"from {times[0]:.2f} to {times[-1]:.2f}"
             )
     Path("serve-results.json").write_text(json.dumps(results, indent=2) + "\n")
+    if not results.get("soak", {"flat": True})["flat"]:
+        sys.exit(1)
 
 
 def show(name: str, batch: int, found: dict[str, float]) -> None:
@@ -270,15 +279,23 @@ def ratios(results: dict[str, Any], one: str, other: str) -> list[float]:
 
 
 def soak(process: subprocess.Popen[bytes], options: Any, results: dict[str, Any]) -> None:
-    """Go on at about half the load, and look at the memory."""
+    """Go on at about half the load, and look at the memory; it must not grow in the second half."""
     full = results["sqlite, 1 a request"][-1]
     pause = options.connections / full["pairs_a_second"]
     memory = [memory_of(process)]
-    for _ in range(10):
-        uvloop.run(load(options.connections, options.soak / 10, 1, pause))
+    for k in range(SOAK_PARTS):
+        found = uvloop.run(load(options.connections, options.soak / SOAK_PARTS, 1, pause))
         memory.append(memory_of(process))
-        print(f"soak: {memory[-1]:,.0f} MB", flush=True)
-    results["soak"] = {"seconds": options.soak, "megabytes": memory}
+        print(
+            f"soak: {options.soak * (k + 1) / SOAK_PARTS:,.0f} s, {memory[-1]:,.0f} MB, "
+            f"{found['pairs_a_second']:,.0f} pairs/s, p99 {found['p99_ms']:.1f} ms",
+            flush=True,
+        )
+    middle, end = memory[SOAK_PARTS // 2], memory[-1]
+    flat = end <= middle * (1 + SOAK_GROWTH)
+    verdict = "is flat" if flat else "GROWS"
+    print(f"soak: memory {verdict}: {middle:,.0f} MB at half time, {end:,.0f} MB at the end")
+    results["soak"] = {"seconds": options.soak, "megabytes": memory, "flat": flat}
 
 
 if __name__ == "__main__":

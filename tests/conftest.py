@@ -20,7 +20,6 @@ FIRST = [
     "folklore",
     "gaptron",
     "aggregating",
-    "kernel_confidit",
     "confidit",
     "compiling",
 ]

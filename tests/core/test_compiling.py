@@ -326,6 +326,8 @@ def rounds_in_python():
     return [[float(word) for word in line.split()] for line in lines]
 
 
+# One process runs all of them, when the others have compiled these learners.
+@pytest.mark.xdist_group("without_compiling")
 @pytest.mark.parametrize("learner", IN_PYTHON_TOO, ids=str)
 def test_without_compiling_learners_do_the_same(learner, rounds_in_python):
     scope = {}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from onebit import Banditron, Decision
+from onebit.core.decision import id_of, key_of, new_id
 
 
 def test_decisions():
@@ -28,6 +29,44 @@ def test_first_decision_that_is_refused_does_not_start_a_learner():
         with pytest.raises(ValueError, match=r"unknown label 5|probability|0 features|correct is"):
             learner.learn(decision, **told)
     assert not hasattr(learner, "classes_")
+
+
+def test_an_id_that_is_read_late_is_known():
+    learner = Banditron(classes=[0, 1], random_state=0)
+    decision = learner.decide([1.0, 2.0])
+    other = pickle.loads(pickle.dumps(decision))
+    learner.learn(decision, correct=True)
+    assert decision.id == decision.id == other.id
+    assert learner.has_learned(decision.id)
+    assert learner._run.last_ids() == [decision.id]
+    with pytest.raises(ValueError, match="already learned"):
+        learner.learn(other, correct=True)
+    decision.id = "mine"
+    assert decision.id == "mine"
+    assert Decision([1.0], 0, 1.0, id="mine").id == "mine"
+
+
+def test_every_id_has_a_key_of_its_own():
+    made = new_id()
+    assert isinstance(key_of(made), int)
+    process, _, number = made.partition("-")
+    zeros = "0" * 16
+    for name in (
+        made,
+        f"{zeros}-0",
+        f"{zeros}-00",
+        f"{zeros}-{'f' * 16}",
+        f"{zeros}-1{zeros}",
+        f"{zeros}--1",
+        f"{zeros}+1",
+        f"{process}-{number.upper()}A",
+        f" {process[1:]}-{number}",
+        f"{process}-{number} ",
+        f"{process}-1_0",
+        "ticket 7",
+        "0",
+    ):
+        assert id_of(key_of(name)) == name
 
 
 def test_late_feedback_uses_the_decisions_probability_and_the_weights_at_arrival():

@@ -313,6 +313,7 @@ def test_threads_that_fork_at_once_wait_for_each_other():
     assert (ended.stdout.split(), ended.stderr) == (["False", "False", "False", "True"], "")
 
 
+@pytest.mark.xdist_group("bandit_reduction")
 def test_the_learner_inside_shares_the_turns():
     """`learner_` of a reduction is the same state, so it takes the same turns."""
     X, y = stream(500)

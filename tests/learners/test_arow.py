@@ -59,6 +59,7 @@ def test_path_in_full_form(K):
     np.testing.assert_allclose(learner.coef_.ravel(), ridge, atol=1e-9)
 
 
+@pytest.mark.parametrize("n", [60, pytest.param(150, marks=pytest.mark.slow)])
 @settings(max_examples=20, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -66,12 +67,12 @@ def test_path_in_full_form(K):
     scale=st.sampled_from([1e-8, 1.0, 1e4]),
     form=st.sampled_from(FORMS),
 )
-def test_each_step_raises_the_margin_and_the_confidence(seed, r, scale, form):
+def test_each_step_raises_the_margin_and_the_confidence(n, seed, r, scale, form):
     """It updates on margins below one; the margin grows, to one at most, and Sigma shrinks."""
     rng = np.random.default_rng(seed)
     learner = AROW(r, classes=range(4), **form)
     learner.decide(np.zeros(3))
-    for x, truth in zip(scale * rng.normal(size=(150, 3)), rng.integers(4, size=150), strict=True):
+    for x, truth in zip(scale * rng.normal(size=(n, 3)), rng.integers(4, size=n), strict=True):
         W, Sigma = learner.coef_, covariance(learner)
         s = W @ x
         j = max((k for k in range(4) if k != truth), key=lambda k: s[k])

@@ -145,14 +145,15 @@ def test_label_and_update_are_distributed_as_in_the_reference(gamma):
     assert chisquare(counts[possible], n * p[possible]).pvalue > 1e-6
 
 
-def test_runs_are_distributed_as_those_of_the_reference():
-    """After eight rounds, what it would say of an x, in four hundred runs of each."""
+@pytest.mark.parametrize("n", [100, pytest.param(400, marks=pytest.mark.slow)])
+def test_runs_are_distributed_as_those_of_the_reference(n):
+    """After eight rounds, what it would say of an x, in n runs of each."""
     X, y = unit(continuous)(3)
     X, y = X[:8], y[:8]
     x = np.ones((1, X.shape[1])) / math.sqrt(X.shape[1])
     rng = np.random.default_rng(0)
     ours, theirs = [], []
-    for seed in range(400):
+    for seed in range(n):
         learner = BanditReduction(Folklore(B=5.0), 0.8, classes=range(3), random_state=seed)
         learner.fit(X, y)
         ours.append(learner.predict_proba(x)[0])
@@ -161,7 +162,7 @@ def test_runs_are_distributed_as_those_of_the_reference():
             reference.play(x_t, y_t, rng)
         theirs.append(reference.alg.probabilities(x[0]))
     ours, theirs = np.array(ours), np.array(theirs)
-    error = np.sqrt((ours.var(axis=0) + theirs.var(axis=0)) / 400)
+    error = np.sqrt((ours.var(axis=0) + theirs.var(axis=0)) / n)
     assert (error > 1e-3).all()
     assert (np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) < 4 * error).all()
 
@@ -404,7 +405,7 @@ def test_what_is_no_distribution_counts_as_knowing_nothing(said):
         SGDClassifier(loss="log_loss"),
         SGDClassifier(),
         MultinomialNB(),
-        GaussianNB(),
+        pytest.param(GaussianNB(), marks=pytest.mark.slow),
     ],
     ids=str,
 )

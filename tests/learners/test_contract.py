@@ -22,19 +22,19 @@ def kernels_of(learner):
 
 
 def new_ones(key):
-    """Yield the forms, each with the marks of its tests: slow, if another one had its key."""
+    """Yield the forms, each with its name and the marks of its tests: slow, if its key is known."""
     seen = set()
     for learner in FORMS:
         found = key(learner)
-        yield learner, [pytest.mark.slow] if found in seen else []
+        yield learner, str(learner), [pytest.mark.slow] if found in seen else []
         seen.add(found)
 
 
 @pytest.mark.parametrize(
     ("learner", "check"),
     [
-        pytest.param(learner, check, id=f"{learner}-{check.__name__}", marks=marks)
-        for (learner, usual), (_, of_class) in zip(
+        pytest.param(learner, check, id=f"{name}-{check.__name__}", marks=marks)
+        for (learner, name, usual), (_, _, of_class) in zip(
             new_ones(kernels_of), new_ones(type), strict=True
         )
         for check in checks_for(learner)
@@ -52,8 +52,8 @@ def test_behaviour(learner, check):
 @pytest.mark.parametrize(
     ("learner", "check"),
     [
-        pytest.param(estimator, check, id=f"{learner}-{check.func.__name__}", marks=marks)
-        for learner, marks in new_ones(type)
+        pytest.param(estimator, check, id=f"{name}-{check.func.__name__}", marks=marks)
+        for learner, name, marks in new_ones(type)
         for estimator, check in estimator_checks_generator(learner)
     ],
 )

@@ -31,13 +31,18 @@ def inverse_of(learner):
     ("K", "stream", "storage", "curvature"),
     [
         (2, continuous, np.asarray, "safe"),
-        (3, continuous, np.asarray, "safe"),
-        (3, continuous, sp.csr_array, "safe"),
         (3, continuous, repeated, "safe"),
-        (3, continuous, np.asarray, "paper"),
         (3, one_hot, np.asarray, "safe"),
-        (9, continuous, np.asarray, "safe"),
         (9, unit(continuous), sp.csr_array, "paper"),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in [
+                (3, continuous, np.asarray, "safe"),
+                (3, continuous, sp.csr_array, "safe"),
+                (3, continuous, np.asarray, "paper"),
+                (9, continuous, np.asarray, "safe"),
+            ]
+        ),
     ],
 )
 def test_walks_the_path_of_the_reference(K, stream, storage, curvature):

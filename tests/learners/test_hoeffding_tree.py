@@ -25,13 +25,20 @@ def reference_of(learner, K):
     )
 
 
-@pytest.mark.parametrize("stream", [continuous, one_hot])
 @pytest.mark.parametrize(
-    ("leaves", "max_features"), [("counts", 1.0), ("naive_bayes", 1.0), ("naive_bayes", 0.5)]
+    ("stream", "leaves", "max_features"),
+    [
+        (continuous, "counts", 1.0),
+        (one_hot, "counts", 1.0),
+        (continuous, "naive_bayes", 1.0),
+        (one_hot, "naive_bayes", 0.5),
+        pytest.param(one_hot, "naive_bayes", 1.0, marks=pytest.mark.slow),
+        pytest.param(continuous, "naive_bayes", 0.5, marks=pytest.mark.slow),
+    ],
 )
 def test_walks_the_path_of_the_reference(stream, leaves, max_features):
-    K, n = 3, 400
-    X, y = (part[:n] for part in stream(K))
+    K = 3
+    X, y = (part[:400] for part in stream(K))
     learner = HoeffdingTree(8, leaves, max_features, classes=range(K), random_state=0)
     learner.decide(X[0])
     reference, stored = reference_of(learner, K), sp.csr_array(X)
@@ -48,7 +55,7 @@ def test_walks_the_path_of_the_reference(stream, leaves, max_features):
 
 def test_weighted_examples_walk_the_path_of_the_reference():
     K, rng = 3, np.random.default_rng(0)
-    X, y = (part[:400] for part in continuous(K, 1))
+    X, y = continuous(K, 1, n=400)
     learner = HoeffdingTree(8, classes=range(K)).fit(X[:1], y[:1])
     reference = reference_of(learner, K)
     reference.learn(X[0], y[0])
@@ -85,8 +92,8 @@ def test_a_tree_learns_what_no_line_can():
 
 
 def test_a_file_that_is_no_tree_is_refused(tmp_path):
-    X, y = continuous(3)
-    learner = HoeffdingTree(8).fit(X[:400], y[:400])
+    X, y = continuous(3, n=400)
+    learner = HoeffdingTree(8).fit(X, y)
     learner.save(tmp_path / "tree")
     assert load(tmp_path / "tree").predict(X).tolist() == learner.predict(X).tolist()
     for node, link in [(0, 0), (1, 1), (0, 3)]:

@@ -13,7 +13,7 @@ from test_confidit import THEORY, VERSIONS, twins
 
 
 def shorter(K, n):
-    X, y = continuous(K)
+    X, y = continuous(K, n=n)
     return X[:n], np.append(y[: n - 1], K - 1)
 
 
@@ -25,6 +25,7 @@ def cubic(x, z):
     return (0.2 * x @ z + 0.5) ** 3
 
 
+@pytest.mark.parametrize("n", [150, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("K", "storage", "form"),
     [
@@ -37,8 +38,8 @@ def cubic(x, z):
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
-def test_linear_kernel_walks_the_path_of_the_full_matrices(K, storage, form):
-    X, y = shorter(K, 400)
+def test_linear_kernel_walks_the_path_of_the_full_matrices(K, storage, form, n):
+    X, y = shorter(K, n)
     _, reference = twins(K, X.shape[1], K, **form, covariance="full")
     learner = KernelConfidit("linear", **form, random_state=K)
     assert_same_path(learner, reference, X, y, storage)
@@ -58,6 +59,7 @@ def test_linear_kernel_is_full_confidit_over_many_rounds(version):
     np.testing.assert_array_equal(dual._state.rng, primal._state.rng)
 
 
+@pytest.mark.parametrize("n", [80, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("k", "parameters", "form"),
     [
@@ -66,8 +68,8 @@ def test_linear_kernel_is_full_confidit_over_many_rounds(version):
     ],
     ids=["rbf", "poly"],
 )
-def test_walks_the_path_of_the_dual_reference(k, parameters, form):
-    X, y = shorter(3, 200)
+def test_walks_the_path_of_the_dual_reference(k, parameters, form, n):
+    X, y = shorter(3, n)
     reference = confidit.KernelConfidit(k, 3, **form)
     learner = KernelConfidit(**parameters, **form)
     assert_same_path(learner, reference, X, y)
@@ -77,7 +79,7 @@ def test_walks_the_path_of_the_dual_reference(k, parameters, form):
 
 @pytest.mark.parametrize("name", ["rbf", "linear", "poly", "polynomial", "laplacian", "cosine"])
 def test_kernels_are_those_of_scikit_learn(name):
-    X, y = shorter(3, 60)
+    X, y = shorter(3, 30)
     parameters = {"gamma": 0.4, "degree": 2, "coef0": 0.7}
 
     def function(A, B):

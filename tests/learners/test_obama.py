@@ -16,7 +16,11 @@ from test_aggregating import ERRORS, standard_error, stream
 
 @pytest.mark.parametrize(
     ("d", "K", "B", "mu", "eta", "n"),
-    [(1, 2, 3.0, 0.2, "theory", 40), (1, 3, 3.0, 0.3, 0.7, 30), (2, 2, 2.0, 0.1, 1.0, 9)],
+    [
+        (1, 2, 3.0, 0.2, "theory", 40),
+        (1, 3, 3.0, 0.3, 0.7, 30),
+        pytest.param(2, 2, 2.0, 0.1, 1.0, 9, marks=pytest.mark.slow),
+    ],
 )
 def test_walks_the_path_of_the_integrals(d, K, B, mu, eta, n):
     """At each of 80 rounds, within standard errors of up to 0.013, for 3,000 samples."""

@@ -97,11 +97,16 @@ def two_swap(y, K):
     return np.where(y < 2, 1 - y, y)
 
 
-@pytest.mark.parametrize("covariance", ["full", "diagonal"])
 @pytest.mark.parametrize(
-    ("change", "labels", "n"),
-    [(all_change, {None}, 600), (two_swap, {0, 1}, 2_400)],
-    ids=["all", "two"],
+    ("covariance", "change", "labels", "n"),
+    [
+        ("full", all_change, {None}, 600),
+        ("diagonal", all_change, {None}, 600),
+        ("full", two_swap, {0, 1}, 1_200),
+        ("diagonal", two_swap, {0, 1}, 800),
+        pytest.param("full", two_swap, {0, 1}, 2_400, marks=pytest.mark.slow),
+        pytest.param("diagonal", two_swap, {0, 1}, 2_400, marks=pytest.mark.slow),
+    ],
 )
 def test_changes_walk_the_path_of_the_reference(covariance, change, labels, n):
     """What is known no more is forgotten: everything, or the labels that it is about."""

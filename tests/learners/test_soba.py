@@ -78,6 +78,7 @@ def test_full_inverse_is_the_inverse_across_many_rewritings():
     assert learner._state.progress.terms <= log_det + 1e-9
 
 
+@pytest.mark.parametrize("n", [60, pytest.param(200, marks=pytest.mark.slow)])
 @settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -86,11 +87,11 @@ def test_full_inverse_is_the_inverse_across_many_rewritings():
     scale=st.sampled_from([1e-8, 1.0, 1e4]),
     covariance=st.sampled_from(["diagonal", "full"]),
 )
-def test_margins_never_fall_below_zero(seed, gamma, a, scale, covariance):
+def test_margins_never_fall_below_zero(n, seed, gamma, a, scale, covariance):
     rng = np.random.default_rng(seed)
-    X = scale * rng.normal(size=(200, 3))
+    X = scale * rng.normal(size=(n, 3))
     learner = SOBA(gamma, a, covariance, random_state=seed, classes=range(4))
-    for x, truth in zip(X, rng.integers(4, size=200), strict=True):
+    for x, truth in zip(X, rng.integers(4, size=n), strict=True):
         learner.partial_fit(x[None], [truth])
         assert learner._state.progress.margins >= 0
     assert_finite(learner)

@@ -50,6 +50,27 @@ def test_a_client_makes_a_model_once_though_the_answer_is_lost(running, monkeypa
             client.make(TICKETS, n_features=1024)
 
 
+def test_a_client_that_got_no_answer_makes_the_same_model_again(running, monkeypatch):
+    """Not only its own tries: also a caller that tries again after the last of them."""
+    monkeypatch.setattr("onebit.serve.client.RETRIES", 1)
+    with Client(running.url, "again") as client:
+        request, lost = client._http.request, [httpx.ReadTimeout("no answer")] * 3
+
+        def send(*arguments, **options):
+            response = request(*arguments, **options)
+            if lost:
+                raise lost.pop()
+            return response
+
+        monkeypatch.setattr(client._http, "request", send)
+        with pytest.raises(ServiceError, match="no answer"):
+            client.make(TICKETS, n_features=1024, seed=None)
+        client.make(TICKETS, n_features=1024, seed=None)
+        assert not lost
+        with pytest.raises(ValueError, match="there is a model"):
+            client.make(TICKETS, n_features=1024)
+
+
 def test_a_client_has_the_face_of_a_learner(running):
     with Client(running.url, "face") as client:
         client.make(TICKETS, **SMALL)

@@ -251,6 +251,29 @@ def test_a_model_that_is_made_again_with_its_seed_is_the_same(service):
         service.ask("POST", "/v1/models", spec | other, 409)
 
 
+def test_a_model_that_is_being_made_is_made_once(service, monkeypatch):
+    """A client that got no answer in time asks again while the learner is still compiled."""
+    begun, log = [], service.app.service.log
+    add_model = log.add_model
+
+    async def slow(*arguments):
+        begun.append(arguments)
+        await asyncio.sleep(0.1)
+        return await add_model(*arguments)
+
+    monkeypatch.setattr(log, "add_model", slow)
+    body = {"name": "m", "labels": list(TICKETS)} | SMALL
+    others = {"seed": 8}, {"labels": ["a", "b"]}
+
+    async def many():
+        asked = [body, body, *(body | other for other in others), body]
+        tasks = [service._http.post("/v1/models", json=one) for one in asked]
+        return [reply.status_code for reply in await asyncio.gather(*tasks)]
+
+    assert service.do(many()) == [200, 200, 409, 409, 200]
+    assert len(begun) == 1
+
+
 def test_models_come_and_go(service):
     service.make("a")
     service.make("b")
@@ -455,6 +478,8 @@ def test_half_of_the_requests_are_written_while_the_others_are_answered():
     sizes = []
 
     class Slow:
+        at_once = False
+
         async def append(self, entries):
             sizes.append(len(entries))
             await asyncio.sleep(0.001)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Self
 
@@ -29,7 +28,6 @@ LONGEST_ID, MOST_IDS = 200, 100_000
 """
 
 
-@dataclass(slots=True, eq=False)
 class Decision:
     """The label chosen for one `x`, with the probability of choosing it.
 
@@ -53,13 +51,54 @@ class Decision:
         none. A label that is chosen to explore has a small one, however probable the choice was.
     """
 
+    __slots__ = (
+        "_id",
+        "_learned_by",
+        "_number",
+        "among",
+        "confidence",
+        "label",
+        "probability",
+        "x",
+    )
+
     x: Any
     label: Any
     probability: float
-    among: Any = None
-    id: str | None = None
-    confidence: float | None = None
-    _learned_by: tuple[Any, ...] = ()
+    among: Any
+    confidence: float | None
+    _id: str | None
+    _number: int | None  # which a decision of `decide` has instead of an id, until it is read
+    _learned_by: tuple[Any, ...]
+
+    def __init__(
+        self,
+        x: Any,
+        label: Any,
+        probability: float,
+        among: Any = None,
+        id: str | None = None,  # noqa: A002
+        confidence: float | None = None,
+    ) -> None:
+        self.x, self.label, self.probability = x, label, probability
+        self.among, self.id, self.confidence = among, id, confidence
+        self._learned_by = ()
+
+    @property
+    def id(self) -> str | None:
+        """By which a learner knows the decision again."""
+        return self._id if self._number is None else id_of(self._number)
+
+    @id.setter  # noqa: A003
+    def id(self, given: str | None) -> None:
+        self._id, self._number = given, None
+
+    @property
+    def _key(self) -> int | str | None:
+        """What a learner remembers of the decision."""
+        if self._number is not None:
+            return self._number
+        return key_of(self._id) if isinstance(self._id, str) else self._id
 
     def to_dict(self) -> dict[str, Any]:
         """Return the decision as what JSON has, for `from_dict` in this or another process.
@@ -147,16 +186,51 @@ def check_id(given: Any) -> str:
 
 def new_id() -> str:
     """Return an id that no other decision has, of this process or any other."""
-    return f"{_process}-{next(_numbers):x}"
+    return id_of(next(_numbers))
 
 
+def decided(
+    x: Any,
+    label: Any,
+    probability: float,
+    among: Any,
+    name: str | None,
+    confidence: float | None,
+) -> Decision:
+    """Return a decision; without a name, it has a new id, which takes time only when it is read."""
+    decision = Decision.__new__(Decision)
+    decision.x, decision.label, decision.probability = x, label, probability
+    decision.among, decision._id, decision.confidence = among, name, confidence
+    decision._number = next(_numbers) if name is None else None
+    decision._learned_by = ()
+    return decision
+
+
+def id_of(key: int | str) -> str:
+    """Return the id that a key stands for."""
+    return key if isinstance(key, str) else f"{key >> 64:016x}-{key & _LAST:x}"
+
+
+def key_of(name: str) -> int | str:
+    """Return the key of an id, to remember it by: of one that was made, its number.
+
+    Numbers are quicker to make, to find and to keep: those of one process are successive.
+    """
+    try:
+        number = int(name[:16], 16) << 64 | int(name[17:], 16)
+    except ValueError:
+        return name
+    return number if id_of(number) == name else name
+
+
+_LAST = 2**64 - 1
 _numbers = itertools.count()
-_process = ""
 
 
 def _begin_process() -> None:
-    global _process
-    _process = os.urandom(8).hex()
+    """Count decisions from anywhere, so that no two processes use the same numbers."""
+    global _numbers
+    _numbers = itertools.count(int.from_bytes(os.urandom(8)) << 64)
 
 
 _begin_process()

@@ -18,7 +18,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onebit.core import registry, storage
-from onebit.core.decision import NONE_OF_THESE, Decision, check_id, new_id
+from onebit.core.decision import NONE_OF_THESE, Decision, check_id, decided, key_of
 from onebit.core.engine import Kernels, Logged, Noted
 from onebit.core.example import Example, Rows, count_rows, one_row, row, slice_rows
 from onebit.core.generator import LEAST_PROBABILITY, draw_rows, new_generator, random_state_of
@@ -162,25 +162,28 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         if among is not None:
             return self._decide_among(x, among, id)
         run, example = self._ready(x)
-        name = new_id() if id is None else check_id(id)
+        if id is not None:
+            check_id(id)
         if run.decide is None:
             run.compile()
-        turns = run.turns
-        turns.lock.acquire(False) or turns.wait()
+        lock = run.turns.lock
+        lock.acquire(False) or run.turns.wait()
         try:
             label, probability, _ = run.decide(
                 run.state, example, run.scores, run.everything, run.p
             )
-            confidence, among = run.confidence(run.scores, label), run.among
+            confidence = None if run.share is None else run.confidence(run.scores, label)
+            among = run.among
         finally:
-            turns.lock.release()
-        return Decision(example, run.labels[label], probability, among, name, confidence)
+            lock.release()
+        return decided(example, run.labels[label], probability, among, id, confidence)
 
     def _decide_among(self, x: Any, among: Any, name: str | None) -> Decision:
         if not self._started:
             among = self._check_before_start(among)
         run, example = self._ready(x)
-        name = new_id() if name is None else check_id(name)
+        if name is not None:
+            check_id(name)
         if run.decide is None:
             run.compile()
         turns = run.turns
@@ -192,7 +195,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         finally:
             turns.lock.release()
         offered = run.labels_at(offer)
-        return Decision(example, run.labels[label], probability, offered, name, confidence)
+        return decided(example, run.labels[label], probability, offered, name, confidence)
 
     def decide_many(self, X: Any, among: Any = None, *, ids: Any = None) -> list[Decision]:
         """Choose a label for each row of `X`: what `decide` would, one row after the other.
@@ -212,7 +215,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         run, rows = self._ready_for(X)
         n = count_rows(rows)
         names = _of_each(ids, n, "ids")
-        names = [new_id() if name is None else check_id(name) for name in names]
+        names = [None if name is None else check_id(name) for name in names]
         decisions: list[Decision] = []
         for lo, hi in _blocks(n):
             with run.turns:
@@ -228,7 +231,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
                 indices = x.indices.copy() if rows.sparse else run.all_features
                 x = Example(indices, x.values.copy(), x.n_features)
                 label, probability = run.labels[k], float(p[i, k])
-                decisions.append(Decision(x, label, probability, offered, names[lo + i], shares[i]))
+                decisions.append(decided(x, label, probability, offered, names[lo + i], shares[i]))
         return decisions
 
     def learn(self, decision: Decision, *, correct: bool | None = None, truth: Any = None) -> None:
@@ -250,13 +253,14 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             nothing: it does not tell which one is when one is.
         """
         run, lesson = self._lesson(decision, correct, truth)
-        turns = run.turns
-        turns.lock.acquire(False) or turns.wait()
+        lock = run.turns.lock
+        lock.acquire(False) or run.turns.wait()
         try:
-            self._check_new(decision, run)
+            if decision._learned_by or lesson[0] in run.learned:
+                self._check_new(decision, run)
             self._learn(run, decision, lesson)
         finally:
-            turns.lock.release()
+            lock.release()
 
     def learn_many(
         self, decisions: Iterable[Decision], *, correct: Any = None, truth: Any = None
@@ -286,7 +290,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             seen: set[Any] = set()
             for decision in decisions:
                 self._check_new(decision, run)
-                names = {builtins.id(decision), decision.id} - {None}
+                names = {builtins.id(decision), decision._key} - {None}
                 if seen & names:
                     raise ValueError(f"{decision!r} is twice among the decisions to learn from")
                 seen |= names
@@ -298,8 +302,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
         It knows the ids of the last 100,000 decisions, also after it was saved and loaded.
         """
-        name = decision if isinstance(decision, str) else decision.id
-        by_id = self._started and name in self._run.learned
+        key = key_of(decision) if isinstance(decision, str) else decision._key
+        by_id = self._started and key in self._run.learned
         return by_id or (
             not isinstance(decision, str) and weakref.ref(self) in decision._learned_by
         )
@@ -657,7 +661,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
                         self.feature_names_in_ = np.array(names, dtype=object)
                     return run, example
             run = self._run
-        if type(x) is not np.ndarray and "feature_names_in_" in self.__dict__:
+        kind = type(x)
+        if kind is not Example and kind is not np.ndarray and "feature_names_in_" in self.__dict__:
             check_names_in(x, self.feature_names_in_)
         return run, check_example(x, run.all_features)
 
@@ -713,9 +718,10 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         probability = decision.probability
         if type(probability) is not float or not LEAST_PROBABILITY <= probability <= 1.0:
             probability = _probability(probability)
-        feedback: Any = correct if correct is None else _bit(correct)
-        if decision.id is not None:
-            check_id(decision.id)
+        feedback: Any = int(correct) if correct is True or correct is False else _bit(correct)
+        key: Any = decision._number
+        if key is None and decision._id is not None:
+            key = key_of(check_id(decision._id))
         if begun is None:
             for said in (decision.label, truth):
                 if said is not None and said is not NONE_OF_THESE and np.ndim(said) == 0:
@@ -723,7 +729,10 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             if decision.among is not None:
                 self._check_before_start(decision.among)
         run, example = self._ready(decision.x)
-        label = self._position_of(decision.label, run)
+        try:
+            label = run.positions[decision.label]
+        except (KeyError, TypeError):
+            label = self._position_of(decision.label, run)  # which says what is wrong
         offer = run.all_labels
         if decision.among is not None:
             offer = run.offer(decision.among)
@@ -744,22 +753,22 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
                 about, feedback = label, int(feedback == label)
         if run.learn is None:
             run.compile()
-        return run, (about, example, label, probability, offer, feedback)
+        return run, (key, about, example, label, probability, offer, feedback)
 
     def _check_new(self, decision: Decision, run: Started) -> None:
         """Raise for a decision that was learned from, while holding the learner."""
         before = decision._learned_by
-        if decision.id in run.learned or (before and weakref.ref(self) in before):
+        if decision._key in run.learned or (before and weakref.ref(self) in before):
             raise ValueError(f"this {type(self).__name__} has already learned from {decision!r}")
 
     def _learn(self, run: Started, decision: Decision, lesson: tuple[Any, ...]) -> None:
         """Learn from one decision, while holding the learner."""
-        about, example, label, probability, offer, feedback = lesson
+        key, about, example, label, probability, offer, feedback = lesson
         if about is not None and not (run.retired and about in run.retired):
             self._update(run, example, label, probability, offer, feedback)
         decision._learned_by += (weakref.ref(self),)
-        if decision.id is not None:
-            run.remember(decision.id)
+        if key is not None:
+            run.remember(key)
 
     def _offer(self, run: Started, among: Any) -> np.ndarray:
         """Return the labels on offer now, as kernels are told them."""
@@ -955,9 +964,9 @@ def _check_logged(logged: Logged) -> None:
 _BITS = (bool, np.bool_, int, np.integer)
 
 
-def _bit(correct: Any) -> int:
-    if correct is True or correct is False or type(correct) is np.bool_:
-        return int(correct)
+def _bit(correct: Any) -> int | None:
+    if correct is None:
+        return None
     if isinstance(correct, _BITS) and (correct == 0 or correct == 1):
         return int(correct)
     raise ValueError(f"correct is True or False, or 1 or 0; got {correct!r}")

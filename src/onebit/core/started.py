@@ -10,11 +10,13 @@ import numpy as np
 
 from onebit.core import storage
 from onebit.core.confidence import share_entry
-from onebit.core.decision import MOST_IDS
+from onebit.core.decision import MOST_IDS, id_of, key_of
 from onebit.core.engine import Kernels, kernels_named
 from onebit.core.example import INDEX
 from onebit.core.offer import check_among
 from onebit.core.turns import Turns
+
+_TOO_MANY = MOST_IDS + MOST_IDS // 4
 
 
 class Started:
@@ -67,8 +69,9 @@ class Started:
             kernels, state = kernels_named(*kernels), storage.writeable(state)
         self.feedback, self.temper = feedback, temper
         self.all_features = np.arange(n_features, dtype=INDEX)
+        self.all_features.flags.writeable = False  # all dense examples share it
         self.turns = Turns() if turns is None else turns
-        self.learned = dict.fromkeys(learned)
+        self.learned = dict.fromkeys(map(key_of, learned))
         self.share = None if temper is None else share_entry()
         # The compiled single rounds, which playing and predicting need not wait for.
         self.decide: Any = None
@@ -126,14 +129,17 @@ class Started:
         self.leave_out(scores)
         return self.share(scores, self.temper, label)
 
-    def remember(self, decision_id: str) -> None:
+    def remember(self, key: int | str) -> None:
         """Remember that a decision was learned from."""
-        self.learned[decision_id] = None
-        if len(self.learned) > 1.25 * MOST_IDS:  # to forget one at a time would take long
-            self.learned = dict.fromkeys(self.last_ids())
+        self.learned[key] = None
+        if len(self.learned) > _TOO_MANY:  # to forget one at a time would take long
+            self.learned = dict.fromkeys(self._last_keys())
 
     def last_ids(self) -> list[str]:
         """Return the ids of the last decisions that were learned from."""
+        return [id_of(key) for key in self._last_keys()]
+
+    def _last_keys(self) -> list[int | str]:
         return list(self.learned)[-MOST_IDS:]
 
     def __reduce__(self) -> tuple[Any, ...]:

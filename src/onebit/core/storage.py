@@ -22,7 +22,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 from sklearn.base import clone
 
-from onebit.core.decision import MOST_IDS, check_id
+from onebit.core.decision import MOST_IDS, check_id, key_of
 from onebit.core.engine import PythonKernels
 from onebit.core.generator import new_generator
 from onebit.core.registry import class_named, name_of
@@ -224,7 +224,7 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     if names:
         learner.feature_names_in_ = np.array(names, dtype=object)
     learner._run.retire(_retired(header, classes.size))
-    learner._run.learned = dict.fromkeys(_learned(header))
+    learner._run.learned = dict.fromkeys(map(key_of, _learned(header)))
     return steps, learner
 
 

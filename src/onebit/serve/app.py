@@ -27,6 +27,7 @@ from onebit.serve.log import Log, LogError
 from onebit.serve.metrics import Metrics
 from onebit.serve.openapi import description
 from onebit.serve.paths import PATHS, Path, key_of
+from onebit.serve.protocol import Head
 from onebit.serve.rows import LabelsBody, LearnerSpec, Settings, ShadowBody
 from onebit.serve.service import Live, Service, exported
 
@@ -39,6 +40,8 @@ KEYS_SECONDS = 2.0
 
 _STATUS = {"unknown": 404, "expired": 410, "contradiction": 409, "invalid": 422}
 """Of an answer to feedback for one decision."""
+
+_MODELS = "/v1/models/"
 
 _ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _LOCAL = re.compile(rb"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?", re.IGNORECASE)
@@ -128,6 +131,10 @@ class App:
             for place, file in _PAGE.items()
         }
         self._openapi_text = json.dumps(description()).encode()
+        self._usual: dict[str, Any] = {
+            "decide": self.service.decide_new,
+            "feedback": self.service.hear_new,
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or start and stop with the server."""
@@ -173,13 +180,88 @@ class App:
 
     # From request to answer
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        start, headers = time.perf_counter(), dict(scope["headers"])
+    def take(
+        self, head: Head, content: bytes, answer: Callable[[bytes, bytes | None], None]
+    ) -> bool:
+        """Begin to answer a decision or feedback in which nothing is unusual.
+
+        Parameters
+        ----------
+        head : Head
+        content : bytes
+            The body.
+        answer : callable
+            Called with the request's id and the answer, or None if `__call__` has to answer.
+
+        Returns
+        -------
+        bool
+            Whether `answer` will be called; if not, nothing has happened.
+        """
+        start = time.perf_counter()
+        model, _, verb = head.path.removeprefix(_MODELS).partition("/")
+        live, begin = self.service.live.get(model), self._usual.get(verb)
+        if live is None or begin is None or not head.path.startswith(_MODELS):
+            return False
+        path, where, _, decoder = self._paths[key_of("POST", head.path)]
+        try:
+            if self._in_flight >= self.limits.in_flight or head.length > self.limits.body:
+                return False
+            self._check_key(path, head.headers)
+            self._check_media(path, head.headers)
+            body = _decoded(decoder, content)
+            many = isinstance(body, list)
+            if many:
+                self._check_items(body)
+            begun = begin(live, body if many else [body])
+        except Exception:  # it is answered, and logged, on the long way
+            return False
+        if begun is None:
+            return False
+        future, answers = begun
+        name, reply = self._name_of(head.headers), _encode(answers if many else answers[0])
+        self._in_flight += 1
+
+        def finish(future: asyncio.Future[list[int]]) -> None:
+            self._in_flight -= 1
+            if future.exception() is None and all(future.result()):
+                self._note(path, where, ("POST", head.path), 200, start, name)
+                answer(name, reply)
+            else:
+                answer(name, None)
+
+        future.add_done_callback(finish)
+        return True
+
+    def _name_of(self, headers: dict[bytes, bytes]) -> bytes:
+        """Return the id of a request: the client's, or one of this process."""
         given = headers.get(b"x-request-id")
         if given is not None and _ID.fullmatch(given):
-            name = given
-        else:
-            name = b"%s-%x" % (self._process, next(self._numbers))
+            return given
+        return b"%s-%x" % (self._process, next(self._numbers))
+
+    def _note(
+        self,
+        path: Path | None,
+        where: str,
+        asked: tuple[str, str],
+        status: int,
+        start: float,
+        name: bytes,
+    ) -> None:
+        """Count a request, and log it if need be."""
+        seconds = time.perf_counter() - start
+        self._metrics.observe(where, status, seconds)
+        if self._log_requests or status >= 400 or (path and path.handler in _LOGGED):
+            _logger.info(
+                "%s %s: %d",
+                *(*asked, status),
+                extra={"request_id": name.decode(), "seconds": round(seconds, 6)},
+            )
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start, headers = time.perf_counter(), dict(scope["headers"])
+        name = self._name_of(headers)
         self._in_flight += 1
         where, path = "other", None
         try:
@@ -213,14 +295,7 @@ class App:
             reply = self._refusal(500, "this is a defect of onebit; the log says more", name)
         finally:
             self._in_flight -= 1
-        seconds = time.perf_counter() - start
-        self._metrics.observe(where, reply.status, seconds)
-        if self._log_requests or reply.status >= 400 or (path and path.handler in _LOGGED):
-            _logger.info(
-                "%s %s: %d",
-                *(scope["method"], scope["path"], reply.status),
-                extra={"request_id": name.decode(), "seconds": round(seconds, 6)},
-            )
+        self._note(path, where, (scope["method"], scope["path"]), reply.status, start, name)
         await _send(reply, name, send)
 
     def _no_such_path(self, key: tuple[str, str]) -> RefusedError:

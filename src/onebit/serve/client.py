@@ -138,6 +138,8 @@ class Client(_Face):
     def __init__(self, url: str, model: str, **options: Any) -> None:
         super().__init__(url, model, **options)
         self._http = httpx.Client(**self._options)
+        self._seed: int | None = None
+        """Of a model that may have been made, as there was no answer."""
 
     def decide(self, record: Any, among: Any = None, *, id: str | None = None) -> Decision:  # noqa: A002
         """Choose a label for one record: a text, a dict, or a list of numbers."""
@@ -184,11 +186,25 @@ class Client(_Face):
         return self._request("GET", self._path)
 
     def make(self, labels: Iterable[Any], **spec: Any) -> Self:
-        """Make the model; see `POST /v1/models`."""
+        """Make the model; see `POST /v1/models`.
+
+        If there was no answer, the same again is the same model.
+        """
         # With a seed of its own, what is sent again is known to be the same.
-        seed = secrets.randbits(53)
-        body = {"name": self.model, "labels": list(labels), "seed": seed, **spec}
-        self._request("POST", "/v1/models", body)
+        if self._seed is None:
+            self._seed = secrets.randbits(53)
+        body = {"name": self.model, "labels": list(labels), **spec}
+        if body.get("seed") is None:
+            body["seed"] = self._seed
+        answered = True
+        try:
+            self._request("POST", "/v1/models", body)
+        except ServiceError as error:
+            answered = error.status is not None and error.status not in _TRY_AGAIN
+            raise
+        finally:
+            if answered:
+                self._seed = None
         return self
 
     def close(self) -> None:

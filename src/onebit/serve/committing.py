@@ -19,12 +19,15 @@ class Committer:
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[_Work | None] = SimpleQueue()
+        self.submitted = 0
+        """Works that are not done yet, as far as the event loop knows."""
         self._thread = Thread(target=self._run, name="commit", daemon=True)
         self._thread.start()
 
     def submit(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
         """Do `work` in the thread; return a future of what it returns, or raises."""
         future = asyncio.get_running_loop().create_future()
+        self.submitted += 1
         self._queue.put((work, future))
         return future
 
@@ -40,13 +43,15 @@ class Committer:
                 result, error = work(), None
             except BaseException as raised:
                 result, error = None, raised
-            future.get_loop().call_soon_threadsafe(_finish, future, result, error)
+            future.get_loop().call_soon_threadsafe(self._finish, future, result, error)
 
-
-def _finish(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if future.cancelled():
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
+    def _finish(
+        self, future: asyncio.Future[Any], result: Any, error: BaseException | None
+    ) -> None:
+        self.submitted -= 1
+        if future.cancelled():
+            return
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)

@@ -63,6 +63,11 @@ class Log(ABC):
     shared: bool
     """Whether other processes may write to it at the same time."""
 
+    @property
+    def at_once(self) -> bool:
+        """Whether `append` would now keep the event loop until rows are on disk."""
+        return False
+
     @abstractmethod
     async def open(self) -> None:
         """Make ready; raise LogError if that is not possible."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from struct import Struct
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection, pq, sql
 
+from onebit.serve.committing import Committer
 from onebit.serve.log import Entry, Head, Key, Log, LogError, NameTakenError, Snapshot
 from onebit.serve.rows import Row
 
@@ -58,6 +60,24 @@ _LOCK = int.from_bytes(b"1bit")
 
 _COLUMNS = "model, n, kind, id, at, body"
 
+# For rows that are new, as nearly all are. Who writes to the same models waits for their rows, in
+# the order of their keys, and then sees how many rows there are.
+_APPEND = f"""
+WITH locked AS (
+    SELECT key FROM onebit.model WHERE key = ANY($1::bigint[]) ORDER BY key FOR UPDATE
+), counted AS (
+    UPDATE onebit.model SET rows = rows + more.n
+    FROM unnest($1::bigint[], $2::bigint[]) AS more (key, n) JOIN locked USING (key)
+    WHERE model.key = more.key RETURNING model.key, rows - more.n AS before
+), written AS (
+    INSERT INTO onebit.log ({_COLUMNS})
+    SELECT given.model, before + place, kind, nullif(id, ''), at, body
+    FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::float8[], $8::text[])
+    AS given (model, place, kind, id, at, body) JOIN counted ON key = given.model
+)
+SELECT key, before FROM counted
+"""
+
 _LOCK_MODELS = "SELECT 1 FROM onebit.model WHERE key = ANY(%s) ORDER BY key FOR UPDATE"
 
 # A statement of its own after the one that locks: so it sees what others wrote until then.
@@ -81,6 +101,84 @@ WITH given AS (
 )
 SELECT i, n FROM fresh
 """
+
+
+class Appender:
+    """A connection that appends rows, in a thread that waits for the database.
+
+    A batch is one call of the database's own library, with the values as it sends them: what comes
+    with a statement otherwise takes longer than the statement.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connection: psycopg.Connection[Any] | None = None
+
+    def append(self, entries: list[Entry]) -> list[int]:
+        """Write rows, all or none; return their numbers, zero for models that are not there."""
+        counts: dict[int, int] = {}
+        places = []
+        for entry in entries:
+            counts[entry.model] = place = counts.get(entry.model, 0) + 1
+            places.append(place)
+        models, kinds, ids, times, bodies = zip(*entries, strict=True)
+        values = [
+            *(_plain(counts), _plain(counts.values()), _plain(models), _plain(places)),
+            *(_plain(kinds), _texts([name or "" for name in ids]), _plain(times), _texts(bodies)),
+        ]
+        found = self._run(values)
+        before = {
+            int(found.get_value(i, 0)): int(found.get_value(i, 1)) for i in range(found.ntuples)
+        }
+        return [before[m] + k if m in before else 0 for m, k in zip(models, places, strict=True)]
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _run(self, values: list[bytes]) -> Any:
+        try:
+            if self._connection is None:
+                self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=5)
+                # To plan each time takes longer than to insert, and comes to the same.
+                self._connection.execute("SET plan_cache_mode = force_generic_plan")
+                _checked(self._connection.pgconn.prepare(b"append", _APPEND.encode()))
+            db = self._connection.pgconn
+            return _checked(db.exec_prepared(b"append", values, _FORMATS))
+        except psycopg.errors.UniqueViolation:
+            raise
+        except BaseException:
+            self.close()  # what was asked may still be answered
+            raise
+
+
+def _checked(result: Any) -> Any:
+    """Return what the database answered; raise what it says is wrong."""
+    if result.status not in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK):
+        raise psycopg.errors.error_from_result(result)
+    return result
+
+
+def _plain(values: Iterable[Any]) -> bytes:
+    """Return numbers or plain words as an array of the database, in its text format."""
+    return f"{{{','.join(map(str, values))}}}".encode()
+
+
+def _texts(values: Iterable[str]) -> bytes:
+    """Return texts as an array of the database, in its binary format."""
+    contents = [value.encode() for value in values]
+    parts = [_ARRAY.pack(1, 0, _TEXT, len(contents), 1)]
+    for content in contents:
+        parts += _LENGTH.pack(len(content)), content
+    return b"".join(parts)
+
+
+_ARRAY, _LENGTH, _TEXT = Struct("!5i"), Struct("!i"), 25
+"""Of an array: dimensions, whether there are nulls, the type, the length, where it begins."""
+
+_FORMATS = [pq.Format.TEXT] * 5 + [pq.Format.BINARY, pq.Format.TEXT, pq.Format.BINARY]
 
 
 class Line:
@@ -147,6 +245,7 @@ class PostgresLog(Log):
     def __init__(self, url: str) -> None:
         # What only reads may be asked again, on a new connection.
         self._write, self._read, self._teacher = Line(url), Line(url, tries=2), Line(url)
+        self._committer, self._appender = Committer(), Appender(url)
         self._taught: set[int] = set()
         self._taught_by: Any = None
 
@@ -171,6 +270,8 @@ class PostgresLog(Log):
 
     async def close(self) -> None:
         """Close all connections, and with them give models to other teachers."""
+        self._committer.end()
+        self._appender.close()
         for line in (self._write, self._read, self._teacher):
             await line.close()
 
@@ -265,6 +366,15 @@ class PostgresLog(Log):
 
     async def append(self, entries: list[Entry]) -> list[int]:
         """Write rows, all or none, on disk when this returns; return their numbers."""
+        try:
+            return await self._committer.submit(lambda: self._appender.append(entries))
+        except psycopg.errors.UniqueViolation:
+            return await self._append_some(entries)
+        except psycopg.Error as error:
+            raise LogError(f"PostgreSQL: {error}") from error
+
+    async def _append_some(self, entries: list[Entry]) -> list[int]:
+        """Write those rows that can be."""
         numbers, seen, kept = [0] * len(entries), set(), []
         for i, entry in enumerate(entries):
             if entry.id is None or (entry.model, entry.kind, entry.id) not in seen:

@@ -16,6 +16,7 @@ import uvicorn
 from onebit.serve.app import App
 from onebit.serve.limits import Limits
 from onebit.serve.log import Log
+from onebit.serve.protocol import Protocol
 from onebit.serve.sqlite_log import SQLiteLog
 
 _OPTIONS = "ONEBIT_SERVE"
@@ -80,7 +81,7 @@ def serve(options: Options) -> None:
         "proxy_headers": False,
         "timeout_graceful_shutdown": 10,
         "lifespan": "on",
-        "http": "httptools",
+        "http": Protocol,
         "loop": "uvloop" if sys.platform != "win32" else "asyncio",
     }
     if options.workers == 1:

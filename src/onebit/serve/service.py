@@ -8,7 +8,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, ValidationError, structs
 
@@ -51,6 +51,11 @@ SWEEP_SECONDS = 1.0
 
 _logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
+_Begun = tuple[asyncio.Future[list[int]], list[T]]
+"""The numbers of rows that are being written, and what is answered once they are."""
+
 
 class Live:
     """A model that decides, with what is being written of it."""
@@ -79,8 +84,10 @@ class Service:
         self.live: dict[str, Live] = {}
         self.writer = Writer(log, self._written)
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._begun: dict[str, asyncio.Future[None]] = {}
+        """Models that are being made."""
         self._making: set[str] = set()
-        """Models that are in the log, and not here yet."""
+        """Of these, those that are in the log, and not here yet."""
 
     # From start to stop
 
@@ -129,9 +136,21 @@ class Service:
 
     async def make(self, new: NewModel) -> Live:
         """Make a model; the same again, with its seed, is the model that there is."""
+        while new.name in self._begun:  # a client that got no answer sends its request again
+            await asyncio.wait([self._begun[new.name]])
         if new.name in self.live:
             return self._made_before(self.live[new.name], new)
         self.check_room(new.name)
+        self._begun[new.name] = done = asyncio.get_running_loop().create_future()
+        try:
+            return await self._make(new)
+        except NameTakenError:
+            return self._made_before(await self.find(new.name), new)
+        finally:
+            del self._begun[new.name]
+            done.set_result(None)
+
+    async def _make(self, new: NewModel) -> Live:
         fields = structs.asdict(new)
         del fields["name"]
         if new.seed is None:
@@ -141,11 +160,7 @@ class Service:
         model = await self.begun(Row(0, 1, "model", None, at, text_of(spec)))
         self._making.add(new.name)
         try:
-            key = await self.log.add_model(new.name, at, text_of(spec))
-            return self.add(new.name, key, model)
-        except NameTakenError:
-            self._making.discard(new.name)
-            return self._made_before(await self.find(new.name), new)
+            return self.add(new.name, await self.log.add_model(new.name, at, text_of(spec)), model)
         finally:
             self._making.discard(new.name)
 
@@ -220,6 +235,36 @@ class Service:
         """Choose a label for each; all are written before this returns, or none is."""
         ids = [question.id for question in questions if question.id is not None]
         known = await self._decided(live, ids) if ids else {}
+        parts, answers = self._choose(live, questions, known)
+        if parts:
+            mine = [name for name in ids if name not in known]
+            numbers = await self._write_decisions(live, parts, mine)
+            if (
+                0 in numbers and self.model(live.name) is live
+            ):  # another process wrote a decision of such an id meanwhile
+                again = zip(answers, questions, strict=True)
+                return await self.decide(
+                    live, [structs.replace(question, id=a.id) for a, question in again]
+                )
+        return answers
+
+    def decide_new(self, live: Live, questions: list[Question]) -> _Begun[Answer] | None:
+        """Begin to decide what seems to be new; None if some of it is known here.
+
+        The future has the numbers of the rows, zero where there is a decision of an id already.
+        """
+        ids = [question.id for question in questions if question.id is not None]
+        if ids and (
+            len(set(ids)) < len(ids) or not _is_new(ids, live.deciding, live.model.awaited)
+        ):
+            return None
+        parts, answers = self._choose(live, questions, {})
+        return self._write_decisions(live, parts, ids), answers
+
+    def _choose(
+        self, live: Live, questions: list[Question], known: dict[str, DecisionBody]
+    ) -> tuple[list[Part], list[Answer]]:
+        """Choose labels where no decision is known; return what to write, and all answers."""
         model, most, at = live.model, self.limits.features, time.time()
         parts, answers = [], []
         for i, question in enumerate(questions):
@@ -238,23 +283,17 @@ class Service:
             entry = Entry(live.key, "decision", name, at, text_of(body))
             parts.append(Part(entry, body, Awaited(body, decision)))
             answers.append(Answer(name, body.label, body.probability, body.confidence))
-        if parts:
-            future = self.writer.write(live, parts)
-            mine = [name for name in ids if name not in known]
-            live.deciding.update(dict.fromkeys(mine, future))
-            try:
-                numbers = await future
-            finally:
-                for name in mine:
-                    live.deciding.pop(name, None)
-            if (
-                0 in numbers and self.model(live.name) is live
-            ):  # another process wrote a decision of such an id meanwhile
-                again = zip(answers, questions, strict=True)
-                return await self.decide(
-                    live, [structs.replace(question, id=a.id) for a, question in again]
-                )
-        return answers
+        return parts, answers
+
+    def _write_decisions(
+        self, live: Live, parts: list[Part], ids: list[str]
+    ) -> asyncio.Future[list[int]]:
+        """Write decisions; who asks for one of these ids meanwhile waits for it."""
+        future = self.writer.write(live, parts)
+        if ids:
+            live.deciding.update(dict.fromkeys(ids, future))
+            future.add_done_callback(lambda _: [live.deciding.pop(name, None) for name in ids])
+        return future
 
     async def _decided(self, live: Live, ids: list[str]) -> dict[str, DecisionBody]:
         """Return those decisions of these ids that there are, when they are on disk."""
@@ -331,6 +370,26 @@ class Service:
                 heard[i] = one
         return [one for one in heard if one is not None]
 
+    def hear_new(self, live: Live, items: list[Said]) -> _Begun[Heard] | None:
+        """Begin to take feedback for decisions that await it here; None if some do not.
+
+        The future has the numbers of the rows, zero where there is feedback already.
+        """
+        awaited, at, ids = live.model.awaited, time.time(), [item.id for item in items]
+        if len(set(ids)) < len(ids) or not _is_new(ids, live.answering):
+            return None
+        parts = []
+        for item in items:
+            name, body = item.id, FeedbackBody(item.correct, item.truth)
+            if name not in awaited or _fault(live.model, item) is not None:
+                return None
+            entry = Entry(live.key, "feedback", name, at, text_of(body))
+            parts.append(Part(entry, body, awaited[name]))
+        future = self.writer.write(live, parts)
+        live.answering.update((str(part.entry.id), (part.body, future)) for part in parts)
+        future.add_done_callback(lambda _: [live.answering.pop(name, None) for name in ids])
+        return future, [Heard(name, "accepted") for name in ids]
+
     async def _logged(
         self, live: Live, ids: list[str]
     ) -> dict[str, tuple[Awaited, FeedbackBody | None]]:
@@ -398,9 +457,11 @@ class Service:
                 restored = await restore(self.log, key)
                 if name not in self.live:
                     self.add(name, key, *restored)
-            elif name in self.live:
+            elif name in self.live and self.live[name].key == key:
                 live = self.live[name]
                 live.head = max(live.head, head)
+                if live.head > live.model.n:
+                    await self.writer.settle()  # what was written here need not be read
                 if live.head > live.model.n:
                     await follow(self.log, key, live.model)
                     self._maybe_snapshot(live)
@@ -500,6 +561,10 @@ async def _tried(work: Callable[..., Any], *arguments: Any) -> Any:
         return await asyncio.to_thread(work, *arguments)
     except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
         raise RefusedError(422, str(error) or type(error).__name__) from None
+
+
+def _is_new(ids: list[str], *places: dict[str, Any]) -> bool:
+    return not any(name in place for place in places for name in ids)
 
 
 def _fault(model: Model, item: Said) -> str | None:

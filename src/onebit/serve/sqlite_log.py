@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import cache
 from itertools import chain
@@ -62,6 +63,13 @@ CREATE TABLE key (
 _ROOM = 2**23
 """Bytes of the write-ahead log between two checkpoints, about."""
 
+_CACHE = 2**24
+"""Bytes of pages that a connection keeps in memory, at most; there are two of them."""
+
+_PATIENCE = 0.003
+"""Seconds that the event loop waits for the disk. To hand rows to another thread, and to get the
+interpreter back from it, takes half as long when there is much to do."""
+
 _COLUMNS, _VALUES = "model, n, kind, id, at, body", "(?, ?, ?, ?, ?, ?)"
 
 _ROWS_A_STATEMENT = 128
@@ -71,8 +79,8 @@ _ROWS_A_STATEMENT = 128
 class SQLiteLog(Log):
     """Logs in a folder, for one service at a time.
 
-    A commit is on disk before it returns (write-ahead log, ``synchronous=FULL``). Rows are written
-    in a thread of their own, which waits for the disk.
+    A commit is on disk before it returns (write-ahead log, ``synchronous=FULL``). While the disk is
+    fast, rows are written at once; if it is slow, in a thread of their own, which waits for it.
 
     Parameters
     ----------
@@ -92,6 +100,8 @@ class SQLiteLog(Log):
         self._committer = Committer()
         self._lock: Any = None
         self._heads: dict[int, int] = {}
+        self._flush = 0.0
+        """Seconds that the last rows took to be on disk."""
 
     async def open(self) -> None:
         """Open the database, and make it if need be."""
@@ -141,7 +151,7 @@ class SQLiteLog(Log):
             )
             connection.execute("PRAGMA busy_timeout = 5000")
             connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA cache_size = -65536")
+            connection.execute(f"PRAGMA cache_size = -{_CACHE // 1024}")
             connection.execute(f"PRAGMA wal_autocheckpoint = {_ROOM * 3 // 4 // 4096}")
             if self._make:
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -276,13 +286,27 @@ class SQLiteLog(Log):
 
     # Rows
 
+    @property
+    def at_once(self) -> bool:
+        """Whether `append` would now keep the event loop until rows are on disk."""
+        return self._flush < _PATIENCE and not self._committer.submitted
+
     async def append(self, entries: list[Entry]) -> list[int]:
         """Write rows, all or none, on disk when this returns; return their numbers."""
         with self._errors():
+            if self.at_once:
+                return self._append(entries)
             return await self._committer.submit(lambda: self._append(entries))
 
     def _append(self, entries: list[Entry]) -> list[int]:
-        """Write rows, in the thread that writes."""
+        """Write rows, and remember how long that took."""
+        start = time.perf_counter()
+        try:
+            return self._append_all(entries)
+        finally:
+            self._flush = time.perf_counter() - start
+
+    def _append_all(self, entries: list[Entry]) -> list[int]:
         heads: dict[int, int] = {}
         rows = []
         for model, kind, name, at, body in entries:

@@ -6,6 +6,7 @@ for what scikit-learn takes along: `scipy.stats`, and pandas where it is install
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -28,11 +29,13 @@ def import_running() -> Any:
     """Return the module `onebit.serve.running`."""
     finder, left_out = _Later(), _OPTIONAL not in sys.modules
     sys.meta_path.insert(0, finder)
+    gc.disable()  # to look for garbage among modules again and again would take a tenth of the time
     if left_out:
         sys.modules[_OPTIONAL] = None  # type: ignore[assignment]
     try:
         return import_module("onebit.serve.running")
     finally:
+        gc.enable()
         sys.meta_path.remove(finder)
         if left_out:
             del sys.modules[_OPTIONAL]

@@ -34,7 +34,8 @@ class Writer:
 
     A batch is half of the requests that come at the same time: while it is on its way to the disk,
     the other half is answered and asks again. If all were written at once, the processor would wait
-    for the disk, and the disk for the processor.
+    for the disk, and the disk for the processor. Where the processor waits anyway
+    (`Log.at_once`), a batch is all of them.
 
     Parameters
     ----------
@@ -54,6 +55,8 @@ class Writer:
         self._queue: deque[_Asked] = deque()
         self._some, self._ending = asyncio.Event(), False
         self._task: asyncio.Task[None] | None = None
+        self._written_batch: asyncio.Future[None] | None = None
+        """Of the batch that is on its way to the disk."""
 
     def start(self) -> None:
         """Begin to write."""
@@ -76,19 +79,27 @@ class Writer:
         self._some.set()
         return future
 
+    async def settle(self) -> None:
+        """Return when models know the rows that are on their way to the disk now."""
+        if self._written_batch is not None:
+            await asyncio.wait([self._written_batch])
+
     async def _run(self) -> None:
         before = 0
         while self._queue or not self._ending:
             await self._some.wait()
             self._some.clear()
             while self._queue:
-                half, seen = (len(self._queue) + before + 1) // 2, 0
-                while seen < len(self._queue) < half:  # others are about to come
+                most = MOST_ROWS if self._log.at_once else (len(self._queue) + before + 1) // 2
+                seen = 0
+                while seen < len(self._queue) < most:  # others are about to come
                     seen = len(self._queue)
                     await asyncio.sleep(0)
-                batch = self._take(half)
+                batch = self._take(most)
                 before = len(batch)
+                self._written_batch = asyncio.get_running_loop().create_future()
                 await self._write_batch(batch)
+                self._written_batch.set_result(None)
 
     def _take(self, most: int) -> list[_Asked]:
         batch: list[_Asked] = []

@@ -1,0 +1,153 @@
+"""The short way of usual requests: decisions and feedback, answered without a task of their own.
+
+A task for each request, and the messages between server and application, take longer than a
+decision. What is not usual in any way takes the way of all other requests, and is answered or
+refused there.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import httptools
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+LONGEST_HEAD = 2048
+"""Bytes before the body of a usual request."""
+
+_END = b"\r\n\r\n"
+
+
+class Head(NamedTuple):
+    """What a usual request says before its body."""
+
+    path: str
+    headers: dict[bytes, bytes]
+    length: int
+    """Bytes of the body."""
+
+
+class Protocol(HttpToolsProtocol):
+    """A connection; its application may have `take`, for requests that come whole."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._taker: Any = getattr(self.app, "take", None)
+        self._begun = self._taken = self._last = False
+        self._more = b""
+        """What came while a request was on the short way."""
+
+    def data_received(self, data: bytes) -> None:
+        """Take a request the short way if it is usual, and nothing else of this client is left."""
+        if self._taken:
+            self._more += data
+            if len(self._more) > HIGH_WATER_LIMIT:
+                self.flow.pause_reading()
+            return
+        idle = not self._begun and (self.cycle is None or self.cycle.response_complete)
+        if not (idle and not self.flow.write_paused and self._take(data)):
+            super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        """Remember that the parser is inside a request."""
+        self._begun = True
+        super().on_message_begin()
+
+    def on_message_complete(self) -> None:
+        """Remember that the parser is between two requests."""
+        self._begun = False
+        super().on_message_complete()
+
+    def shutdown(self) -> None:
+        """Hang up, after the answer that is awaited."""
+        if self._taken:
+            self._last = True
+        else:
+            super().shutdown()
+
+    def _take(self, data: bytes) -> bool:
+        end = data.find(_END, 0, LONGEST_HEAD) + len(_END)
+        head = head_of(data[:end])
+        if self._taker is None or head is None or len(data) - end != head.length:
+            return False
+
+        def answer(name: bytes, content: bytes | None) -> None:
+            self._answer(data, name, content)
+
+        self._taken = self._taker(head, data[end:], answer)
+        if self._taken:
+            self._unset_keepalive_if_required()
+        return self._taken
+
+    def _answer(self, data: bytes, name: bytes, content: bytes | None) -> None:
+        """Send an answer; without one, the request takes the long way."""
+        self._taken = False
+        if self.transport.is_closing():
+            return
+        if content is None:
+            super().data_received(data)
+            if self._last:
+                super().shutdown()
+        else:
+            self.transport.write(
+                b"HTTP/1.1 200 OK\r\n%scontent-type: application/json\r\nx-request-id: %s\r\n"
+                b"%scontent-length: %d\r\n\r\n%s"
+                % (
+                    b"".join([b"%s: %s\r\n" % one for one in self.server_state.default_headers]),
+                    name,
+                    b"connection: close\r\n" if self._last else b"",
+                    len(content),
+                    content,
+                )
+            )
+            if self._last:
+                self.transport.close()
+            self.on_response_complete()
+        if self._more:
+            more, self._more = self._more, b""
+            self.data_received(more)
+
+
+class _Parsed:
+    """What the parser finds in the head of a request."""
+
+    def __init__(self) -> None:
+        self.url, self.whole, self.body = b"", False, False
+        self.headers: list[tuple[bytes, bytes]] = []
+
+    def on_url(self, url: bytes) -> None:
+        self.url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        self.whole = True
+
+    def on_body(self, body: bytes) -> None:
+        self.body = True
+
+
+@lru_cache(maxsize=1024)  # a client's heads differ in the length of the body, and hardly else
+def head_of(content: bytes) -> Head | None:
+    """Return what the head of a usual request says; None of any other one."""
+    found = _Parsed()
+    parser = httptools.HttpRequestParser(found)
+    try:
+        parser.feed_data(content)
+    except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+        return None
+    headers = dict(found.headers)
+    usual = (
+        *(found.whole, not found.body, len(headers) == len(found.headers)),
+        *(parser.get_method() == b"POST", parser.get_http_version() == "1.1"),
+        *(parser.should_keep_alive(), not parser.should_upgrade()),
+        *(headers.keys().isdisjoint({b"transfer-encoding", b"expect"}), found.url.isascii()),
+        *(found.url.startswith(b"/"), not set(found.url) & set(b"%?#")),
+    )
+    length = headers.get(b"content-length", b"")
+    if not all(usual) or not length.isdigit() or not 0 < len(length) < 10:
+        return None
+    return Head(found.url.decode(), headers, int(length))

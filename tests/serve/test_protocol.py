@@ -1,0 +1,276 @@
+"""Usual requests take the short way, and are answered as on the long one."""
+
+import asyncio
+import json
+import sqlite3
+from types import SimpleNamespace
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from onebit.serve.app import App
+from onebit.serve.protocol import Protocol, head_of
+from onebit.serve.sqlite_log import SQLiteLog
+from services import SMALL, TICKETS
+
+
+class Wire:
+    """A transport that keeps what is written to it."""
+
+    def __init__(self):
+        self.data, self.closed = b"", False
+
+    def write(self, data):
+        self.data += data
+
+    def get_extra_info(self, name, default=None):
+        return {"sockname": ("127.0.0.1", 1), "peername": ("127.0.0.1", 2)}.get(name, default)
+
+    def is_closing(self):
+        return self.closed
+
+    def close(self):
+        self.closed = True
+
+    def pause_reading(self):
+        pass
+
+    resume_reading = pause_reading
+
+
+def request(verb, body, *headers, model="m", method="POST", length=None):
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    lines = [f"{method} /v1/models/{model}/{verb} HTTP/1.1", "host: localhost", *headers]
+    lines += ["content-type: application/json", f"content-length: {length or len(content)}"]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + content
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Run a scenario with an application, and a function that connects to it."""
+
+    def run(scenario):
+        async def work():
+            app = App(SQLiteLog(tmp_path))
+            await app.start()
+            config = uvicorn.Config(app, http=Protocol, proxy_headers=False, log_config=None)
+            config.load()
+            state = ServerState()
+
+            def connect():
+                wire = Wire()
+                protocol = Protocol(config=config, server_state=state, app_state={})
+                protocol.connection_made(wire)
+
+                async def ask(data, replies=1):
+                    """Send bytes; return the statuses and bodies of so many replies."""
+                    wire.data = b""
+                    protocol.data_received(data)
+                    found = []
+                    for _ in range(2000):
+                        found = split(wire.data)
+                        if len(found) >= replies:
+                            break
+                        await asyncio.sleep(0.005)
+                    return found
+
+                return SimpleNamespace(ask=ask, wire=wire, protocol=protocol)
+
+            try:
+                body = json.dumps({"name": "m", "labels": list(TICKETS)} | SMALL).encode()
+                made = await connect().ask(
+                    b"POST /v1/models HTTP/1.1\r\nhost: localhost\r\ncontent-type: "
+                    b"application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+                )
+                assert made[0][0] == 200
+                return await scenario(app, connect)
+            finally:
+                await app.stop()
+
+        return asyncio.run(work())
+
+    return run
+
+
+def split(data):
+    """Return statuses and bodies of replies that are whole."""
+    found = []
+    while b"\r\n\r\n" in data:
+        head, _, rest = data.partition(b"\r\n\r\n")
+        fields = dict(line.split(b": ", 1) for line in head.split(b"\r\n")[1:])
+        length = int(fields[b"content-length"])
+        if len(rest) < length:
+            break
+        content, data = rest[:length], rest[length:]
+        found.append((int(head[9:12]), json.loads(content), fields))
+    return found
+
+
+def count_short(app, monkeypatch):
+    """Return a list that has an entry for each request that was taken the short way."""
+    taken, take = [], app.take
+
+    def counted(*arguments):
+        done = take(*arguments)
+        taken.append(done)
+        return done
+
+    monkeypatch.setattr(app, "take", counted)
+    return taken
+
+
+def test_a_pair_takes_the_short_way(serve, monkeypatch):
+    async def scenario(app, connect):
+        taken, client = count_short(app, monkeypatch), connect()
+        record = {"subject": TICKETS["login"]}
+        question = request("decide", {"record": record}, "x-request-id: mine")
+        ((status, made, fields),) = await client.ask(question)
+        assert (status, fields[b"x-request-id"]) == (200, b"mine")
+        assert set(made) == {"id", "label", "probability", "confidence"}
+        said = {"id": made["id"], "correct": True}
+        ((status, heard, _),) = await client.ask(request("feedback", said))
+        assert (status, heard) == (200, {"id": made["id"], "status": "accepted"})
+        assert taken == [True, True]
+        # The same feedback again is none that is awaited.
+        ((status, heard, _),) = await client.ask(request("feedback", said))
+        assert (status, heard["status"], taken[2:]) == (200, "repeated", [False])
+        many = [{"record": text} for text in TICKETS.values()]
+        ((status, answers, _),) = await client.ask(request("decide", many))
+        said = [{"id": one["id"], "truth": one["label"]} for one in answers]
+        ((status, heard, _),) = await client.ask(request("feedback", said))
+        assert [one["status"] for one in heard] == ["accepted"] * 3
+        assert taken[3:] == [True, True]
+        statistics = app.service.live["m"].model.meta.statistics
+        assert (statistics.decisions, statistics.right) == (4, 4)
+        assert app._in_flight == 0
+
+    serve(scenario)
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (request("decide", b"{"), 400),
+        (request("decide", {"record": 3}), 422),
+        (request("decide", {"record": "x", "among": ["none"]}), 422),
+        (request("decide", []), 422),
+        (request("decide", {"record": "x"}, model="none"), 404),
+        (request("decide", {"record": "x"}, model="m/x"), 404),
+        (request("judge", {"record": "x"}), 404),
+        (request("decide", {"record": "x"}, method="PUT"), 405),
+        (request("feedback", {"id": "nobody", "correct": True}), 404),
+        (request("feedback", {"id": "nobody"}), 422),
+        (request("decide", {"record": "x"}).replace(b"localhost", b"example.org"), 403),
+        (request("decide", {"record": "x"}).replace(b"/json", b"/xml"), 415),
+        (request("decide", {"record": "x"}, length=10**7), 413),
+    ],
+)
+def test_what_is_refused_is_refused_on_the_long_way(serve, monkeypatch, data, status):
+    async def scenario(app, connect):
+        taken = count_short(app, monkeypatch)
+        ((found, problem, _),) = await connect().ask(data)
+        assert found == status
+        assert problem.get("error") or problem.get("message")
+        assert True not in taken
+        assert app.service.live["m"].model.n == 1
+        assert app._in_flight == 0
+
+    serve(scenario)
+
+
+def test_requests_in_pieces_and_one_after_the_other(serve):
+    async def scenario(app, connect):
+        client = connect()
+        one = request("decide", {"record": "x", "id": "a"})
+        for data in (one[:20], one[20:-5]):
+            client.protocol.data_received(data)
+        ((status, _, _),) = await client.ask(one[-5:])
+        assert status == 200
+        names = "bcdef"
+        many = [request("decide", {"record": "x", "id": name}) for name in names]
+        # The first is on its way when the others come, some of them in part.
+        client.protocol.data_received(many[0])
+        found = await client.ask(b"".join(many[1:])[:-3], 4)
+        assert [body["id"] for _, body, _ in found] == list(names[:4])
+        found = await client.ask(many[-1][-3:])
+        assert [body["id"] for _, body, _ in found] == ["f"]
+        assert app.service.live["m"].model.meta.statistics.decisions == 6
+
+    serve(scenario)
+
+
+def test_an_id_that_is_known_is_the_same_decision(serve):
+    async def scenario(app, connect):
+        question = request("decide", {"record": TICKETS["login"], "id": "a"})
+        clients = [connect() for _ in range(5)]
+        found = await asyncio.gather(*(client.ask(question) for client in clients))
+        assert len({json.dumps(one[0][1]) for one in found}) == 1
+        live = app.service.live["m"]
+        live.model.awaited.clear()  # as after a start: only the log knows it
+        ((status, again, _),) = await clients[0].ask(question)
+        assert (status, again) == (200, found[0][0][1])
+        other = request("decide", {"record": "other", "id": "a"})
+        assert (await clients[0].ask(other))[0][0] == 409
+        assert live.model.meta.statistics.decisions == 1
+
+    serve(scenario)
+
+
+def test_what_is_not_written_is_refused(serve, monkeypatch):
+    async def scenario(app, connect):
+        log, client = app.service.log, connect()
+
+        def fail(entries):
+            raise sqlite3.OperationalError("disk is full")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(log, "_append_all", fail)
+            ((status, problem, _),) = await client.ask(request("decide", {"record": "x"}))
+        assert status == 503
+        assert "try again" in problem["error"]
+        assert app.service.live["m"].model.n == 1
+        ((status, _, _),) = await client.ask(request("decide", {"record": "x"}))
+        assert status == 200
+        assert app.service.live["m"].model.n == 2
+
+    serve(scenario)
+
+
+def test_a_stop_waits_for_the_answer(serve):
+    async def scenario(app, connect):
+        client = connect()
+        client.protocol.data_received(request("decide", {"record": "x"}))
+        client.protocol.shutdown()
+        assert not client.wire.closed
+        ((status, _, fields),) = await client.ask(b"")
+        assert (status, fields[b"connection"]) == (200, b"close")
+        assert client.wire.closed
+
+    serve(scenario)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        (b"POST", b"GET"),
+        (b"HTTP/1.1", b"HTTP/1.0"),
+        (b"host: localhost", b"connection: close"),
+        (b"host: localhost", b"expect: 100-continue"),
+        (b"host: localhost", b"transfer-encoding: chunked"),
+        (b"host: localhost", b"content-length: 3"),
+        (b"/v1", b"/v%31"),
+        (b"/decide", b"/decide?x=1"),
+        (b"content-length: 15", b"x: 15"),
+        (b"content-length: 15", b"content-length: -15"),
+        (b"\r\nhost", b"\n\nhost"),
+        (b"POST /v1", b"POST v1"),
+    ],
+)
+def test_heads_that_are_not_usual(changed):
+    head = request("decide", {"record": "x"}).partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+    assert head_of(head).length == 15
+    assert changed[0] in head
+    assert head_of(head.replace(*changed)) is None
+    assert head_of(head[:-2]) is None
+    assert head_of(b"\r\n\r\n") is None
