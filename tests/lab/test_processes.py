@@ -81,7 +81,13 @@ def test_a_killed_process_is_told_and_not_waited_for(tmp_path):
     assert process.returncode == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        *(pytest.param(n, marks=pytest.mark.slow) for n in (signal.SIGTERM, signal.SIGINT)),
+    ],
+)
 def test_processes_end_with_the_one_that_started_them(tmp_path, number):
     process = started(tmp_path, "slow")
     wait_until(lambda: len(pids(tmp_path)) == 2)
