@@ -134,7 +134,7 @@ PAPER = Paper(
         "Online, mistakes are those of the label that was chosen, exploration included; the paper "
         "can be read as counting those of the greedy one.",
         "The paper asks for rows of unit length, and Confidit scales them. Its A_0 = 4 I then "
-        "outweighs thousands of documents of a hundred words, intervals hardly shrink, and as only "
+        "outweighs hundreds of documents of a hundred words, intervals hardly shrink, and as only "
         "the label that was chosen learns, some labels are never chosen. With rows of zeros and "
         "ones as they are (binary rows), all labels are found, in ten epochs if not in one: the "
         "published errors are likely of such rows.",
