@@ -71,8 +71,9 @@ class Form(NamedTuple):
     """What the two forms do differently.
 
     prior: a (ln K)^2, explore: nu and forgetting: phi, if they are not given; doubt: kappa;
-    information_weight: m; settling: tau; sure: a right label that had at least the probability 1 - sure teaches
-    nothing; negligible: a covariance is not updated if v would change by a smaller share.
+    information_weight: m, which is m t / (t + settling) in round t; sure: a right label that had at
+    least the probability 1 - sure teaches nothing; negligible: a covariance is not updated if v
+    would change by a smaller share.
     """
 
     prior: float
@@ -523,8 +524,8 @@ class OneBitClassifier(ProbabilityLearner):
       and again before it falls.
     - m is 3, full: 2, so that steps shrink sooner. As classes, and in the diagonal form features,
       count as independent, each step moves the scores further than it is meant to.
-    - In the full form m counts as m t / (t + 30) in round t. The scales of the first rounds are rough,
-      and so is a normal belief then: what is taken for certain of them misleads for long.
+    - In the full form it is m t / (t + 30) in round t. The scales of the first rounds are rough, and
+      so is a normal belief then: what is taken for certain of them misleads for long.
     - Forgetting makes S_k grow, also where nothing was learned that could be forgotten. So v_k is
       at most 1 / a, as at first, and w_k moves by less in step 4 as v_k was reduced: without that,
       an x in a direction that is seen once in many rounds moved the weights by thousands.
