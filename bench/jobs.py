@@ -1,8 +1,10 @@
 """How much less time a sweep takes with two processes than with one: ``python bench/jobs.py``.
 
-The sweep is that of the SOBA paper at the small scale, streams included; each time a new process
-begins with nothing but compiled code. Half the ratio of processor times is what an idle machine
-with two cores could reach.
+The sweep is that of the SOBA paper at the small scale, streams included, on all data that are
+there (ONEBIT_DATA); each time a new process begins with nothing but compiled code. What a process
+takes that has nothing to play, to import all modules and to write the table, no second one can
+shorten: it is timed too. The last line is what the two cores themselves give: a loop of plain
+Python, two at once and one alone.
 """
 
 from __future__ import annotations
@@ -12,16 +14,37 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import NamedTuple
+
+LOOP = "for i in range(30_000_000): pass"
 
 
-def seconds(jobs: int) -> tuple[float, float]:
-    """Return what `onebit lab run soba` takes: on the clock, and of all processors."""
-    used = _processor_seconds()
+class Times(NamedTuple):
+    """Seconds of a sweep on the clock and of all processors, and of one with nothing to play."""
+
+    clock: float
+    processors: float
+    nothing: float
+
+
+def times(jobs: int) -> Times:
+    """Return what `onebit lab run soba` takes, and what it takes again."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "onebit", "lab", "run", "soba", "--jobs", str(jobs)]
-        start = time.perf_counter()
-        subprocess.run([*command, "--out", folder], check=True, stdout=subprocess.DEVNULL)
-        return time.perf_counter() - start, _processor_seconds() - used
+        used = _processor_seconds()
+        clock = _seconds(1, *command, "--out", folder)
+        used = _processor_seconds() - used
+        return Times(clock, used, _seconds(1, *command, "--out", folder))
+
+
+def _seconds(n: int, *command: str) -> float:
+    """Return the time until `n` processes that begin together have ended."""
+    start = time.perf_counter()
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(n)]
+    for process in processes:
+        if process.wait():
+            raise SystemExit(f"{' '.join(command)} failed")
+    return time.perf_counter() - start
 
 
 def _processor_seconds() -> float:
@@ -31,10 +54,18 @@ def _processor_seconds() -> float:
 
 
 def main() -> None:
-    """Print both times and their ratio."""
-    (one, used_one), (two, used_two) = seconds(1), seconds(2)
-    print(f"1 job {one:.1f} s, 2 jobs {two:.1f} s: {two / one:.2f} times")
-    print(f"processors {used_one:.1f} s and {used_two:.1f} s: {used_two / used_one:.2f} times")
+    """Print the times and their ratios."""
+    one, two = times(1), times(2)
+    runs = (two.clock - two.nothing) / (one.clock - one.nothing)
+    alone, at_once = (_seconds(n, sys.executable, "-c", LOOP) for n in (1, 2))
+    print(
+        f"1 job {one.clock:.1f} s, 2 jobs {two.clock:.1f} s: {two.clock / one.clock:.2f} times\n"
+        f"with nothing to play {one.nothing:.1f} s and {two.nothing:.1f} s; without that, "
+        f"{runs:.2f} times\n"
+        f"processors {one.processors:.1f} s and {two.processors:.1f} s: "
+        f"{two.processors / one.processors:.2f} times\n"
+        f"plain Python: two at once take {at_once / alone:.2f} times as long as one"
+    )
 
 
 if __name__ == "__main__":

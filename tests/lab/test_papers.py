@@ -86,25 +86,37 @@ def test_report_is_one_page_of_all_that_was_run(tmp_path, monkeypatch):
     assert beside == {".html", ".png", ".csv"}
 
 
-def test_texts_and_vowels_have_tables_and_pictures(tmp_path, monkeypatch):
+@pytest.mark.parametrize("scale", ["small", pytest.param("full", marks=pytest.mark.slow)])
+def test_texts_and_vowels_have_tables_and_pictures(tmp_path, monkeypatch, scale):
     texts = {name: Asked("synsep", 200 + i) for i, name in enumerate(confidit_texts.TEXTS)}
     monkeypatch.setattr(confidit_texts, "is_there", lambda name: True)
     monkeypatch.setattr(confidit_texts, "TEXTS", texts)
     monkeypatch.setattr(confidit_texts, "VOWEL", Asked("synsep", 600))
     tables = {
         part: lab.sweep(*wanted._replace(seeds=[0]), jobs=1)
-        for part, wanted in confidit_texts.sweeps("small").items()
+        for part, wanted in confidit_texts.sweeps(scale).items()
     }
     tested, online, vowel = confidit_texts.sections(tables)
-    assert list(tested.tables) == ["0 % noise", "30 % noise"]
-    shown = tested.tables["30 % noise"].set_index(["data", "error %"]).AROW
-    assert shown["Reuters", "published"] == "4.53"
-    errors = 100 * tables["table_30_1"].query("stream == 'Reuters' and learner == 'AROW'").error
-    assert float(shown["Reuters", "1 epoch"].split()[0]) == pytest.approx(errors.iloc[0], abs=0.1)
+    *by_noise, away = tested.tables
+    noises = {"small": [0, 30], "full": [0, 10, 20, 30]}[scale]
+    assert by_noise == [f"{noise} % noise" for noise in noises]
+    shown = tested.tables["30 % noise"].set_index(["data", "error %"])
+    assert shown.AROW["Reuters", "published"] == "4.53"
+    assert shown[confidit_texts.BINARY]["Reuters", "published"] == "11.70"
+    errors = [
+        100 * tables[f"table_{noise}_1"].query("stream == 'Reuters' and learner == 'AROW'").error
+        for noise in noises
+    ]
+    found = float(shown.AROW["Reuters", "1 epoch"].split()[0])
+    assert found == pytest.approx(errors[-1].iloc[0], abs=0.1)
+    published = [confidit_texts.PUBLISHED["Reuters"][noise // 10][2] for noise in noises]
+    points = tested.tables[away].set_index(["learner", "learned for"]).Reuters["AROW", "1 epoch"]
+    assert float(points) == pytest.approx(np.mean(errors) - np.mean(published), abs=0.06)
     assert list(online.figures) == list(texts)
     assert list(vowel.figures) == ["vowel"]
-    assert len(tested.findings) == 4
-    assert len(online.findings) == 2 * len(texts)
+    of_epochs = {"small": 3, "full": 3 + 2 + 1 + 2}[scale]
+    assert len(tested.findings) == {"small": 7, "full": 14}[scale]
+    assert len(online.findings) == 3 * len(texts) + of_epochs
 
 
 @pytest.mark.slow

@@ -321,7 +321,7 @@ def test_an_example_of_zeros_learns_its_label(covariance):
 def test_raw_numbers_are_as_good_as_scaled_ones(data):
     """Accuracy in cross-validation over 20 shuffles, beside that of scaled numbers and a one.
 
-    The scales of a hundred rows are not known before these are over: that costs about a point.
+    The scales of a hundred rows are not known before these are over.
     """
     X, y = data(return_X_y=True)
     scaled = np.c_[StandardScaler().fit_transform(X), np.ones(len(X))]
@@ -332,7 +332,7 @@ def test_raw_numbers_are_as_good_as_scaled_ones(data):
         raw += cross_val_score(learner, X[order], y[order]).mean()
         learner.set_params(standardize=False)
         prepared += cross_val_score(learner, scaled[order], y[order]).mean()
-    assert raw / 20 >= prepared / 20 - 0.015
+    assert raw / 20 >= prepared / 20 - 0.01
 
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
@@ -374,7 +374,8 @@ def step_of_a_label(learner, x, label):
     state = learner._state
     z = x / np.linalg.norm(x)
     S = state.age * state.S.base
-    s, v = state.W.T @ z, np.einsum("i,kij,j->k", z, S, z)
+    s, uncapped = state.W.T @ z, np.einsum("i,kij,j->k", z, S, z)
+    v = np.minimum(uncapped, state.settings.widest)
     c = 1.0 / np.sqrt(1.0 + 0.25 * v)
     p = softmax(c * s)
     others = 1.0 - p[label]
@@ -383,7 +384,7 @@ def step_of_a_label(learner, x, label):
         return r - others / (others + p[label] * np.exp(r * c[label] ** 2 * v[label]))
 
     g = c * (p - np.eye(p.size)[label]) * brentq(excess, 0.0, 1.0) / others
-    return state.W.T - g[:, None] * (S @ z)
+    return state.W.T - (v / uncapped * g)[:, None] * (S @ z)
 
 
 def test_a_label_that_is_told_is_an_implicit_step():

@@ -117,6 +117,7 @@ class OneBitClassifier:
         self.explore = (0.2 if full else 0.1) if explore is None else explore
         prior, self.kappa, self.m, phi = (0.3, 0.25, 2.0, 0.5) if full else (0.35, 0.03, 3.0, 0.0)
         self.sure, self.negligible = (1e-3, 1e-6) if full else (1e-2, 1e-3)
+        self.tau, self.rounds = 30 if full else 0, 0
         self.phi = phi if forgetting is None else forgetting
         if a is None:
             a = prior / max(1.0, np.log(K)) ** 2
@@ -134,15 +135,25 @@ class OneBitClassifier:
         v = np.einsum("i,kij,j->k", x, S, x)
         return x, S, self.inputs @ x, v, np.minimum(v, 1 / self.a)
 
+    def widths(self, s, v):
+        """Of the draws, in deviations: wide where no label is likely, of labels hardly known."""
+        best = int(np.flatnonzero(s > s.max() - 1e-12)[0])
+        z = (s - s[best]) / np.sqrt(1 + self.kappa * (v + v[best]))
+        wrong = 1 - 1 / np.exp(z[z > -10]).sum()
+        known_less = 1 - v[best] / np.maximum(v, v[best]) if v[best] > 0 else np.sign(v)
+        more = max(0.0, 1 - self.explore) if self.explore > 0 else 0.0
+        return self.explore + more * (wrong * known_less) ** 6
+
     def policy(self, x):
         _, _, s, _, v = self.look(x)
-        p = winning_probabilities(s, self.explore * np.sqrt(v))
+        p = winning_probabilities(s, self.widths(s, v) * np.sqrt(v))
         if self.explore > 0:
             p = self.rates.hedged(p)
         return self.floor + (1 - self.K * self.floor) * p
 
     def learn(self, x, label, p, correct):
         given = x
+        self.rounds += 1
         x, S, s, uncapped, v = self.look(x)
         c = 1 / np.sqrt(1 + self.kappa * v)
         p = softmax(c * s)
@@ -155,8 +166,9 @@ class OneBitClassifier:
             else:
                 g = -q * p / rest
                 g[label] = max(q, self.rho * expit(c[label] * s[label]))
-            f = self.m * q * p**2 / rest
-            f[label] = self.m * q * rest
+            f = q * p**2 / rest
+            f[label] = q * rest
+            f *= self.m * (self.rounds / (self.rounds + self.tau))
             for k in range(self.K):
                 share = v[k] / uncapped[k] if v[k] > 0 else 1.0
                 self.inputs[k] -= share * c[k] * g[k] * S[k] @ x

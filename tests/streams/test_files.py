@@ -103,6 +103,7 @@ MALFORMED = [
     ("nanlabel.csv", b"a,label\n1,1\n2,nan\n", "nanlabel.csv:3: the label must be a number"),
     ("half.csv", b"a,label\n1,1\n2,1.5\n", "half.csv:3: a label is a text or a whole number"),
     ("long.csv", b"a,label\n1,1\n2," + b"9" * 50, "long.csv:3: a label is an integer of 64 bits"),
+    ("nul.csv", b"a,label\n1,x\n2,y\0\n", "nul.csv:3: no text: byte 0x00 at 4"),
     ("cut.csv.gz", gzip.compress(NUMBERS.encode())[:-12], "cut.csv.gz:4: cannot be decompressed"),
     ("not.csv.xz", b"a,label\n1,2\n", "not.csv.xz:1: cannot be decompressed"),
     # Vowpal Wabbit
@@ -114,7 +115,14 @@ MALFORMED = [
     ("bandit.vw", b"1:0.5:0.2 |a b\n", "bandit.vw:1: a label is a number or a word"),
     ("weight.vw", b"1 2 |a b\n", "weight.vw:1: importance weights other than 1"),
     ("latin.vw", "1 |a é\n".encode("latin-1"), "latin.vw:1: no UTF-8: byte 0xe9"),
+    ("nul.vw", b"1 |a b\0\n2 |a b\n", "nul.vw:1: no text: byte 0x00 at 7"),
     ("cut.vw.bz2", bz2.compress(VW.encode())[:-9], "cut.vw.bz2:5: cannot be decompressed"),
+    # svmlight
+    ("huge.svm", b"1 1:1\n2 2:1e99\n", "huge.svm:2: '2:1e99': values beyond 1e+30 are refused"),
+    ("wide.svm", b"1 1:1\n2 2147483647:1\n1 4:1\n", "wide.svm:2: feature index 2147483647 makes"),
+    ("wider.svm", b"1 1:1\n2 2147483648:1\n", "wider.svm:2: feature indices are 1 to 2147483647"),
+    ("nul.svm", b"1 1:1\n\0 1:2\n", "nul.svm:2: the label must be a number or a word"),
+    ("cut.svm.xz", lzma.compress(b"1 1:2\n2 3:4\n")[:-30], "cut.svm.xz:2: cannot be decompressed"),
     # Parquet
     ("empty.parquet", b"", "empty.parquet: cannot be read as Parquet"),
     ("text.parquet", NUMBERS.encode(), "text.parquet: cannot be read as Parquet"),
@@ -143,6 +151,10 @@ def read_whole(path):
         ({"a": ["u", "v"], "b": [1, 2]}, " no column is named 'label'"),
         ({"a": [b"u", b"v"], "label": [1, 2]}, "row 1: 'a' is a bytes; a record has texts"),
         ({"a": [], "label": []}, " the file has no examples"),
+        (
+            {"a": [1, 2], "label": np.array([2**63, 1], dtype=np.uint64)},
+            "row 1: a label is an integer of 64 bits",
+        ),
     ],
 )
 def test_parquet_errors_name_the_row(tmp_path, columns, message):
@@ -154,6 +166,28 @@ def test_parquet_errors_name_the_row(tmp_path, columns, message):
     with pytest.raises(ValueError, match=re.escape(message)) as error:
         read_whole(path)
     assert str(error.value).startswith(f"{path}:")
+
+
+def test_parquet_has_each_column_once(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    path = tmp_path / "some.parquet"
+    pa.parquet.write_table(pa.table([[1, 2], [3, 4], [0, 1]], names=["a", "a", "label"]), path)
+    with pytest.raises(ValueError, match=r"some\.parquet: two columns are named 'a'"):
+        read_whole(path)
+
+
+@pytest.mark.parametrize("name", ["some.csv", "some.parquet", "some.svm.gz"])
+def test_what_is_no_stream_at_all(tmp_path, name):
+    path = tmp_path / name
+    path.mkdir()
+    with pytest.raises(ValueError, match=re.escape(f"{path}: a stream is a file, and this is")):
+        streams.Asked(str(path)).open()
+    alone = tmp_path / "alone.csv"
+    alone.write_text("a,label\n1,x\n2,x\n")
+    with pytest.raises(ValueError, match=r"alone\.csv: all examples have the label 'x'"):
+        streams.Asked(str(alone)).open()
 
 
 def test_truncated_parquet(tmp_path):

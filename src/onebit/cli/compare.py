@@ -108,7 +108,10 @@ def values_of(setting: str) -> tuple[str, list[Any]]:
 
 @contextmanager
 def progress_to(hidden: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show how many runs are done and how much time is left, on stderr if it is a terminal."""
+    """Show how many runs are done and how much time is left, on stderr if it is a terminal.
+
+    It is shown by the process that plays, not by a thread beside it, as `lab.processes` needs it.
+    """
     console = Console(stderr=True)
     with Progress(
         TextColumn("{task.description}"),
@@ -118,10 +121,11 @@ def progress_to(hidden: bool) -> Iterator[Callable[[int, int], None]]:
         TimeRemainingColumn(),
         console=console,
         transient=True,
+        auto_refresh=False,
         disable=hidden or not console.is_terminal,
     ) as bar:
         task = bar.add_task("runs", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda done, total: bar.update(task, completed=done, total=total, refresh=True)
 
 
 def print_summary(means: pd.DataFrame, n_seeds: int) -> None:

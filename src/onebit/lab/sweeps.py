@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +23,7 @@ from sklearn.base import clone
 import onebit
 from onebit.core import Learner
 from onebit.lab.measures import Measure, Online, candidates
+from onebit.lab.processes import in_copies, may_copy
 from onebit.lab.results import Folder, as_table, write_table
 from onebit.lab.shared import Shared, data_name, fingerprint, shared, store
 from onebit.streams import Asked
@@ -292,9 +294,19 @@ def _played(
             stack.enter_context(Client(dask, set_as_default=True))
             stack.enter_context(joblib.parallel_config(backend="dask"))
         n_jobs = -1 if dask is not None else jobs
-        parallel = joblib.Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
-        ordered = _interleaved(missing, joblib.effective_n_jobs(n_jobs))
-        yield from parallel(joblib.delayed(_play)(key, missing[key], data) for key in ordered)
+        n_processes = joblib.effective_n_jobs(n_jobs)
+        calls = ((key, missing[key], data) for key in _interleaved(missing, n_processes))
+        try:
+            if dask is None and n_processes > 1 and may_copy():
+                yield from in_copies(n_processes, _play, calls)
+            else:
+                parallel = joblib.Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
+                yield from parallel(joblib.delayed(_play)(*call) for call in calls)
+        except BrokenProcessPool:
+            raise ChildProcessError(
+                "a process that played was killed, perhaps for want of memory; results so far are "
+                "kept, and the same call plays the rest"
+            ) from None
 
 
 def _interleaved(missing: Mapping[str, Run], n_jobs: int) -> Iterator[str]:
@@ -339,6 +351,7 @@ def code_fingerprint() -> str:
         "streams",
         "theory",
         "losses.py",
+        "lab/binary.py",
         "lab/measures.py",
     ):
         place = package / room

@@ -48,6 +48,15 @@ LARGEST_FULL = 200_000
 LEAST_LESSON = 0.3
 """rho: the least gradient of a wrong label, as a share of its gradient with two classes."""
 
+OPENNESS = 6
+"""How steeply draws widen where no label is known to be right: the power of (1 - q) r.
+
+Less, and labels of two that are as likely as each other are tried in vain; more, and a label that
+looked bad at first is not tried again."""
+
+OUT_OF_REACH = 10.0
+"""A label whose score is so many nats below the highest is not likely to be right."""
+
 TOLD = 2
 """The feedback that the label is right, from someone who says it, not from a decision."""
 
@@ -62,14 +71,16 @@ class Form(NamedTuple):
     """What the two forms do differently.
 
     prior: a (ln K)^2, explore: nu and forgetting: phi, if they are not given; doubt: kappa;
-    information_weight: m; sure: a right label that had at least the probability 1 - sure teaches
-    nothing; negligible: a covariance is not updated if v would change by a smaller share.
+    information_weight: m, which is m t / (t + settling) in round t; sure: a right label that had at
+    least the probability 1 - sure teaches nothing; negligible: a covariance is not updated if v
+    would change by a smaller share.
     """
 
     prior: float
     explore: float
     doubt: float
     information_weight: float
+    settling: float
     forgetting: float
     sure: float
     negligible: float
@@ -80,6 +91,7 @@ DIAGONAL_FORM = Form(
     explore=0.1,
     doubt=0.03,
     information_weight=3.0,
+    settling=0.0,
     forgetting=0.0,
     sure=1e-2,
     negligible=1e-3,
@@ -89,6 +101,7 @@ FULL_FORM = Form(
     explore=0.2,
     doubt=0.25,
     information_weight=2.0,
+    settling=30.0,
     forgetting=0.5,
     sure=1e-3,
     negligible=1e-6,
@@ -107,6 +120,7 @@ class Settings(NamedTuple):
     widest: float
     doubt: float
     information_weight: float
+    settling: float
     forgetting: float
     sure: float
     negligible: float
@@ -216,11 +230,32 @@ def end_score(state, scores):
 
 
 @lean_kernel
+def fill_deviations(state, scores, offer):
+    """Fill the deviation of each class's draw: nu_k sqrt(v_k), with nu_k at least nu.
+
+    Where the highest score is not likely to be that of the right label, what is known less well
+    than it has draws up to as wide as the model says.
+    """
+    v, deviations, settings = state.scratch.v, state.scratch.deviations, state.settings
+    best, likely = argmax(scores, offer), 0.0
+    for k in on_offer(offer, scores.size):
+        gap, variance = scores[best] - scores[k], 1.0 + settings.doubt * (v[best] + v[k])
+        if gap * gap < OUT_OF_REACH * OUT_OF_REACH * variance:
+            likely += math.exp(-gap / math.sqrt(variance))
+        deviations[k] = settings.explore * math.sqrt(v[k])
+    if 0.0 < settings.explore < 1.0:
+        wrong = 1.0 - 1.0 / likely
+        for k in on_offer(offer, scores.size):
+            if v[k] > v[best]:
+                open_to = (wrong * (1.0 - v[best] / v[k])) ** OPENNESS
+                deviations[k] += open_to * (math.sqrt(v[k]) - deviations[k])
+
+
+@lean_kernel
 def policy(state, x, scores, offer, p):
-    """Fill the probability that a class's draw from N(score, nu^2 v) is the largest, hedged."""
+    """Fill the probability that a class's draw is the largest, hedged."""
     scratch, settings = state.scratch, state.settings
-    for k in on_offer(offer, p.size):
-        scratch.deviations[k] = settings.explore * math.sqrt(scratch.v[k])
+    fill_deviations(state, scores, offer)
     best = winning_probabilities(scores, scratch.deviations, p, scratch.room, offer)
     if settings.explore > 0.0:
         best = hedge(state.rates, best, offer, p)
@@ -254,6 +289,8 @@ def lesson(state, scores, label, correct):
         return False
     if others < 1e-9:
         others = 1e-9
+    t = state.rounds[()] + 1.0
+    weight = settings.information_weight * t / (t + settings.settling)
     for k in range(p.size):
         # - d log likelihood / d score_k, and the information of one bit, (dq)^2 / (q (1 - q)).
         shrunk = f[k]
@@ -264,7 +301,7 @@ def lesson(state, scores, label, correct):
             g[k] = p[k] if correct else -q * p[k] / others
             f[k] = q * p[k] * p[k] / others
         g[k] *= shrunk
-        f[k] *= settings.information_weight * shrunk * shrunk
+        f[k] *= weight * shrunk * shrunk
     if correct == TOLD:
         share = implicit_share(q, others, v[label] / (1.0 + settings.doubt * v[label]))
         for k in range(p.size):
@@ -428,6 +465,7 @@ class OneBitClassifier(ProbabilityLearner):
         nu, the width of the draws in standard deviations of the scores. 0 is greedy, 1 is as wide
         as the model says, which costs more mistakes than it saves on most streams tried. None is
         0.1 in the diagonal form, 0.2 in the full, where deviations are those of fewer directions.
+        Where no label is likely to be right, draws of little known labels are wider; see the notes.
     covariance : {"auto", "diagonal", "full"}, default="auto"
         "full" keeps a matrix of d^2 numbers for each class and makes fewer mistakes, "diagonal" d
         numbers. "auto" is "full" if d^2 K is at most 200,000, else "diagonal".
@@ -462,8 +500,14 @@ class OneBitClassifier(ProbabilityLearner):
     by its length. `coef_` and `intercept_` are weights for examples so made.
 
     With s = W x, v_k = x' S_k x, where S_k is the covariance of the weights w_k, the chosen label
-    is that of the largest draw from N(s_k, nu^2 v_k). Its probability is exact, to 1e-7, by
-    quadrature. Then, for a label l,
+    is that of the largest draw from N(s_k, nu_k^2 v_k). Its probability is exact, to 1e-7, by
+    quadrature. nu_k is nu, and more for labels that are known less well than the best, b: with
+    r_k = 1 - v_b / v_k and 1 - q = 1 - 1 / sum_k exp((s_k - s_b) / sqrt(1 + kappa (v_k + v_b))),
+
+        nu_k = nu + (1 - nu) ((1 - q) r_k)^6 if v_k > v_b.
+
+    So a label that looked bad at first, and is hardly known since, is tried again where those that
+    are known well fail; where one of them is right in most cases, it is not. Then, for a label l,
 
     1. z_k = s_k / sqrt(1 + kappa v_k) and p = softmax(z), q = p_l;
     2. if it was right, g = p - e_l; if not, g_k = -q p_k / (1 - q) for k != l and
@@ -480,6 +524,8 @@ class OneBitClassifier(ProbabilityLearner):
       and again before it falls.
     - m is 3, full: 2, so that steps shrink sooner. As classes, and in the diagonal form features,
       count as independent, each step moves the scores further than it is meant to.
+    - In the full form it is m t / (t + 30) in round t. The scales of the first rounds are rough, and
+      so is a normal belief then: what is taken for certain of them misleads for long.
     - Forgetting makes S_k grow, also where nothing was learned that could be forgotten. So v_k is
       at most 1 / a, as at first, and w_k moves by less in step 4 as v_k was reduced: without that,
       an x in a direction that is seen once in many rounds moved the weights by thousands.
@@ -586,6 +632,7 @@ class OneBitClassifier(ProbabilityLearner):
             widest=1.0 / a,
             doubt=form.doubt,
             information_weight=form.information_weight,
+            settling=form.settling,
             forgetting=forgetting,
             sure=form.sure,
             negligible=form.negligible,

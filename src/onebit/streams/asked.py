@@ -82,6 +82,8 @@ class Asked:
         """Raise if it is neither a name nor a file, or has an unknown change."""
         if self.change and self.change not in CHANGES:
             raise ValueError(f"no change {self.change!r}: there are {', '.join(CHANGES)}")
+        if self.is_file and Path(self.name).is_dir():
+            raise ValueError(f"{self.name}: a stream is a file, and this is a folder")
         if self.is_file and not Path(self.name).is_file():
             known = ", ".join(NAMES)
             raise ValueError(f"no stream {self.name!r}: it is neither a file nor one of {known}")
@@ -123,7 +125,10 @@ class Asked:
             return name, [(X, y)], len(y), sorted(set(y.tolist()))
         options = {} if self.label is None else {"label": self.label}
         file = from_file(self.name, **options)
-        return self.name, file, file.n_examples, file.classes.tolist()
+        classes = file.classes.tolist()
+        if len(classes) == 1:
+            raise ValueError(f"{self.name}: all examples have the label {classes[0]!r}")
+        return self.name, file, file.n_examples, classes
 
 
 def _with_labels(stream: tuple[Any, np.ndarray], only: tuple[Any, ...]) -> tuple[Any, Any]:

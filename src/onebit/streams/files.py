@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from functools import cached_property
 from io import BytesIO
@@ -14,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
+from onebit.core.example import LARGEST
 from onebit.streams.batches import SIZE, check_size
 from onebit.streams.lines import lines_of
 
@@ -126,7 +128,7 @@ class SvmlightFile:
     @cached_property
     def _scan(self) -> _Scan:
         """Go through the file once. Values are left to the parser, which looks at all of them."""
-        n_examples, largest = 0, -1
+        n_examples, largest, widest = 0, -1, 0
         labels: dict[bytes, int | float | str] = {}
         read = _word if self._has_words else label_of
         for line_number, line in enumerate(lines_of(self.path), start=1):
@@ -139,12 +141,20 @@ class SvmlightFile:
                     labels[fields[0]] = read(fields[0])
                 # Indices increase, so the last one is the largest of its line.
                 if len(fields) > 1 and not fields[-1].startswith(b"qid:"):
-                    largest = max(largest, int(fields[-1].partition(b":")[0]))
+                    index = int(fields[-1].partition(b":")[0])
+                    if index > largest:
+                        largest, widest = index, line_number
             except ValueError as error:
                 raise self._error(line_number, line, error) from None
         if not n_examples:
             raise ValueError(f"{self.path}: the file has no examples")
         n_features = min(largest + self.zero_based, _LARGEST)
+        n_bytes = 8 * n_features * len(labels)
+        if self._n_features is None and largest <= _LARGEST and n_bytes > _memory():
+            raise ValueError(
+                f"{self.path}:{widest}: feature index {largest} makes weights of "
+                f"{n_bytes / 2**30:.0f} GiB, more than this machine's memory"
+            )
         return _Scan(n_examples, max(n_features, 1), np.unique([*labels.values()]))
 
     @cached_property
@@ -178,6 +188,8 @@ class SvmlightFile:
                 BytesIO(content), n_features=n_features, zero_based=self.zero_based
             )
             _check_finite(X.data, y)
+            if X.nnz and np.abs(X.data).max() > LARGEST:
+                raise ValueError(f"values beyond {LARGEST:g} are refused")
             if self._has_words:
                 return sp.csr_array(X), np.array(list(words), dtype=str)[y.astype(np.int64)]
             if y.size and np.abs(y).max() >= 2**53:  # where floats skip integers
@@ -202,6 +214,11 @@ class _Scan(NamedTuple):
     n_examples: int
     n_features: int
     classes: np.ndarray
+
+
+def _memory() -> int:
+    """Return the bytes of memory of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _check_finite(*numbers: Any) -> None:
@@ -263,6 +280,8 @@ def _fault(line: bytes, zero_based: bool, n_features: int | None, has_words: boo
             continue
         if not name.isdecimal() or not math.isfinite(_number(value)):
             return f"a feature is written index:value, two numbers; got {_short(pair)}"
+        if abs(_number(value)) > LARGEST:
+            return f"{_short(pair)}: values beyond {LARGEST:g} are refused"
         index = int(name) if len(name) <= len(str(_LARGEST)) else _LARGEST + 1
         if not 1 - zero_based <= index <= largest:
             return f"feature indices are {1 - zero_based} to {largest}; got {_short(pair)}"

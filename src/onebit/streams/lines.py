@@ -44,8 +44,11 @@ def texts_of(path: Path) -> Iterator[str]:
     """Yield the lines of a file of UTF-8, without a byte order mark."""
     for number, line in enumerate(lines_of(path), start=1):
         try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"{path}:{number}: no UTF-8: byte {line[error.start]:#04x} at {error.start + 1}"
             ) from None
+        if "\0" in text:  # at the end of a label, NumPy would drop it
+            raise ValueError(f"{path}:{number}: no text: byte 0x00 at {line.index(0) + 1}")
+        yield text

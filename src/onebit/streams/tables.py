@@ -79,6 +79,11 @@ class _Table(RecordFile):
         """Where the names of the columns are."""
         return str(self.path)
 
+    def _check_unique(self, names: list[str]) -> None:
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"{self._header}: two columns are named {short(name)}")
+
     def _examples(self, batch: Sequence[Round]) -> Any:
         if not self.is_dense:
             return super()._examples(batch)
@@ -150,11 +155,9 @@ class CsvFile(_Table):
         _, cells = next(self._rows(), (0, []))
         if not cells:
             raise ValueError(f"{self.path}: the file is empty")
-        for name in cells:
-            if not name:
-                raise ValueError(f"{self._header}: a column has no name; got {_listed(cells)}")
-            if cells.count(name) > 1:
-                raise ValueError(f"{self._header}: two columns are named {short(name)}")
+        if "" in cells:
+            raise ValueError(f"{self._header}: a column has no name; got {_listed(cells)}")
+        self._check_unique(cells)
         for name in self.texts:
             if name not in cells:
                 raise ValueError(
@@ -262,7 +265,9 @@ class ParquetFile(_Table):
     def columns(self) -> list[str]:
         """The names of all columns, in their order."""
         with self._open() as file:
-            return [str(name) for name in file.schema_arrow.names]
+            names = [str(name) for name in file.schema_arrow.names]
+        self._check_unique(names)
+        return names
 
     @cached_property
     def _is_number(self) -> dict[str, bool]:
@@ -291,6 +296,8 @@ class ParquetFile(_Table):
                         raise ValueError(
                             f"{place}: a label is a text or a number; got {short(value)}"
                         )
+                    if isinstance(value, int) and value >= 2**63:
+                        raise ValueError(f"{place}: a label is an integer of 64 bits; got {value}")
                     for name in numbers:
                         number = content[name]
                         if number is not None and not abs(number) <= LARGEST:
