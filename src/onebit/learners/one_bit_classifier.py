@@ -524,8 +524,8 @@ class OneBitClassifier(ProbabilityLearner):
       and again before it falls.
     - m is 3, full: 2, so that steps shrink sooner. As classes, and in the diagonal form features,
       count as independent, each step moves the scores further than it is meant to.
-    - In the full form it is m t / (t + 30) in round t. The scales of the first rounds are rough, and
-      so is a normal belief then: what is taken for certain of them misleads for long.
+    - In the full form it is m t / (t + 30) in round t. Scales of the first rounds are rough, and so
+      is a normal belief then: what is taken for certain of them misleads for long.
     - Forgetting makes S_k grow, also where nothing was learned that could be forgotten. So v_k is
       at most 1 / a, as at first, and w_k moves by less in step 4 as v_k was reduced: without that,
       an x in a direction that is seen once in many rounds moved the weights by thousands.
