@@ -5,6 +5,7 @@ So all tests of one learner form a group, which one process runs: its file, its 
 of all learners, its doctests. Every other file is a group of its own.
 """
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,11 @@ LEARNERS = [cls.__module__.rpartition(".")[2] for cls in forms.LEARNERS]
 ORDER = [*FIRST, *LEARNERS, "fuzz", "storage"]
 
 
+# What compiling and collecting leave behind is millions of objects that live as long as the process:
+# to look for garbage among them again and again would take a tenth of the time.
+gc.set_threshold(200_000, 20, 50)
+
+
 def pytest_configure(config):
     """Without the slow tests, paths are short."""
     if "not slow" in config.option.markexpr:
@@ -54,6 +60,7 @@ def pytest_collection_modifyitems(items):
 
 def pytest_collection_finish(session):
     """Refuse versions of pytest and pytest-xdist that do not keep groups together."""
+    gc.freeze()
     together = session.config.getoption("loadgroup", False)
     if together and not all("@" in item.nodeid for item in session.items):
         raise pytest.UsageError("tests of one group would be shared out to several processes")
