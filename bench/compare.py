@@ -3,7 +3,7 @@
 Run it with ``make compare``; ``onebit.streams.load`` says where the data are looked for. Rivals are
 Vowpal Wabbit in seven ways to explore, and the label that is right most often; the best of them is
 the one with the lowest mean error on that stream, chosen in hindsight: no single one is as good on
-all of them. The first rows of streams that are no texts are played by contextualbandits, too.
+all of them. The first rows of streams that are not wide are played by contextualbandits, too.
 
 A comparison plays only our learners; rivals' runs are kept in rivals.csv. ``--fresh`` makes all of
 them anew, ``--missing`` those that are not there.
@@ -30,7 +30,7 @@ from onebit.lab.kept import Kept
 from onebit.lab.verdicts import counts, mean_and_sd, table, verdict
 from rounds import ROWS
 
-TEXTS = (
+WIDE = (
     "reuters_r8",
     "ag_news",
     "amazon4",
@@ -40,8 +40,11 @@ TEXTS = (
     "20newsgroups",
     "fdu_mtl",
     "clinc150",
+    "mnist",
+    "synsep",
+    "synnonsep",
 )
-"""Streams of thousands of features: too many for a matrix for each label."""
+"""Streams of hundreds or thousands of features: too many for a matrix for each label."""
 
 FIRST_ROWS = 10_000
 """Rows that contextualbandits, which takes milliseconds for a round, is compared on."""
@@ -129,11 +132,11 @@ def all_rows(options: argparse.Namespace) -> list[Line]:
 
 
 def first_rows(options: argparse.Namespace) -> list[Line]:
-    """Return the first rows of the streams that are no texts."""
+    """Return the first rows of the streams that are not wide."""
     return [
         Line(line.stream, min(line.rows, FIRST_ROWS))
         for line in all_rows(options)
-        if line.stream not in TEXTS
+        if line.stream not in WIDE
     ]
 
 
