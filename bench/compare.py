@@ -82,7 +82,9 @@ def _ways(errors: Errors) -> dict[str, list[float]]:
 
 
 def _rows(n: int) -> str:
-    return f"{n:,}" if n < 1_000_000 else f"{n / 1_000_000:g}M"
+    if n < 100_000:
+        return f"{n:,}"
+    return f"{n / 1_000:.0f}k" if n < 1_000_000 else f"{n / 1_000_000:g}M"
 
 
 def _show_errors(options: argparse.Namespace, found: Sequence[Errors]) -> None:

@@ -233,10 +233,6 @@ def bad_at_first(X, y, rng):
     return X, y
 
 
-LOST = dense, rare, 3
-"""The one of 52 problems whose class 0 it never finds with this seed; with three others it does."""
-
-
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 13))]
 )
@@ -248,8 +244,7 @@ def test_finds_a_class_that_is_rare_or_looks_bad_at_first(stream, trouble, seed)
     learner = OneBitClassifier(random_state=seed, classes=np.unique(y))
     play(learner, X, y)
     last = y[-10_000:] == 0
-    is_found = (learner.predict(X[-10_000:][last]) == 0).mean() > 0.5
-    assert is_found == ((stream, trouble, seed) != LOST)
+    assert (learner.predict(X[-10_000:][last]) == 0).mean() > 0.5
 
 
 def test_features_that_say_nothing_cost_little():
