@@ -84,7 +84,7 @@ class Service:
         self.live: dict[str, Live] = {}
         self.writer = Writer(log, self._written)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._begun: dict[str, asyncio.Future[None]] = {}
+        self._being_made: dict[str, asyncio.Future[None]] = {}
         """Models that are being made."""
         self._making: set[str] = set()
         """Of these, those that are in the log, and not here yet."""
@@ -136,18 +136,18 @@ class Service:
 
     async def make(self, new: NewModel) -> Live:
         """Make a model; the same again, with its seed, is the model that there is."""
-        while new.name in self._begun:  # a client that got no answer sends its request again
-            await asyncio.wait([self._begun[new.name]])
+        while new.name in self._being_made:  # a client that got no answer sends its request again
+            await asyncio.wait([self._being_made[new.name]])
         if new.name in self.live:
             return self._made_before(self.live[new.name], new)
         self.check_room(new.name)
-        self._begun[new.name] = done = asyncio.get_running_loop().create_future()
+        self._being_made[new.name] = done = asyncio.get_running_loop().create_future()
         try:
             return await self._make(new)
         except NameTakenError:
             return self._made_before(await self.find(new.name), new)
         finally:
-            del self._begun[new.name]
+            del self._being_made[new.name]
             done.set_result(None)
 
     async def _make(self, new: NewModel) -> Live:
