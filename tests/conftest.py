@@ -32,8 +32,8 @@ LEARNERS = [cls.__module__.rpartition(".")[2] for cls in forms.LEARNERS]
 ORDER = [*FIRST, *LEARNERS, "fuzz", "storage"]
 
 
-# What compiling and collecting leave behind is millions of objects that live as long as the process:
-# to look for garbage among them again and again would take a tenth of the time.
+# Compiling and collecting leave millions of objects that live as long as the process: to look for
+# garbage among them again and again would take a tenth of the time.
 gc.set_threshold(200_000, 20, 50)
 
 

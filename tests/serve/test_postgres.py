@@ -83,6 +83,20 @@ def test_rows_are_numbered_in_their_order_by_many_writers(url):
     asyncio.run(work())
 
 
+def test_texts_are_kept_in_a_database_of_another_encoding(server):
+    server.psql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0;")
+
+    async def work():
+        log = PostgresLog(server.get_uri(database="latin"))
+        await log.open()
+        key = await log.add_model("m", 0.0, "{}")
+        await log.append([Entry(key, "decision", "é", 0.0, '"Größe"')])
+        assert (await log.rows(key, 1, 1))[0][3:] == ("é", 0.0, '"Größe"')
+        await log.close()
+
+    asyncio.run(work())
+
+
 def test_two_services_are_one(url):
     with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
         one.make()

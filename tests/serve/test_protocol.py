@@ -10,6 +10,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from onebit.serve.app import App
+from onebit.serve.keys import Keyring, make_key
 from onebit.serve.protocol import Protocol, head_of
 from onebit.serve.sqlite_log import SQLiteLog
 from services import SMALL, TICKETS
@@ -68,7 +69,7 @@ def serve(tmp_path):
                     wire.data = b""
                     protocol.data_received(data)
                     found = []
-                    for _ in range(2000):
+                    for _ in range(12_000):  # to make a model may take as long as compiling
                         found = split(wire.data)
                         if len(found) >= replies:
                             break
@@ -217,6 +218,54 @@ def test_an_id_that_is_known_is_the_same_decision(serve):
     serve(scenario)
 
 
+def test_a_list_of_which_one_is_refused_leaves_nothing_behind(serve):
+    async def scenario(app, connect):
+        client, live = connect(), app.service.live["m"]
+        assert (await client.ask(request("decide", {"record": "x", "id": "a"})))[0][0] == 200
+        live.model.awaited.clear()  # as after a start: only the log knows it
+        for first in ({"record": "y"}, {"record": "y", "id": "b"}):
+            many = [first, {"record": "other", "id": "a"}]
+            assert (await client.ask(request("decide", many)))[0][0] == 409
+        assert live.model.meta.statistics.decisions == 1
+
+    serve(scenario)
+
+
+def test_keys_and_limits_hold_on_the_short_way(serve, monkeypatch):
+    async def scenario(app, connect):
+        log, taken, client = app.service.log, count_short(app, monkeypatch), connect()
+        keys = {scope: await make_key(log, scope, [scope]) for scope in ("decide", "feedback")}
+        app._keys = Keyring(await log.keys())
+        for key, status in ((keys["decide"], 200), (keys["feedback"], 403), ("none", 401)):
+            asked = request("decide", {"record": "x"}, f"authorization: Bearer {key}")
+            assert (await client.ask(asked))[0][0] == status
+        assert (await client.ask(request("decide", {"record": "x"})))[0][0] == 401
+        assert taken == [True, False, False, False]
+        app._keys = Keyring([])
+        with monkeypatch.context() as patched:
+            patched.setattr(app, "_in_flight", app.limits.in_flight)
+            assert (await client.ask(request("decide", {"record": "x"})))[0][0] == 429
+        assert app.service.live["m"].model.n == 2
+
+    serve(scenario)
+
+
+def test_requests_are_counted_and_logged_on_the_short_way(serve, monkeypatch, caplog):
+    async def scenario(app, connect):
+        monkeypatch.setattr(app, "_log_requests", True)
+        taken, client = count_short(app, monkeypatch), connect()
+        with caplog.at_level("INFO", logger="onebit.serve.app"):
+            await client.ask(request("decide", {"record": "x"}, "x-request-id: mine"))
+        assert taken == [True]
+        (line,) = caplog.records
+        assert line.getMessage() == "POST /v1/models/m/decide: 200"
+        assert line.request_id == "mine"
+        counted = 'path="POST /v1/models/{model}/decide",status="200"} 1.0'
+        assert counted in app._metrics.text().decode()
+
+    serve(scenario)
+
+
 def test_what_is_not_written_is_refused(serve, monkeypatch):
     async def scenario(app, connect):
         log, client = app.service.log, connect()
@@ -246,6 +295,19 @@ def test_a_stop_waits_for_the_answer(serve):
         ((status, _, fields),) = await client.ask(b"")
         assert (status, fields[b"connection"]) == (200, b"close")
         assert client.wire.closed
+
+    serve(scenario)
+
+
+def test_after_the_last_answer_nothing_is_decided(serve):
+    async def scenario(app, connect):
+        client, question = connect(), request("decide", {"record": "x"})
+        client.protocol.data_received(question)
+        client.protocol.data_received(question)
+        client.protocol.shutdown()
+        assert len(await client.ask(b"")) == 1
+        await asyncio.sleep(0.05)
+        assert app.service.live["m"].model.meta.statistics.decisions == 1
 
     serve(scenario)
 

@@ -178,6 +178,13 @@ def test_parquet_has_each_column_once(tmp_path):
         read_whole(path)
 
 
+def test_where_a_machine_does_not_tell_its_memory(tmp_path, monkeypatch):
+    monkeypatch.delattr("os.sysconf")
+    path = tmp_path / "wide.svm"
+    path.write_bytes(b"1 1:1\n2 2147483647:1\n")
+    assert streams.from_file(path).n_features == 2147483647
+
+
 @pytest.mark.parametrize("name", ["some.csv", "some.parquet", "some.svm.gz"])
 def test_what_is_no_stream_at_all(tmp_path, name):
     path = tmp_path / name

@@ -26,8 +26,8 @@ def in_copies(
     """
     pool = ProcessPoolExecutor(n_jobs, get_context("fork"), _begin)
     try:
-        futures = [pool.submit(function, *call) for call in calls]
-        yield from (future.result() for future in as_completed(futures))
+        futures = as_completed([pool.submit(function, *call) for call in calls])
+        yield from (future.result() for future in futures)
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -141,7 +141,9 @@ class Appender:
     def _run(self, values: list[bytes]) -> Any:
         try:
             if self._connection is None:
-                self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=5)
+                self._connection = psycopg.connect(
+                    self._url, autocommit=True, connect_timeout=5, client_encoding="utf8"
+                )
                 # To plan each time takes longer than to insert, and comes to the same.
                 self._connection.execute("SET plan_cache_mode = force_generic_plan")
                 _checked(self._connection.pgconn.prepare(b"append", _APPEND.encode()))

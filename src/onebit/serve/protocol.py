@@ -105,7 +105,7 @@ class Protocol(HttpToolsProtocol):
             if self._last:
                 self.transport.close()
             self.on_response_complete()
-        if self._more:
+        if self._more and not self.transport.is_closing():
             more, self._more = self._more, b""
             self.data_received(more)
 

@@ -84,7 +84,7 @@ class Service:
         self.live: dict[str, Live] = {}
         self.writer = Writer(log, self._written)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._begun: dict[str, asyncio.Future[None]] = {}
+        self._being_made: dict[str, asyncio.Future[None]] = {}
         """Models that are being made."""
         self._making: set[str] = set()
         """Of these, those that are in the log, and not here yet."""
@@ -136,18 +136,18 @@ class Service:
 
     async def make(self, new: NewModel) -> Live:
         """Make a model; the same again, with its seed, is the model that there is."""
-        while new.name in self._begun:  # a client that got no answer sends its request again
-            await asyncio.wait([self._begun[new.name]])
+        while new.name in self._being_made:  # a client that got no answer sends its request again
+            await asyncio.wait([self._being_made[new.name]])
         if new.name in self.live:
             return self._made_before(self.live[new.name], new)
         self.check_room(new.name)
-        self._begun[new.name] = done = asyncio.get_running_loop().create_future()
+        self._being_made[new.name] = done = asyncio.get_running_loop().create_future()
         try:
             return await self._make(new)
         except NameTakenError:
             return self._made_before(await self.find(new.name), new)
         finally:
-            del self._begun[new.name]
+            del self._being_made[new.name]
             done.set_result(None)
 
     async def _make(self, new: NewModel) -> Live:
@@ -249,14 +249,13 @@ class Service:
         return answers
 
     def decide_new(self, live: Live, questions: list[Question]) -> _Begun[Answer] | None:
-        """Begin to decide what seems to be new; None if some of it is known here.
+        """Begin to decide what seems to be new; None if it may be known.
 
-        The future has the numbers of the rows, zero where there is a decision of an id already.
+        The future has the numbers of the rows, zero where there is a decision of an id already. Of
+        several, some would then be written, though all may have to be refused: so they have no ids.
         """
         ids = [question.id for question in questions if question.id is not None]
-        if ids and (
-            len(set(ids)) < len(ids) or not _is_new(ids, live.deciding, live.model.awaited)
-        ):
+        if ids and (len(questions) > 1 or not _is_new(ids, live.deciding, live.model.awaited)):
             return None
         parts, answers = self._choose(live, questions, {})
         return self._write_decisions(live, parts, ids), answers
@@ -373,10 +372,13 @@ class Service:
     def hear_new(self, live: Live, items: list[Said]) -> _Begun[Heard] | None:
         """Begin to take feedback for decisions that await it here; None if some do not.
 
-        The future has the numbers of the rows, zero where there is feedback already.
+        The future has the numbers of the rows, zero where there is feedback already. Of several,
+        others could have written some: only `hear` tells these from the rest.
         """
         awaited, at, ids = live.model.awaited, time.time(), [item.id for item in items]
-        if len(set(ids)) < len(ids) or not _is_new(ids, live.answering):
+        if len(ids) > 1 and (self.log.shared or len(set(ids)) < len(ids)):
+            return None
+        if not _is_new(ids, live.answering):
             return None
         parts = []
         for item in items:

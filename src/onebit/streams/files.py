@@ -216,8 +216,10 @@ class _Scan(NamedTuple):
     classes: np.ndarray
 
 
-def _memory() -> int:
-    """Return the bytes of memory of this machine."""
+def _memory() -> float:
+    """Return the bytes of memory of this machine; infinity where it does not say."""
+    if not hasattr(os, "sysconf"):  # on Windows
+        return math.inf
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 

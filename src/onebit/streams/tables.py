@@ -80,9 +80,11 @@ class _Table(RecordFile):
         return str(self.path)
 
     def _check_unique(self, names: list[str]) -> None:
+        seen: set[str] = set()
         for name in names:
-            if names.count(name) > 1:
+            if name in seen:
                 raise ValueError(f"{self._header}: two columns are named {short(name)}")
+            seen.add(name)
 
     def _examples(self, batch: Sequence[Round]) -> Any:
         if not self.is_dense:
