@@ -22,3 +22,4 @@ def test_inverses_equal_those_of_numpy(n):
         np.testing.assert_allclose(v, np.linalg.solve(A[k], dense), atol=1e-10)
         subtract(A_inv, v, 1 / (1 + dense @ v))
         A[k] += np.outer(dense, dense)
+    assert np.array_equal(inverses.base, inverses.base.transpose(0, 2, 1))

@@ -287,19 +287,32 @@ def rewrite(A_inv):
     if count == 0:
         return
     columns, weighted = np.empty((n, count)), np.empty((n, count))
-    for r in range(count):
-        for i in range(n):
+    for i in range(n):
+        for r in range(count):
             columns[i, r] = A_inv.vectors[r, i]
             weighted[i, r] = A_inv.weights[r] * columns[i, r]
     for top in range(0, n, _TILE):
         bottom = min(top + _TILE, n)
         for left in range(0, bottom, _TILE):
-            right = min(left + _TILE, n)
-            product = np.dot(weighted[top:bottom], columns[left:right].T)
-            for i in range(top, bottom):
-                for j in range(left, min(right, i + 1)):
-                    base[i, j] -= product[i - top, j - left]
-            for j in range(left, right):
-                for i in range(max(top, j), bottom):
-                    base[j, i] = base[i, j]
+            product = np.dot(weighted[top:bottom], columns[left : left + _TILE].T)
+            _subtract_tile(base, top, left, product)
     A_inv.n_pending[0] = 0
+
+
+@lean_kernel
+def _subtract_tile(base, top, left, product):
+    """Subtract `product` from the tile of `base` at (top, left), and copy that across the diagonal.
+
+    In a tile on the diagonal, what is below it is copied above it first, and then onto itself.
+    Rows and columns are taken out, as a compiler sees that their indices are not negative; with
+    those of `base` it would look at the sign of each.
+    """
+    height, width = product.shape
+    for i in range(height):
+        row = base[top + i, left : left + width]
+        for j in range(width):
+            row[j] -= product[i, j]
+    for j in range(width):
+        row, column = base[left + j, top : top + height], base[top : top + height, left + j]
+        for i in range(height):
+            row[i] = column[i]
