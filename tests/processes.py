@@ -4,6 +4,7 @@ To import scikit-learn and Numba takes one longer than most of what tests do in 
 imports these, and nothing of onebit, and those of the tests are its forks.
 """
 
+import atexit
 import json
 import os
 import select
@@ -81,10 +82,12 @@ def run_python(code, *arguments, cwd=None, environment=os.environ, check=False):
 
 @cache
 def _server():
-    return subprocess.Popen(
+    server = subprocess.Popen(
         [sys.executable, "-c", SERVER],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
+    atexit.register(server.communicate)  # it ends when its input does
+    return server
