@@ -139,7 +139,7 @@ class OneBitClassifier:
         """Of the draws, in deviations: wide where no label is likely, of labels hardly known."""
         best = int(np.flatnonzero(s > s.max() - 1e-12)[0])
         z = (s - s[best]) / np.sqrt(1 + self.kappa * (v + v[best]))
-        wrong = 1 - 1 / np.exp(z[z > -10]).sum()
+        wrong = 1 - 1 / np.exp(z).sum()
         known_less = 1 - v[best] / np.maximum(v, v[best]) if v[best] > 0 else np.sign(v)
         more = max(0.0, 1 - self.explore) if self.explore > 0 else 0.0
         return self.explore + more * (wrong * known_less) ** 6

@@ -54,8 +54,8 @@ OPENNESS = 6
 Less, and labels of two that are as likely as each other are tried in vain; more, and a label that
 looked bad at first is not tried again."""
 
-OUT_OF_REACH = 10.0
-"""A label whose score is so many nats below the highest is not likely to be right."""
+UNLIKELY = 0.05
+"""Where the best label is less likely to be wrong, draws stay as they are: its power is nothing."""
 
 TOLD = 2
 """The feedback that the label is right, from someone who says it, not from a decision."""
@@ -237,18 +237,24 @@ def fill_deviations(state, scores, offer):
     than it has draws up to as wide as the model says.
     """
     v, deviations, settings = state.scratch.v, state.scratch.deviations, state.settings
-    best, likely = argmax(scores, offer), 0.0
+    best, nearest = argmax(scores, offer), math.inf
     for k in on_offer(offer, scores.size):
-        gap, variance = scores[best] - scores[k], 1.0 + settings.doubt * (v[best] + v[k])
-        if gap * gap < OUT_OF_REACH * OUT_OF_REACH * variance:
-            likely += math.exp(-gap / math.sqrt(variance))
         deviations[k] = settings.explore * math.sqrt(v[k])
-    if 0.0 < settings.explore < 1.0:
-        wrong = 1.0 - 1.0 / likely
-        for k in on_offer(offer, scores.size):
-            if v[k] > v[best]:
-                open_to = (wrong * (1.0 - v[best] / v[k])) ** OPENNESS
-                deviations[k] += open_to * (math.sqrt(v[k]) - deviations[k])
+        if k != best:
+            gap = scores[best] - scores[k]
+            nearest = min(nearest, gap * gap / (1.0 + settings.doubt * (v[best] + v[k])))
+    at_most = n_on_offer(offer, scores.size) * math.exp(-math.sqrt(nearest))
+    if at_most < UNLIKELY or not 0.0 < settings.explore < 1.0:
+        return
+    likely = 0.0
+    for k in on_offer(offer, scores.size):
+        gap = scores[best] - scores[k]
+        likely += math.exp(-gap / math.sqrt(1.0 + settings.doubt * (v[best] + v[k])))
+    wrong = 1.0 - 1.0 / likely
+    for k in on_offer(offer, scores.size):
+        if v[k] > v[best]:
+            open_to = (wrong * (1.0 - v[best] / v[k])) ** OPENNESS
+            deviations[k] += open_to * (math.sqrt(v[k]) - deviations[k])
 
 
 @lean_kernel
