@@ -2,7 +2,8 @@
 
 To compile a learner takes seconds, and two processes that need it at the same time both compile it.
 So all tests of one learner form a group, which one process runs: its file, its forms in the tests
-of all learners, its doctests. Every other file is a group of its own.
+of all learners, its doctests. So do the files of a few folders. Every other file is a group of its
+own.
 """
 
 import gc
@@ -28,6 +29,9 @@ FIRST = [
 
 Other learners follow, and then what uses several of them, when all are compiled.
 """
+TOGETHER = ["boosting", "evaluation"]
+"""Folders whose files use the same compiled code, and are one group."""
+
 LEARNERS = [cls.__module__.rpartition(".")[2] for cls in forms.LEARNERS]
 ORDER = [*FIRST, *LEARNERS, "fuzz", "storage"]
 
@@ -71,5 +75,11 @@ def group_of(item):
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
     for value in parameters:
         if isinstance(value, Learner) and type(value).__module__.startswith("onebit.learners."):
-            return type(value).__module__.rpartition(".")[2]
-    return Path(item.path).stem.removeprefix("test_")
+            return room_or(type(value).__module__.split("."))
+    path = Path(item.path).relative_to(item.config.rootpath)
+    return room_or([*path.parts[:-1], path.stem.removeprefix("test_")])
+
+
+def room_or(names):
+    """Return which of `TOGETHER` a module or a file is in, or else its own name."""
+    return next((name for name in names if name in TOGETHER), names[-1])

@@ -56,7 +56,7 @@ compiling._cache_roots = lambda: [Path(os.environ["NUMBA_CACHE_DIR"], "onebit")]
     "learner",
     [
         Banditron(),
-        Perceptron(),
+        pytest.param(Perceptron(), marks=pytest.mark.slow),
         pytest.param(OneBitClassifier(covariance="full"), marks=pytest.mark.slow),
         pytest.param(OneBitClassifier(covariance="diagonal"), marks=pytest.mark.slow),
     ],

@@ -173,8 +173,13 @@ class State(NamedTuple):
     ("old", "new", "expected"),
     [
         ("TABLE = np.array([1.0", "TABLE = np.array([7.0", 371),
-        ("OTHER = np.array([3.0", "OTHER = np.array([7.0", 711),
-        ("    a: np.ndarray\n    b: np.ndarray", "    b: np.ndarray\n    a: np.ndarray", 311),
+        pytest.param("OTHER = np.array([3.0", "OTHER = np.array([7.0", 711, marks=pytest.mark.slow),
+        pytest.param(
+            "    a: np.ndarray\n    b: np.ndarray",
+            "    b: np.ndarray\n    a: np.ndarray",
+            311,
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["array", "array of a module", "order of fields"],
 )
@@ -210,7 +215,7 @@ for value in sys.argv[1:]:
 """.replace("LONG", 100 * "x = sin(x);")  # too long to become a part of `template`
 
 
-@pytest.mark.parametrize("forks", [False, True])
+@pytest.mark.parametrize("forks", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_forms_that_two_processes_compiled_are_not_mistaken_for_each_other(package, forks):
     """Their kernels had the same name, and a process that loaded both called the first for both."""
     (package / "two.py").write_text(TWO_FORMS)

@@ -30,8 +30,8 @@ def reference_of(learner, K):
     [
         (continuous, "counts", 1.0),
         (one_hot, "counts", 1.0),
-        (continuous, "naive_bayes", 1.0),
         (one_hot, "naive_bayes", 0.5),
+        pytest.param(continuous, "naive_bayes", 1.0, marks=pytest.mark.slow),
         pytest.param(one_hot, "naive_bayes", 1.0, marks=pytest.mark.slow),
         pytest.param(continuous, "naive_bayes", 0.5, marks=pytest.mark.slow),
     ],

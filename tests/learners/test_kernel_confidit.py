@@ -175,7 +175,7 @@ def test_refuses_by_name(parameters, words):
         learner.decide([1.0])
 
 
-@pytest.mark.parametrize("projection", [False, True])
+@pytest.mark.parametrize("projection", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 def test_stays_finite(kernel, projection):
     rng = np.random.default_rng(0)

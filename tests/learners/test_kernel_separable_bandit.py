@@ -142,7 +142,7 @@ def test_bad_kernels_are_named():
 @pytest.mark.parametrize("scale", [1e-8, 1e4])
 def test_extreme_examples_stay_finite(kernel, scale):
     X, y = continuous(4)
-    X, y = X[:300], y[:300]
+    X, y = X[:150], y[:150]
     learner = KernelSeparableBandit(kernel, "repository", 20, random_state=0)
     learner.fit(scale * X, y)
     assert_finite(learner, scale * X)

@@ -73,8 +73,8 @@ def test_walks_the_path_of_the_reference(covariance, K, stream, storage):
     [
         {"covariance": "full", "explore": 1.0, "a": 2.0, "forgetting": 0.0, "min_probability": 0.1},
         {"covariance": "diagonal", "explore": 0.5, "forgetting": 2.0},
-        {"covariance": "full", "standardize": False},
         {"covariance": "diagonal", "standardize": False},
+        pytest.param({"covariance": "full", "standardize": False}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -102,8 +102,8 @@ def two_swap(y, K):
     [
         ("full", all_change, {None}, 600),
         ("diagonal", all_change, {None}, 600),
-        ("full", two_swap, {0, 1}, 1_200),
         ("diagonal", two_swap, {0, 1}, 800),
+        pytest.param("full", two_swap, {0, 1}, 1_200, marks=pytest.mark.slow),
         pytest.param("full", two_swap, {0, 1}, 2_400, marks=pytest.mark.slow),
         pytest.param("diagonal", two_swap, {0, 1}, 2_400, marks=pytest.mark.slow),
     ],

@@ -49,7 +49,10 @@ def regrets(X, y, K, B, *learners):
     ]
 
 
-@pytest.mark.parametrize(("d", "K", "spread", "ratio"), [(2, 2, 7.0, 1.2), (5, 3, 4.0, 2.0)])
+@pytest.mark.parametrize(
+    ("d", "K", "spread", "ratio"),
+    [(2, 2, 7.0, 1.2), pytest.param(5, 3, 4.0, 2.0, marks=pytest.mark.slow)],
+)
 def test_folklore_needs_no_exponential_in_b(d, K, spread, ratio):
     """With B = 10 it is far below the others, whose balls have the same weights in them."""
     B = 10.0
@@ -77,7 +80,7 @@ def test_folklore_needs_no_exponential_in_b(d, K, spread, ratio):
     assert ons[2] - ons[1] > 9 * (ons[1] - ons[0])
 
 
-@pytest.mark.parametrize(("d", "seed"), [(1, 1), (10, 2)])
+@pytest.mark.parametrize(("d", "seed"), [(1, 1), pytest.param(10, 2, marks=pytest.mark.slow)])
 def test_folklore_is_below_proper_learners_tuned_in_hindsight(d, seed):
     """Each rival has the best step, or beta and epsilon, of a grid, chosen in hindsight."""
     K, B = 2, 10.0

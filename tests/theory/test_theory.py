@@ -183,7 +183,8 @@ def test_online_log_loss_is_that_of_predict_proba():
 
 
 @pytest.mark.parametrize(
-    ("d", "K", "B", "strength"), [(2, 2, 1.0, 0.5), (5, 3, 10.0, 4.0), (20, 7, 10.0, 1.5)]
+    ("d", "K", "B", "strength"),
+    [(2, 2, 1.0, 0.5), (5, 3, 10.0, 4.0), pytest.param(20, 7, 10.0, 1.5, marks=pytest.mark.slow)],
 )
 def test_regret_of_folklore_is_below_its_bound_and_grows_like_the_logarithm(d, K, B, strength):
     T = 10_000

@@ -171,7 +171,7 @@ class RiverPolicy(bandit.base.ContextualPolicy):
             self._arms.update(new)
         return super().pull(arms, context)
 
-    def _pull(self, arm_ids: Any, context: Any) -> Any:  # type: ignore[override]
+    def _pull(self, arm_ids: Any, context: Any) -> Any:
         decision = self._pipeline.decide(named(context), among=arm_ids)
         self._pulled = context, decision
         return decision.label
