@@ -59,7 +59,7 @@ def reference_of(booster, K):
 @pytest.mark.parametrize(
     ("cls", "K", "n"),
     [
-        (AdaBoostOLMpp, 3, 80),
+        (AdaBoostOLMpp, 3, 130),
         *[pytest.param(cls, 3, 250, marks=pytest.mark.slow) for cls in BOOSTERS[:3]],
         *[pytest.param(cls, 2, 250, marks=pytest.mark.slow) for cls in BOOSTERS],
     ],
