@@ -29,7 +29,8 @@ _SMALL_PROBLEMS = {"Aggregating", "Obama"}
 """Learners that sample all the weights."""
 
 _MORE_FORMS: dict[str, list[dict[str, Any]]] = {
-    "OneBitClassifier": [{"standardize": False, "notice_changes": False}]
+    "Gaptron": [{"loss": "smooth_hinge", "eta": "theory", "gamma": "theory", "radius": 1}],
+    "OneBitClassifier": [{"standardize": False, "notice_changes": False}],
 }
 """What an older learner always was; parameters that it does not have are left out."""
 

@@ -60,13 +60,14 @@ def score(state: State, x: Example, scores: np.ndarray) -> None:
 
 def learn_theory(state, x, scores, label, probability, offer, correct):
     """``f_label += k(x, .)``, if it was right and S empty; -= k(x, .), if wrong and in S."""
-    return add(state, x, {label: theory(scores, label, correct, label)})
+    return add(state, x, {label: theory.py_func(scores, label, correct, label)})
 
 
 def learn_repository(state, x, scores, label, probability, offer, correct):
     """``f_i += k(x, .)`` or -= for each class whose Perceptron is known to have been mistaken."""
+    amount = repository.py_func  # a call of compiled code takes longer than itself
     labels = on_offer(offer, scores.size)
-    return add(state, x, {i: repository(scores, label, correct, i) for i in labels})
+    return add(state, x, {i: amount(scores, label, correct, i) for i in labels})
 
 
 def add(state: State, x: Example, amounts: dict[int, float]) -> bool:
