@@ -244,9 +244,10 @@ def learn_projected_full(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 2 and 6-8: the projection moves the weights of all classes."""
     unit, v, tau = with_values(x, state.scratch.x), state.scratch.v, state.scratch.tau
     for k in range(tau.size):
-        fill_times(lean_class_inverse(state.A_inv, k), unit, v)
-        for j in range(v.size):
-            state.W[j, k] += tau[k] * v[j]
+        if tau[k] != 0.0:  # weights that do not move, as where x = 0, cost nothing
+            fill_times(lean_class_inverse(state.A_inv, k), unit, v)
+            for j in range(v.size):
+                state.W[j, k] += tau[k] * v[j]
     return learn_full(state, x, scores, label, probability, offer, correct)
 
 
