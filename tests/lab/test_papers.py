@@ -84,6 +84,9 @@ def test_report_is_one_page_of_all_that_was_run(tmp_path, monkeypatch):
     assert len(verdicts) == len(re.findall(r"<li class=", page)) > 5
     beside = {path.suffix for path in tmp_path.iterdir() if path.is_file()}
     assert beside == {".html", ".png", ".csv"}
+    (tmp_path / "soba-small" / "about.json").write_text("{")
+    with pytest.raises(ValueError, match=r"soba-small/about\.json: Expecting property name"):
+        write_report(tmp_path)
 
 
 @pytest.mark.parametrize("scale", ["small", pytest.param("full", marks=pytest.mark.slow)])

@@ -89,7 +89,15 @@ def sections_of(name: str, scale: str, folder: Path) -> list[Section]:
         raise ValueError(
             f"{place} has no results: onebit lab run {name} --scale {scale} makes them"
         )
-    return _sections(PAPERS[name], json.loads((place / ABOUT).read_text()), place)
+    return _sections(PAPERS[name], _about(place), place)
+
+
+def _about(place: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((place / ABOUT).read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{place / ABOUT}: {error}") from None
+    return found
 
 
 def _sections(paper: Paper, about: dict[str, Any], place: Path) -> list[Section]:
@@ -109,8 +117,7 @@ def write_report(folder: Path) -> Path:
     for paper in PAPERS.values():
         for place in [folder / f"{paper.name}-{scale}" for scale in SCALES]:
             if (place / ABOUT).exists():
-                about = json.loads((place / ABOUT).read_text())
-                parts.append(_paper_as_html(paper, about, place, folder))
+                parts.append(_paper_as_html(paper, _about(place), place, folder))
     if not parts:
         raise ValueError(f"{folder} has no results: onebit lab run NAME makes them")
     page = _PAGE.format(style=_STYLE, body="\n".join(parts))
