@@ -20,7 +20,7 @@ MEASURED = ("rounds", "mistakes", "explored", "updated", "error", "seconds")
 
 SUMMARISED = (
     *("curve_rounds", "curve_errors", "curve_explored", "fold_errors", "chosen"),
-    *("times", "regret", "seeds", "error_sd", "microseconds"),
+    *("times", "regret", "allowed", "seeds", "error_sd", "microseconds"),
 )
 """What else a table or its summary has that is no parameter."""
 
