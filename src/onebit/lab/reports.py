@@ -235,7 +235,10 @@ th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #ddd
 .findings span { color: #555; display: block }
 pre { overflow-x: auto; font-size: .8rem; background: #f5f5f5; padding: .7rem }
 @media (max-width: 600px) { table { font-size: .8rem }
-                            th, td { padding: .2rem .35rem; white-space: normal } }
+                            th, td { padding: .2rem .35rem }
+                            th, .text { white-space: normal }
+                            .figures.wide { overflow-x: auto }
+                            .figures.wide img { max-width: none; width: 720px } }
 """
 
 _PAGE = """<!doctype html>
