@@ -4,16 +4,18 @@ The sweep is that of the SOBA paper at the small scale, streams included, on all
 there (ONEBIT_DATA); each time a new process begins with nothing but compiled code. What a process
 takes that has nothing to play, to import all modules and to write the table, no second one can
 shorten: it is timed too. The last line is what the two cores themselves give: a loop of plain
-Python, two at once and one alone.
+Python, two at once and one alone. One process and two take turns, and medians are printed.
 """
 
 from __future__ import annotations
 
+import argparse
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from statistics import median
 from typing import NamedTuple
 
 LOOP = "for i in range(30_000_000): pass"
@@ -55,16 +57,25 @@ def _processor_seconds() -> float:
 
 def main() -> None:
     """Print the times and their ratios."""
-    one, two = times(1), times(2)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--turns", type=int, default=3)
+    turns = parser.parse_args().turns
+    loop = (sys.executable, "-c", LOOP)
+    found = [
+        (times(1), times(2), _seconds(1, *loop), _seconds(2, *loop)) for _ in range(turns)
+    ]  # fmt: skip
+    ones, twos, alone, at_once = zip(*found, strict=True)
+    one, two = (Times(*map(median, zip(*some, strict=True))) for some in (ones, twos))
+    ratios = [b.clock / a.clock for a, b in zip(ones, twos, strict=True)]
     runs = (two.clock - two.nothing) / (one.clock - one.nothing)
-    alone, at_once = (_seconds(n, sys.executable, "-c", LOOP) for n in (1, 2))
     print(
-        f"1 job {one.clock:.1f} s, 2 jobs {two.clock:.1f} s: {two.clock / one.clock:.2f} times\n"
+        f"1 job {one.clock:.1f} s, 2 jobs {two.clock:.1f} s: {median(ratios):.2f} times "
+        f"({min(ratios):.2f} to {max(ratios):.2f} in {turns} turns)\n"
         f"with nothing to play {one.nothing:.1f} s and {two.nothing:.1f} s; without that, "
         f"{runs:.2f} times\n"
         f"processors {one.processors:.1f} s and {two.processors:.1f} s: "
         f"{two.processors / one.processors:.2f} times\n"
-        f"plain Python: two at once take {at_once / alone:.2f} times as long as one"
+        f"plain Python: two at once take {median(at_once) / median(alone):.2f} times as long as one"
     )
 
 

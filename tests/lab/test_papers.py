@@ -5,11 +5,11 @@ import re
 import numpy as np
 import pytest
 
-from onebit import lab
+from onebit import Perceptron, lab, play, theory
 from onebit.lab.kept import Kept, Runs
 from onebit.lab.lines import MOVING_ROWS, NATURAL, NATURAL_ROWS, ROWS
-from onebit.lab.measures import Online
-from onebit.lab.papers import PAPERS, confidit_texts, folklore_table, rivals
+from onebit.lab.measures import Online, RegretAndBound
+from onebit.lab.papers import PAPERS, confidit_texts, folklore_table, rivals, tightness
 from onebit.lab.papers.paper import SCALES
 from onebit.lab.reports import run_paper, write_report
 from onebit.streams import Asked
@@ -84,6 +84,9 @@ def test_report_is_one_page_of_all_that_was_run(tmp_path, monkeypatch):
     assert len(verdicts) == len(re.findall(r"<li class=", page)) > 5
     beside = {path.suffix for path in tmp_path.iterdir() if path.is_file()}
     assert beside == {".html", ".png", ".csv"}
+    (tmp_path / "soba-small" / "about.json").write_text("{")
+    with pytest.raises(ValueError, match=r"soba-small/about\.json: Expecting property name"):
+        write_report(tmp_path)
 
 
 @pytest.mark.parametrize("scale", ["small", pytest.param("full", marks=pytest.mark.slow)])
@@ -128,6 +131,23 @@ def test_papers_without_experiments_have_a_report(tmp_path, monkeypatch, name):
     page = write_report(tmp_path).read_text()
     assert PAPERS[name].title in page
     assert "Folklore" in page or "FOLKLORE" in page
+
+
+def test_regret_stands_beside_what_is_allowed():
+    X, y = tightness.streams(300)["separable"]
+    streams = {"separable": (X, y)}
+    table = lab.sweep([Perceptron], None, streams, 1, RegretAndBound(tightness.D), jobs=1)
+    learner = Perceptron()
+    seen = theory.regret(play(learner, X, y), learner, X, y, radius=tightness.D)
+    allowed = seen.bound[-1] - seen.loss[-1]
+    assert table[["regret", "allowed"]].values.tolist() == [[seen.regret[-1], allowed]]
+    (section,) = PAPERS["bounds"].sections({"told": table}, "small")
+    (shown,) = section.tables.values()
+    expected = f"{seen.regret[-1]:.0f} of {allowed:.0f}: {seen.tightness:.2f}"
+    assert shown.values.tolist() == [["Perceptron", expected]]
+    assert section.findings[0].holds
+    exceeded = table.assign(allowed=table.regret / 2)
+    assert not PAPERS["bounds"].sections({"told": exceeded}, "small")[0].findings[0].holds
 
 
 def test_runs_of_other_tools_are_those_of_the_same_rounds(tmp_path, monkeypatch):

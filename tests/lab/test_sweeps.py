@@ -65,6 +65,15 @@ def test_what_is_there_is_not_played_again(tmp_path, monkeypatch):
     assert not (tmp_path / "streams").exists()
 
 
+@pytest.mark.parametrize("content", [b"", b"[1, 2]", b"\xff\xfe{", b"{"])
+def test_what_cannot_be_read_is_played_again(tmp_path, content):
+    first = lab.sweep([Banditron], None, SYNSEP, 1, jobs=1, folder=tmp_path)
+    (path,) = (tmp_path / "results").iterdir()
+    path.write_bytes(content)
+    again = lab.sweep([Banditron], None, SYNSEP, 1, jobs=1, folder=tmp_path)
+    pd.testing.assert_frame_equal(without_times(again), without_times(first))
+
+
 def test_each_process_makes_another_stream(tmp_path):
     online = sweeps.ONLINE
     runs = lab.runs_of([Banditron], {"gamma": [0.1, 0.2, 0.3]}, SYNSEP, 3, online, tmp_path)

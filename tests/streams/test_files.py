@@ -104,6 +104,8 @@ MALFORMED = [
     ("half.csv", b"a,label\n1,1\n2,1.5\n", "half.csv:3: a label is a text or a whole number"),
     ("long.csv", b"a,label\n1,1\n2," + b"9" * 50, "long.csv:3: a label is an integer of 64 bits"),
     ("nul.csv", b"a,label\n1,x\n2,y\0\n", "nul.csv:3: no text: byte 0x00 at 4"),
+    ("digits.csv", "a,label\n1,1\n2,\u0661\n".encode(), "digits.csv:3: the label must be a number"),
+    ("CUT.CSV.GZ", gzip.compress(NUMBERS.encode())[:-12], "CUT.CSV.GZ:4: cannot be decompressed"),
     ("cut.csv.gz", gzip.compress(NUMBERS.encode())[:-12], "cut.csv.gz:4: cannot be decompressed"),
     ("not.csv.xz", b"a,label\n1,2\n", "not.csv.xz:1: cannot be decompressed"),
     # Vowpal Wabbit
@@ -121,6 +123,7 @@ MALFORMED = [
     ("huge.svm", b"1 1:1\n2 2:1e99\n", "huge.svm:2: '2:1e99': values beyond 1e+30 are refused"),
     ("wide.svm", b"1 1:1\n2 2147483647:1\n1 4:1\n", "wide.svm:2: feature index 2147483647 makes"),
     ("wider.svm", b"1 1:1\n2 2147483648:1\n", "wider.svm:2: feature indices are 1 to 2147483647"),
+    ("digits.svm", "1 1:1\n2 \u0661:1\n".encode(), "digits.svm:2: a feature is written index"),
     ("nul.svm", b"1 1:1\n\0 1:2\n", "nul.svm:2: the label must be a number or a word"),
     ("cut.svm.xz", lzma.compress(b"1 1:2\n2 3:4\n")[:-30], "cut.svm.xz:2: cannot be decompressed"),
     # Parquet
@@ -150,6 +153,7 @@ def read_whole(path):
         ({"a": [1.0, float("nan")], "label": [1, 2]}, "row 2: a is nan; values are finite"),
         ({"a": ["u", "v"], "b": [1, 2]}, " no column is named 'label'"),
         ({"a": [b"u", b"v"], "label": [1, 2]}, "row 1: 'a' is a bytes; a record has texts"),
+        ({"a": [1, 2], "label": ["x", "x\0"]}, "row 2: byte 0x00 in the label 'x\\x00'"),
         ({"a": [], "label": []}, " the file has no examples"),
         (
             {"a": [1, 2], "label": np.array([2**63, 1], dtype=np.uint64)},

@@ -72,7 +72,7 @@ def compare(
     with progress_to(hidden=as_json) as progress:
         table = lab.sweep(
             learner,
-            dict(values_of(setting) for setting in set_ or []),
+            grid_of(set_ or []),
             asked,
             seeds,
             jobs=jobs,
@@ -92,6 +92,16 @@ def compare(
     print(f"results are in {out / 'results.parquet'}")
     if plot:
         print(f"picture saved to {plot}")
+
+
+def grid_of(settings: list[str]) -> dict[str, list[Any]]:
+    """Return the values of each parameter."""
+    grid: dict[str, list[Any]] = {}
+    for name, values in map(values_of, settings):
+        if name in grid:
+            raise ValueError(f"--set {name} is given twice; it takes all values at once, a,b,c")
+        grid[name] = values
+    return grid
 
 
 def values_of(setting: str) -> tuple[str, list[Any]]:

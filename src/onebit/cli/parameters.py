@@ -41,6 +41,8 @@ def make_learner(name: str, settings: list[str], seed: int) -> Learner:
         if parameter not in known:
             has = f"it has {', '.join(known)}" if known else "it has none"
             raise ValueError(f"{cls.__name__} has no parameter {parameter!r}: {has}")
+        if parameter in given:
+            raise ValueError(f"--set {parameter} is given twice; it takes one value")
         given[parameter] = parsed(value)
     learner = cls(**given, random_state=seed)
     # What is out of range is better said now than after a long file was read.

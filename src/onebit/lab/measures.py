@@ -16,7 +16,7 @@ from sklearn.base import clone
 from onebit.core import History, Learner, play
 from onebit.streams import repeated
 from onebit.streams.synthetic import replaced
-from onebit.theory import best_linear, online_log_loss
+from onebit.theory import best_linear, online_log_loss, regret
 
 Grid = tuple[tuple[str, tuple[Any, ...]], ...]
 """Parameters and the values that are tried of each, as `grid_of` makes it."""
@@ -290,12 +290,12 @@ class Regret:
         least = _least_losses(
             X.tobytes(), y.tobytes(), X.shape, len(learner.classes), self.B, self.times
         )
-        regret = suffered[np.array(self.times) - 1] - least
+        beyond = suffered[np.array(self.times) - 1] - least
         return {
             **_totals(history),
             "seconds": seconds,
             "times": list(self.times),
-            "regret": regret.tolist(),
+            "regret": beyond.tolist(),
         }
 
 
@@ -308,6 +308,33 @@ def _least_losses(
     return np.array(
         [best_linear(X[:t], y[:t], radius=B, norm="rows", classes=range(K)).loss for t in times]
     )
+
+
+@dataclass(frozen=True)
+class RegretAndBound:
+    """Regret over the best weights in hindsight, and how much the learner's theorem allows.
+
+    Parameters
+    ----------
+    radius : float
+        The best weights are at most as long as this.
+    """
+
+    radius: float
+
+    def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
+        """Return both, after the last round."""
+        compile_for(learner, X, y)
+        start = perf_counter()
+        history = play(learner, X, y)
+        seconds = perf_counter() - start
+        seen = regret(history, learner, X, y, radius=self.radius)
+        return {
+            **_totals(history),
+            "seconds": seconds,
+            "regret": float(seen.regret[-1]),
+            "allowed": float(seen.bound[-1] - seen.loss[-1]),
+        }
 
 
 def compile_for(learner: Learner, X: Any, y: np.ndarray) -> None:

@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from html import escape
 from importlib.metadata import version
 from io import BytesIO
@@ -89,7 +89,15 @@ def sections_of(name: str, scale: str, folder: Path) -> list[Section]:
         raise ValueError(
             f"{place} has no results: onebit lab run {name} --scale {scale} makes them"
         )
-    return _sections(PAPERS[name], json.loads((place / ABOUT).read_text()), place)
+    return _sections(PAPERS[name], _about(place), place)
+
+
+def _about(place: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((place / ABOUT).read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{place / ABOUT}: {error}") from None
+    return found
 
 
 def _sections(paper: Paper, about: dict[str, Any], place: Path) -> list[Section]:
@@ -109,8 +117,7 @@ def write_report(folder: Path) -> Path:
     for paper in PAPERS.values():
         for place in [folder / f"{paper.name}-{scale}" for scale in SCALES]:
             if (place / ABOUT).exists():
-                about = json.loads((place / ABOUT).read_text())
-                parts.append(_paper_as_html(paper, about, place, folder))
+                parts.append(_paper_as_html(paper, _about(place), place, folder))
     if not parts:
         raise ValueError(f"{folder} has no results: onebit lab run NAME makes them")
     page = _PAGE.format(style=_STYLE, body="\n".join(parts))
@@ -164,11 +171,34 @@ def _section_as_html(section: Section, prefix: str, folder: Path) -> str:
 
 
 def _table_as_html(table: pd.DataFrame) -> str:
-    return str(
-        table.to_html(
-            index=False, border=0, justify="right", float_format=lambda x: f"{x:.4g}", na_rep=""
+    rows = [[_cell(value) for value in row] for row in table.itertuples(index=False)]
+    numbers = [all(map(_begins_with_number, column)) for column in zip(*rows, strict=True)]
+
+    def line(tag: str, cells: Iterable[str]) -> str:
+        parts = zip(cells, numbers, strict=True)
+        return "".join(
+            f"<{tag}{'' if right else ' class=text'}>{escape(cell)}</{tag}>"
+            for cell, right in parts
         )
-    )
+
+    body = "".join(f"<tr>{line('td', row)}</tr>\n" for row in rows)
+    head = line("th", map(str, table.columns))
+    return f"<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>"
+
+
+def _cell(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _begins_with_number(cell: str) -> bool:
+    """Whether a cell is of numbers, as 1,234 ±5 is, or empty."""
+    try:
+        float(cell.partition(" ")[0].replace(",", "") or 0.0)
+    except ValueError:
+        return False
+    return True
 
 
 def _finding_as_html(finding: Finding) -> str:
@@ -197,12 +227,18 @@ h3 { font-size: 1.1rem; margin-bottom: .2rem }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5rem 0 }
 th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #ddd;
          white-space: nowrap }
+.text { text-align: left }
 .findings { list-style: none; padding: 0 }
 .findings li { border-left: 4px solid #999; padding: .2rem .8rem; margin: .5rem 0 }
 .findings li.holds { border-color: #009E73 } .findings li.does-not-hold { border-color: #D55E00 }
 .findings b { display: inline-block; margin-right: .5rem }
 .findings span { color: #555; display: block }
 pre { overflow-x: auto; font-size: .8rem; background: #f5f5f5; padding: .7rem }
+@media (max-width: 600px) { table { font-size: .8rem }
+                            th, td { padding: .2rem .35rem }
+                            th, .text { white-space: normal }
+                            .figures.wide { overflow-x: auto }
+                            .figures.wide img { max-width: none; width: 720px } }
 """
 
 _PAGE = """<!doctype html>

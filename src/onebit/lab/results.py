@@ -20,7 +20,7 @@ MEASURED = ("rounds", "mistakes", "explored", "updated", "error", "seconds")
 
 SUMMARISED = (
     *("curve_rounds", "curve_errors", "curve_explored", "fold_errors", "chosen"),
-    *("times", "regret", "seeds", "error_sd", "microseconds"),
+    *("times", "regret", "allowed", "seeds", "error_sd", "microseconds"),
 )
 """What else a table or its summary has that is no parameter."""
 
@@ -52,12 +52,12 @@ class Folder:
         replace_file(self._results / f"{key}.json", json.dumps(result).encode())
 
     def read(self, key: str) -> dict[str, Any] | None:
-        """Return the result of a run, or None if there is none."""
+        """Return the result of a run, or None if there is none that can be read."""
         try:
-            result: dict[str, Any] = json.loads((self._results / f"{key}.json").read_bytes())
-        except (FileNotFoundError, json.JSONDecodeError):
+            result = json.loads((self._results / f"{key}.json").read_bytes())
+        except (FileNotFoundError, ValueError):
             return None
-        return result
+        return result if isinstance(result, dict) else None
 
 
 @contextmanager

@@ -241,9 +241,18 @@ def label_of(text: bytes) -> int | float:
     return int(text)
 
 
+def number_in(text: str) -> float | None:
+    """Return the number that a text is, NaN and infinity too, or None."""
+    if "_" in text or not text.isascii():  # numbers of Python, not of data
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 def _is_word(label: str) -> bool:
-    is_number = not math.isnan(_number(label)) or label.lower().lstrip("+-") == "nan"
-    return not is_number and ":" not in label and any(map(str.isalpha, label))
+    return number_in(label) is None and ":" not in label and any(map(str.isalpha, label))
 
 
 def _word(text: bytes) -> str:
@@ -280,7 +289,7 @@ def _fault(line: bytes, zero_based: bool, n_features: int | None, has_words: boo
         name, _, value = pair.partition(":")
         if name == "qid":
             continue
-        if not name.isdecimal() or not math.isfinite(_number(value)):
+        if not (name.isascii() and name.isdecimal()) or not math.isfinite(_number(value)):
             return f"a feature is written index:value, two numbers; got {_short(pair)}"
         if abs(_number(value)) > LARGEST:
             return f"{_short(pair)}: values beyond {LARGEST:g} are refused"
@@ -298,7 +307,5 @@ def _short(text: str) -> str:
 
 
 def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+    number = number_in(text)
+    return math.nan if number is None else number

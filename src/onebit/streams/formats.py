@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from onebit.streams.files import SvmlightFile
-from onebit.streams.lines import COMPRESSED
+from onebit.streams.lines import format_of
 from onebit.streams.records import RecordFile
 from onebit.streams.tables import CsvFile, ParquetFile
 from onebit.streams.vw import VwFile
@@ -38,9 +38,7 @@ def from_file(path: str | PathLike[str], **options: Any) -> SvmlightFile | Recor
     An iterable of pairs (X, y) that can be gone through any number of times. Its `n_features`,
     `n_examples` and `classes` describe the file.
     """
-    name = Path(path)
-    suffixes = [s for s in name.suffixes if s not in COMPRESSED]
-    reader = FORMATS.get(suffixes[-1].lower() if suffixes else "", SvmlightFile)
+    reader = FORMATS.get(format_of(Path(path)), SvmlightFile)
     try:
         return reader(path, **options)
     except TypeError:

@@ -12,17 +12,20 @@ from typing import Any
 
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
-COMPRESSED = tuple(_OPENERS)
-"""How the names of compressed files end."""
-
 LONGEST_LINE = 2**26
 """Bytes of a line: some million features. A longer one is no data, and would fill the memory."""
+
+
+def format_of(path: Path) -> str:
+    """Return how the name of a file ends, in lower case, before the end that compression adds."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return next((suffix for suffix in reversed(suffixes) if suffix not in _OPENERS), "")
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file; one whose name ends in .gz, .bz2 or .xz is decompressed."""
     n_lines = 0
-    with _OPENERS.get(path.suffix, open)(path, "rb") as file:
+    with _OPENERS.get(path.suffix.lower(), open)(path, "rb") as file:
         while True:
             try:
                 line = file.readline(LONGEST_LINE)

@@ -16,7 +16,7 @@ import numpy as np
 from onebit.core.validation import as_labels, short
 from onebit.features import Records
 from onebit.streams.batches import check_size
-from onebit.streams.files import label_of
+from onebit.streams.files import label_of, number_in
 
 N_FEATURES = 2**16
 """Columns that names are hashed to, as those of `Records`."""
@@ -138,13 +138,3 @@ class LabelReader:
                 f"{place}: the label must be a number, as the first of the file is; got "
                 f"{short(text)}"
             ) from None
-
-
-def number_in(text: str) -> float | None:
-    """Return the number that a text is, NaN and infinity too, or None."""
-    if "_" in text:  # of Python's own, not of data
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        return None

@@ -16,8 +16,9 @@ import numpy as np
 from onebit.core.example import LARGEST
 from onebit.core.validation import short
 from onebit.streams.batches import SIZE
-from onebit.streams.lines import texts_of
-from onebit.streams.records import N_FEATURES, LabelReader, RecordFile, Round, number_in
+from onebit.streams.files import number_in
+from onebit.streams.lines import format_of, texts_of
+from onebit.streams.records import N_FEATURES, LabelReader, RecordFile, Round
 
 LABELS = ("label", "y", "target", "class")
 """Names of the column that is the label, unless one is given; the first that there is."""
@@ -148,8 +149,7 @@ class CsvFile(_Table):
     ) -> None:
         super().__init__(path, label, n_features, size)
         self.texts = texts
-        tabs = ".tsv" in self.path.suffixes[-2:]
-        self.delimiter = delimiter or ("\t" if tabs else ",")
+        self.delimiter = delimiter or ("\t" if format_of(self.path) == ".tsv" else ",")
 
     @cached_property
     def columns(self) -> list[str]:
@@ -298,6 +298,8 @@ class ParquetFile(_Table):
                         raise ValueError(
                             f"{place}: a label is a text or a number; got {short(value)}"
                         )
+                    if isinstance(value, str) and "\0" in value:  # NumPy drops it at the end
+                        raise ValueError(f"{place}: byte 0x00 in the label {short(value)}")
                     if isinstance(value, int) and value >= 2**63:
                         raise ValueError(f"{place}: a label is an integer of 64 bits; got {value}")
                     for name in numbers:

@@ -8,8 +8,9 @@ from os import PathLike
 
 from onebit.core.validation import short
 from onebit.streams.batches import SIZE
+from onebit.streams.files import number_in
 from onebit.streams.lines import texts_of
-from onebit.streams.records import N_FEATURES, LabelReader, RecordFile, Round, number_in
+from onebit.streams.records import N_FEATURES, LabelReader, RecordFile, Round
 
 
 class VwFile(RecordFile):

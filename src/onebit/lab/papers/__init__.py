@@ -1,11 +1,11 @@
 """What papers did, one module a paper, all on the same sweep."""
 
-from onebit.lab.papers import confidit, errors, folklore, gaptron, rivals, soba
+from onebit.lab.papers import confidit, errors, folklore, gaptron, rivals, soba, tightness
 from onebit.lab.papers.paper import Paper
 
 PAPERS: dict[str, Paper] = {
     module.PAPER.name: module.PAPER
-    for module in (soba, confidit, gaptron, folklore, errors, rivals)
+    for module in (soba, confidit, gaptron, folklore, tightness, errors, rivals)
 }
 """The papers whose experiments can be run, by name."""
 
