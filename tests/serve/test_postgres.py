@@ -156,6 +156,19 @@ def test_another_one_teaches_when_the_teacher_is_killed(url):
     assert (verdict.faults, verdict.equal[-1]) == ([], verdict.rows)
 
 
+def test_a_model_that_cannot_follow_is_refused(url, monkeypatch):
+    with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
+        one.make()
+        soon(lambda: "m" in other.app.service.live)
+        monkeypatch.setattr(other.model(), "apply", lambda *_: 1 / 0)
+        one.rounds(3)
+        soon(lambda: other.send("GET", "/ready").status_code == 503)
+        other.ask("POST", "/v1/models/m/decide", {"record": "card"}, 503)
+        one.rounds(3)
+        one.ask("DELETE", "/v1/models/m", status=204)
+        soon(lambda: other.send("GET", "/ready").status_code == 200)
+
+
 @pytest.mark.parametrize("committed", [True, False])
 def test_rows_whose_answer_is_lost_are_written_once(url, monkeypatch, committed):
     with InProcess(PostgresLog(url)) as service:
