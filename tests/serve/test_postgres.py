@@ -8,7 +8,7 @@ import pytest
 
 from onebit import Client
 from onebit.serve.log import Entry, LogError, NameTakenError, Snapshot
-from onebit.serve.postgres_log import PostgresLog
+from onebit.serve.postgres_log import LostError, PostgresLog
 from onebit.serve.verify import verify
 from services import SMALL, TICKETS, InProcess, OwnProcess
 
@@ -154,6 +154,61 @@ def test_another_one_teaches_when_the_teacher_is_killed(url):
 
     verdict = asyncio.run(check())
     assert (verdict.faults, verdict.equal[-1]) == ([], verdict.rows)
+
+
+def test_a_model_that_cannot_follow_is_refused(url, monkeypatch):
+    with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
+        one.make()
+        soon(lambda: "m" in other.app.service.live)
+        monkeypatch.setattr(other.model(), "apply", lambda *_: 1 / 0)
+        one.rounds(3)
+        soon(lambda: other.send("GET", "/ready").status_code == 503)
+        other.ask("POST", "/v1/models/m/decide", {"record": "card"}, 503)
+        one.rounds(3)
+        one.ask("DELETE", "/v1/models/m", status=204)
+        soon(lambda: other.send("GET", "/ready").status_code == 200)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_rows_whose_answer_is_lost_are_written_once(url, monkeypatch, committed):
+    with InProcess(PostgresLog(url)) as service:
+        service.make()
+        appender = service.app.service.log._appender
+        append, lost = appender.append, []
+
+        async def lose(entries):
+            monkeypatch.setattr(appender, "append", append)
+            if committed:
+                await append(entries)
+            appender.close()
+            lost.append([entry.id for entry in entries])
+            raise LostError("the connection ended")
+
+        for path, body in (
+            ("decide", [{"record": "card"}]),
+            ("decide", [{"record": "card"}, {"record": "other"}]),
+            ("decide", [{"record": "card", "id": "T1"}]),
+            ("feedback", [{"id": "T1", "correct": True}]),
+        ):
+            monkeypatch.setattr(appender, "append", lose)
+            answers = service.ask("POST", f"/v1/models/m/{path}", body)
+            assert [answer["id"] for answer in answers] == lost.pop()
+        service.rounds(3)
+        seen = service.ask("GET", "/v1/models/m")
+        assert (seen["decisions"], seen["awaited"]) == (4 + 3, 3)
+        monkeypatch.setattr(appender, "append", lose)
+        service.ask("POST", "/v1/models/m/labels", {"add": ["fax"]}, 503)
+
+
+def test_a_connection_that_ends_while_nothing_is_asked_is_opened_again(url, server):
+    with InProcess(PostgresLog(url)) as service:
+        service.make()
+        service.rounds(1)
+        server.psql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid();"
+        )
+        service.rounds(3)
+        assert service.ask("GET", "/v1/models/m")["decisions"] == 4
 
 
 def test_a_database_that_is_away(url, server):

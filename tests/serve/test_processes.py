@@ -33,17 +33,23 @@ print(pandas.Series([1]).sum(), scipy.stats.norm.cdf(0.0))
     assert done.stdout.split("\n") == ["[]", "1 0.5", ""]
 
 
+def lose_answers(monkeypatch, client, times):
+    """Let the first answers of a service not come; return a list of those that still will not."""
+    request, lost = client._http.request, [httpx.ReadTimeout("no answer")] * times
+
+    def send(*arguments, **options):
+        response = request(*arguments, **options)
+        if lost:
+            raise lost.pop()
+        return response
+
+    monkeypatch.setattr(client._http, "request", send)
+    return lost
+
+
 def test_a_client_makes_a_model_once_though_the_answer_is_lost(running, monkeypatch):
     with Client(running.url, "once") as client:
-        request, lost = client._http.request, [httpx.ReadTimeout("no answer")]
-
-        def send(*arguments, **options):
-            response = request(*arguments, **options)
-            if lost:
-                raise lost.pop()
-            return response
-
-        monkeypatch.setattr(client._http, "request", send)
+        lost = lose_answers(monkeypatch, client, 1)
         client.make(TICKETS, n_features=1024)
         assert not lost
         with pytest.raises(ValueError, match="there is a model"):
@@ -54,15 +60,7 @@ def test_a_client_that_got_no_answer_makes_the_same_model_again(running, monkeyp
     """Not only its own tries: also a caller that tries again after the last of them."""
     monkeypatch.setattr("onebit.serve.client.RETRIES", 1)
     with Client(running.url, "again") as client:
-        request, lost = client._http.request, [httpx.ReadTimeout("no answer")] * 3
-
-        def send(*arguments, **options):
-            response = request(*arguments, **options)
-            if lost:
-                raise lost.pop()
-            return response
-
-        monkeypatch.setattr(client._http, "request", send)
+        lost = lose_answers(monkeypatch, client, 3)
         with pytest.raises(ServiceError, match="no answer"):
             client.make(TICKETS, n_features=1024, seed=None)
         client.make(TICKETS, n_features=1024, seed=None)

@@ -16,6 +16,7 @@ from onebit.evaluation import ConfidenceSequence
 from onebit.serve.estimates import accuracy, falls
 from onebit.serve.limits import Limits
 from onebit.serve.log import Entry, LogError
+from onebit.serve.rows import LabelsBody, ShadowBody
 from onebit.serve.service import restore
 from onebit.serve.sqlite_log import SQLiteLog
 from onebit.serve.verify import verify
@@ -304,6 +305,40 @@ def test_labels_come_and_go(service):
     service.ask("POST", "/v1/models/m/decide", question, 422)
 
 
+def test_changes_that_exclude_one_another_are_made_one_by_one(service):
+    service.make()
+    changes = {"labels": {"add": ["fax"]}, "shadows": {"name": "s", "learner": "Banditron"}}
+
+    async def together(verb, body):
+        path = f"/v1/models/m/{verb}"
+        return await asyncio.gather(*(service._http.post(path, json=body) for _ in range(4)))
+
+    for verb, body in changes.items():
+        statuses = sorted(reply.status_code for reply in service.do(together(verb, body)))
+        assert statuses == [200, 422, 422, 422]
+    service.rounds(5)
+    assert service.ask("GET", "/v1/models/m")["rows"] == 1 + 2 + 10
+
+
+def test_a_change_that_became_impossible_changes_nothing(tmp_path):
+    """As of another process, which did not know yet what was changed before."""
+    with in_folder(tmp_path) as service:
+        service.make()
+        models = service.app.service
+        live = models.live["m"]
+        service.ask("POST", "/v1/models/m/labels", {"add": ["fax"]})
+        labels = LabelsBody(add=["telex"], retire=["none"])
+        shadow = ShadowBody("promote", "none")
+        before = service.snapshot()[1]
+        for kind, body in (("labels", labels), ("shadow", shadow)):
+            service.do(models._write(live, kind, body))
+        assert service.snapshot()[1] == before
+        service.rounds(5)
+        assert service.ask("GET", "/v1/models/m")["rows"] == 1 + 1 + 2 + 10
+    found = verdict(tmp_path)
+    assert (found.faults, found.checked, found.rows) == ([], 5, found.equal[-1])
+
+
 def test_a_frozen_model_does_not_learn(service):
     service.make()
     service.rounds(5)
@@ -537,6 +572,44 @@ def test_what_is_not_written_did_not_happen(service, monkeypatch):
     assert service.ask("POST", "/v1/models/m/feedback", said)["status"] == "accepted"
     service.ask("POST", "/v1/models/m/decide", {"record": "card", "id": "T1"})
     assert service.ask("GET", "/v1/models/m")["rows"] == 4
+
+
+def test_a_model_that_cannot_go_on_is_refused(tmp_path, monkeypatch):
+    with in_folder(tmp_path) as service:
+        service.make()
+        service.make("other")
+        service.rounds(5)
+        monkeypatch.setattr(service.model().student, "learn", lambda *_: 1 / 0)
+        service.rounds(1)  # what is on disk is acknowledged
+        for path, body in (("decide", {"record": "card"}), ("feedback", {"id": "x"})):
+            service.ask("POST", f"/v1/models/m/{path}", body, 503)
+        assert "logs: m" in service.ask("GET", "/ready", status=503)["error"]
+        service.ask("POST", "/v1/models", {"name": "m", "labels": ["a", "b"]}, 409)
+        service.rounds(3, "other")
+    with in_folder(tmp_path) as service:  # which learns what it could not learn before
+        service.ask("GET", "/ready")
+        service.rounds(2)
+    found = verdict(tmp_path)
+    assert (found.faults, found.checked, found.rows) == ([], 8, found.equal[-1])
+
+
+def test_a_log_that_cannot_be_read_keeps_other_models_from_nothing(tmp_path):
+    with in_folder(tmp_path) as service:
+        service.make()
+        service.make("other")
+        service.rounds(5)
+    with sqlite3.connect(tmp_path / "log.sqlite") as db:
+        db.execute("UPDATE log SET body = '{' WHERE model = 1 AND n = 4")
+        db.execute("DELETE FROM snapshot")
+    db.close()
+    with in_folder(tmp_path) as service:
+        service.rounds(3, "other")
+        service.ask("POST", "/v1/models/m/decide", {"record": "card"}, 503)
+        service.ask("GET", "/ready", status=503)
+        service.ask("DELETE", "/v1/models/m", status=204)
+        service.ask("GET", "/ready")
+        service.make()
+        service.rounds(3)
 
 
 @pytest.mark.parametrize(

@@ -508,6 +508,8 @@ class App:
         if self.stopping:
             raise RefusedError(503, "the service stops")
         await self.service.log.check()
+        if failed := ", ".join(self.service.failed):
+            raise RefusedError(503, f"some models cannot go on with their logs: {failed}")
         return Reply(b'{"status":"ready"}')
 
     async def _figures(self, request: Request) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -257,13 +258,12 @@ class Model:
             if known is None:
                 raise ValueError(f"row {row.n} is feedback for {row.id!r}, which nobody decided")
             self._add_feedback(row, body, known)
-        elif row.kind == "labels":
-            for student in self.students.values():
-                student.change_labels(body.add, body.retire)
         elif row.kind == "settings":
             self._change_settings(body)
-        elif row.kind == "shadow":
-            self._change_shadow(body, row.n)
+        elif row.kind in ("labels", "shadow"):
+            # What others made impossible after it was asked for changes nothing.
+            with contextlib.suppress(ValueError, TypeError):
+                self._change(body, row.n)
         else:
             raise ValueError(f"row {row.n} is of a {row.kind}, which only the first row is")
         self.meta.n = row.n
@@ -271,13 +271,19 @@ class Model:
     def check(self, body: LabelsBody | ShadowBody) -> None:
         """Raise ValueError for a change that is not possible, and compile what it needs."""
         new = self.copy()
-        if isinstance(body, LabelsBody):
-            for student in new.students.values():
-                student.change_labels(body.add, body.retire)
-        else:
-            new._change_shadow(body, new.n + 1)
-            if body.action == "add":
-                new.students[body.name].warm_up()
+        new._change(body, new.n + 1)
+        if isinstance(body, ShadowBody) and body.action == "add":
+            new.students[body.name].warm_up()
+
+    def _change(self, body: LabelsBody | ShadowBody, n: int) -> None:
+        """Change labels or shadows; raise ValueError, and change nothing, if it is not possible."""
+        if isinstance(body, ShadowBody):
+            self._change_shadow(body, n)
+            return
+        students = {name: student.copy() for name, student in self.students.items()}
+        for student in students.values():
+            student.change_labels(body.add, body.retire)
+        self.students = students
 
     def _add_decision(self, name: str, body: DecisionBody, about: Awaited | None) -> None:
         statistics = self.meta.statistics

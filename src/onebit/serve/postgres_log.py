@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from struct import Struct
 from typing import Any, TypeVar
@@ -11,7 +12,6 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import AsyncConnection, pq, sql
 
-from onebit.serve.committing import Committer
 from onebit.serve.log import Entry, Head, Key, Log, LogError, NameTakenError, Snapshot
 from onebit.serve.rows import Row
 
@@ -31,8 +31,8 @@ CREATE TABLE onebit.model (
 CREATE TABLE onebit.log (
     model BIGINT NOT NULL,
     n BIGINT NOT NULL,
-    kind TEXT NOT NULL,
-    id TEXT,
+    kind TEXT COLLATE "C" NOT NULL,
+    id TEXT COLLATE "C",
     at DOUBLE PRECISION NOT NULL,
     body TEXT NOT NULL,
     PRIMARY KEY (model, n)
@@ -54,6 +54,9 @@ CREATE TABLE onebit.key (
     created DOUBLE PRECISION NOT NULL
 );
 """
+
+PATIENCE = 5.0
+"""Seconds for which a database is awaited that may have rows, and went away before it said so."""
 
 _LOCK = int.from_bytes(b"1bit")
 """The first of the two numbers of the locks in the database; the second is a model's key, or 0."""
@@ -80,12 +83,14 @@ SELECT key, before FROM counted
 
 _LOCK_MODELS = "SELECT 1 FROM onebit.model WHERE key = ANY(%s) ORDER BY key FOR UPDATE"
 
+_GIVEN = """
+SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::float8[], %s::text[])
+WITH ORDINALITY AS given (model, kind, id, at, body, i)
+"""
+
 # A statement of its own after the one that locks: so it sees what others wrote until then.
 _INSERT = f"""
-WITH given AS (
-    SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::float8[], %s::text[])
-    WITH ORDINALITY AS given (model, kind, id, at, body, i)
-), fresh AS (
+WITH given AS ({_GIVEN}), fresh AS (
     SELECT given.*, model.rows + row_number() OVER (PARTITION BY model ORDER BY i) AS n
     FROM given JOIN onebit.model ON model.key = given.model
     WHERE given.id IS NULL OR NOT EXISTS (
@@ -102,19 +107,32 @@ WITH given AS (
 SELECT i, n FROM fresh
 """
 
+_FIND = f"""
+WITH given AS ({_GIVEN})
+SELECT i, n FROM given JOIN onebit.log USING (model, kind, id, at, body)
+"""
+
+
+class LostError(Exception):
+    """The connection ended before the answer came: nobody knows whether rows are on disk."""
+
 
 class Appender:
-    """A connection that appends rows, in a thread that waits for the database.
+    """A connection that appends rows; the event loop is told when there is an answer.
 
-    A batch is one call of the database's own library, with the values as it sends them: what comes
-    with a statement otherwise takes longer than the statement.
+    A batch is one message to the database, with the values as it takes them: what comes with a
+    statement otherwise takes longer than the statement. So does a thread that waits for it.
     """
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._connection: psycopg.Connection[Any] | None = None
+        self._connection: AsyncConnection[Any] | None = None
+        self._socket = -1
+        self._answer: asyncio.Future[Any] | None = None
+        self._result: Any = None
+        """What has come of the answer."""
 
-    def append(self, entries: list[Entry]) -> list[int]:
+    async def append(self, entries: list[Entry]) -> list[int]:
         """Write rows, all or none; return their numbers, zero for models that are not there."""
         counts: dict[int, int] = {}
         places = []
@@ -126,7 +144,7 @@ class Appender:
             *(_plain(counts), _plain(counts.values()), _plain(models), _plain(places)),
             *(_plain(kinds), _texts([name or "" for name in ids]), _plain(times), _texts(bodies)),
         ]
-        found = self._run(values)
+        found = await self._run(values)
         before = {
             int(found.get_value(i, 0)): int(found.get_value(i, 1)) for i in range(found.ntuples)
         }
@@ -135,25 +153,70 @@ class Appender:
     def close(self) -> None:
         """Close the connection."""
         if self._connection is not None:
-            self._connection.close()
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self._socket)
+            loop.remove_writer(self._socket)
+            self._connection.pgconn.finish()
             self._connection = None
 
-    def _run(self, values: list[bytes]) -> Any:
+    async def _run(self, values: list[bytes]) -> Any:
         try:
             if self._connection is None:
-                self._connection = psycopg.connect(
-                    self._url, autocommit=True, connect_timeout=5, client_encoding="utf8"
-                )
-                # To plan each time takes longer than to insert, and comes to the same.
-                self._connection.execute("SET plan_cache_mode = force_generic_plan")
-                _checked(self._connection.pgconn.prepare(b"append", _APPEND.encode()))
-            db = self._connection.pgconn
-            return _checked(db.exec_prepared(b"append", values, _FORMATS))
+                await self._connect()
+            assert self._connection is not None
+            self._answer = asyncio.get_running_loop().create_future()
+            self._connection.pgconn.send_query_prepared(b"append", values, _FORMATS)
+            self._send()
+            return _checked(await self._answer)
         except psycopg.errors.UniqueViolation:
             raise
         except BaseException:
             self.close()  # what was asked may still be answered
             raise
+        finally:
+            self._answer = self._result = None
+
+    async def _connect(self) -> None:
+        self._connection = db = await AsyncConnection.connect(
+            self._url, autocommit=True, connect_timeout=5, client_encoding="utf8"
+        )
+        self._socket = db.pgconn.socket
+        # To plan each time takes longer than to insert, and comes to the same.
+        await db.execute("SET plan_cache_mode = force_generic_plan")
+        await db.execute(f"PREPARE append AS {_APPEND}".encode())
+        asyncio.get_running_loop().add_reader(self._socket, self._receive)
+
+    def _send(self) -> None:
+        """Send what the connection takes now, and the rest when it takes more."""
+        assert self._connection is not None
+        loop = asyncio.get_running_loop()
+        try:
+            if self._connection.pgconn.flush():
+                loop.add_writer(self._socket, self._send)
+            else:
+                loop.remove_writer(self._socket)
+        except psycopg.OperationalError as error:
+            self._lose(error)
+
+    def _receive(self) -> None:
+        """Take what comes; an answer is whole once the database is ready for the next statement."""
+        assert self._connection is not None
+        db = self._connection.pgconn
+        try:
+            db.consume_input()
+            while self._answer is not None and not db.is_busy():
+                result = db.get_result()
+                if result is None:
+                    self._answer.set_result(self._result)
+                    break
+                self._result = result
+        except psycopg.OperationalError as error:
+            self._lose(error)
+
+    def _lose(self, error: Exception) -> None:
+        self.close()
+        if self._answer is not None:
+            self._answer.set_exception(LostError(str(error)))
 
 
 def _checked(result: Any) -> Any:
@@ -247,7 +310,7 @@ class PostgresLog(Log):
     def __init__(self, url: str) -> None:
         # What only reads may be asked again, on a new connection.
         self._write, self._read, self._teacher = Line(url), Line(url, tries=2), Line(url)
-        self._committer, self._appender = Committer(), Appender(url)
+        self._appender = Appender(url)
         self._taught: set[int] = set()
         self._taught_by: Any = None
 
@@ -272,7 +335,6 @@ class PostgresLog(Log):
 
     async def close(self) -> None:
         """Close all connections, and with them give models to other teachers."""
-        self._committer.end()
         self._appender.close()
         for line in (self._write, self._read, self._teacher):
             await line.close()
@@ -368,15 +430,28 @@ class PostgresLog(Log):
 
     async def append(self, entries: list[Entry]) -> list[int]:
         """Write rows, all or none, on disk when this returns; return their numbers."""
+        lost, until = False, time.monotonic() + PATIENCE
         try:
-            return await self._committer.submit(lambda: self._appender.append(entries))
+            return await self._appender.append(entries)
         except psycopg.errors.UniqueViolation:
-            return await self._append_some(entries)
-        except psycopg.Error as error:
-            raise LogError(f"PostgreSQL: {error}") from error
+            pass
+        except (LostError, psycopg.Error, OSError) as error:
+            lost = isinstance(error, LostError)
+            # A change of a model has no id by which the database would know it again.
+            if not lost or any(entry.id is None for entry in entries):
+                raise LogError(f"PostgreSQL: {error}") from error
+        while True:
+            try:
+                numbers = await self._append_some(entries)
+                return await self._numbers_of(entries, numbers) if lost else numbers
+            except LogError:
+                lost = True
+                if time.monotonic() > until:
+                    raise
+            await asyncio.sleep(0.1)
 
     async def _append_some(self, entries: list[Entry]) -> list[int]:
-        """Write those rows that can be."""
+        """Write those rows that are not there yet."""
         numbers, seen, kept = [0] * len(entries), set(), []
         for i, entry in enumerate(entries):
             if entry.id is None or (entry.model, entry.kind, entry.id) not in seen:
@@ -394,6 +469,12 @@ class PostgresLog(Log):
         for i, n in await self._write.run(work):
             numbers[kept[i - 1]] = n
         return numbers
+
+    async def _numbers_of(self, entries: list[Entry], numbers: list[int]) -> list[int]:
+        """Return the numbers also of rows that an earlier try has written."""
+        columns = [list(column) for column in zip(*entries, strict=True)]
+        found = {i - 1: n for i, n in await self._ask(_FIND, *columns)}
+        return [found.get(i, n) for i, n in enumerate(numbers)]
 
     async def rows(self, model: int, after: int, limit: int) -> list[Row]:
         """Return the rows that follow a row, at most `limit` of them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import secrets
 import time
@@ -65,6 +64,8 @@ class Live:
         self.head = model.n
         self.deciding: dict[str, asyncio.Future[Any]] = {}
         self.answering: dict[str, tuple[FeedbackBody, asyncio.Future[Any]]] = {}
+        self.changing = asyncio.Lock()
+        """Held from the check of a change until it is written."""
         self.snapshot_at = 0
         self.snapshotting: asyncio.Task[None] | None = None
         self.taught_here = True
@@ -82,6 +83,8 @@ class Service:
     def __init__(self, log: Log, limits: Limits | None = None) -> None:
         self.log, self.limits = log, limits or Limits()
         self.live: dict[str, Live] = {}
+        self.failed: dict[str, int] = {}
+        """Models that cannot go on with their logs, with their keys; they are refused."""
         self.writer = Writer(log, self._written)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._being_made: dict[str, asyncio.Future[None]] = {}
@@ -95,7 +98,7 @@ class Service:
         """Read all models: each from its newest sound snapshot, and the rows since."""
         await self.log.open()
         for name, key in (await self.log.models()).items():
-            self.add(name, key, *await restore(self.log, key))
+            await self._read(name, key)
         self.writer.start()
         if self.log.shared:
             self._spawn(self._follow())
@@ -124,6 +127,10 @@ class Service:
 
     def model(self, name: str) -> Live:
         """Return the model of a name."""
+        if name in self.failed:
+            raise RefusedError(
+                503, f"{name} cannot go on with its log; what the service logs says why"
+            )
         if name not in self.live:
             raise RefusedError(404, f"there is no model {short(name)}")
         return self.live[name]
@@ -181,11 +188,14 @@ class Service:
 
     async def remove(self, name: str) -> None:
         """Remove a model with its log."""
-        live = self.model(name)
-        del self.live[name]
-        if live.snapshotting is not None:
-            await asyncio.gather(live.snapshotting, return_exceptions=True)
-        await self.log.remove_model(live.key)
+        key = self.failed.pop(name, None)
+        if key is None:
+            live = self.model(name)
+            del self.live[name]
+            if live.snapshotting is not None:
+                await asyncio.gather(live.snapshotting, return_exceptions=True)
+            key = live.key
+        await self.log.remove_model(key)
 
     async def change_settings(self, live: Live, settings: Settings) -> None:
         """Freeze a model, or let it go on; say when decisions expire."""
@@ -195,20 +205,22 @@ class Service:
         """Add and retire labels."""
         if not labels.add and not labels.retire:
             raise RefusedError(422, "add or retire at least one label")
-        self._check_labels(len(live.model.student.labels) + len(labels.add))
-        await _tried(live.model.check, labels)
-        await self._write(live, "labels", labels)
+        async with live.changing:
+            self._check_labels(len(live.model.student.labels) + len(labels.add))
+            await _tried(live.model.check, labels)
+            await self._write(live, "labels", labels)
 
     async def change_shadow(self, live: Live, body: ShadowBody) -> None:
         """Add, remove or promote a shadow."""
-        if body.action != "add" and body.name not in live.model.meta.shadows:
-            raise RefusedError(404, f"{live.name} has no shadow {short(body.name)}")
-        await _tried(live.model.check, body)
-        await self._write(live, "shadow", body)
+        async with live.changing:
+            if body.action != "add" and body.name not in live.model.meta.shadows:
+                raise RefusedError(404, f"{live.name} has no shadow {short(body.name)}")
+            await _tried(live.model.check, body)
+            await self._write(live, "shadow", body)
 
     def check_room(self, name: str) -> None:
         """Refuse another model if there is one of that name, or too many."""
-        if name in self.live:
+        if name in self.live or name in self.failed:
             raise RefusedError(409, f"there is a model {name!r} already")
         if len(self.live) >= self.limits.models:
             raise RefusedError(
@@ -405,13 +417,37 @@ class Service:
 
     def _written(self, live: Live, parts: list[Part], numbers: list[int]) -> None:
         """Let a model know rows that are on disk."""
-        for part, n in zip(parts, numbers, strict=True):
-            if n:
-                live.head = max(live.head, n)
-            if n == live.model.n + 1:  # those of other processes are read from the log
-                model, kind, name, at, text = part.entry
-                live.model.apply(Row(model, n, kind, name, at, text), part.body, part.about)
-        self._maybe_snapshot(live)
+        if self.live.get(live.name) is not live:
+            return
+        try:
+            for part, n in zip(parts, numbers, strict=True):
+                if n:
+                    live.head = max(live.head, n)
+                if n == live.model.n + 1:  # those of other processes are read from the log
+                    model, kind, name, at, text = part.entry
+                    live.model.apply(Row(model, n, kind, name, at, text), part.body, part.about)
+        except Exception:
+            self._fail(live.name, live.key)
+        else:
+            self._maybe_snapshot(live)
+
+    def _fail(self, name: str, key: int) -> None:
+        """Refuse a model from now on, as what it knows is no longer what its log says."""
+        _logger.exception("%s cannot go on with its log", name)
+        self.live.pop(name, None)
+        self.failed[name] = key
+
+    async def _read(self, name: str, key: int) -> None:
+        """Let a model that is in the log decide from now on."""
+        try:
+            restored = await restore(self.log, key)
+        except LogError:
+            raise
+        except Exception:
+            self._fail(name, key)
+        else:
+            if name not in self.live:
+                self.add(name, key, *restored)
 
     def _maybe_snapshot(self, live: Live) -> None:
         due = live.model.n - live.snapshot_at >= SNAPSHOT_ROWS
@@ -441,8 +477,8 @@ class Service:
                     for live in self.live.values():
                         live.taught_here = live.key in taught
                     tried = time.monotonic()
-            except LogError as error:
-                _logger.error("following: %s", error)
+            except Exception as error:
+                _log_error("following", error)
                 for live in self.live.values():
                     live.taught_here = False
                 tried = 0.0
@@ -454,28 +490,42 @@ class Service:
         for name, live in list(self.live.items()):
             if name not in heads or heads[name].key != live.key:
                 del self.live[name]
+        for name, key in list(self.failed.items()):
+            if name not in heads or heads[name].key != key:
+                del self.failed[name]
         for name, (key, head) in heads.items():
-            if name not in self.live and name not in self._making:
-                restored = await restore(self.log, key)
-                if name not in self.live:
-                    self.add(name, key, *restored)
-            elif name in self.live and self.live[name].key == key:
+            if name not in self.live:
+                if name not in self.failed and name not in self._making:
+                    await self._read(name, key)
+            elif self.live[name].key == key:
                 live = self.live[name]
                 live.head = max(live.head, head)
                 if live.head > live.model.n:
                     await self.writer.settle()  # what was written here need not be read
                 if live.head > live.model.n:
-                    await follow(self.log, key, live.model)
-                    self._maybe_snapshot(live)
+                    await self._catch_up(live)
+
+    async def _catch_up(self, live: Live) -> None:
+        """Let a model know all rows that there are."""
+        try:
+            await follow(self.log, live.key, live.model)
+        except LogError:
+            raise
+        except Exception:
+            self._fail(live.name, live.key)
+        else:
+            self._maybe_snapshot(live)
 
     async def _sweep(self) -> None:
         """Write, for decisions that expired, what they then count as."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             for live in list(self.live.values()):
-                with contextlib.suppress(LogError):
+                try:
                     while live.taught_here and await self._sweep_some(live):
                         pass
+                except Exception as error:
+                    _log_error("expiring", error)
 
     async def _sweep_some(self, live: Live) -> bool:
         meta = live.model.meta
@@ -501,6 +551,11 @@ class Service:
                     live.answering.pop(str(row.id), None)
         live.swept = min(busy[0].n - 1 if busy else live.swept + ROWS_AT_ONCE, live.model.n)
         return not busy and live.swept < live.model.n
+
+
+def _log_error(doing: str, error: Exception) -> None:
+    """Log what ended a try; there will be another one."""
+    _logger.error("%s: %s", doing, error, exc_info=not isinstance(error, LogError))
 
 
 # Reading logs
