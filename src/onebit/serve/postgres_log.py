@@ -431,14 +431,15 @@ class PostgresLog(Log):
     async def append(self, entries: list[Entry]) -> list[int]:
         """Write rows, all or none, on disk when this returns; return their numbers."""
         lost, until = False, time.monotonic() + PATIENCE
+        # A change of a model has no id by which the database would know it again.
+        can_repeat = all(entry.id is not None for entry in entries)
         try:
             return await self._appender.append(entries)
         except psycopg.errors.UniqueViolation:
             pass
         except (LostError, psycopg.Error, OSError) as error:
             lost = isinstance(error, LostError)
-            # A change of a model has no id by which the database would know it again.
-            if not lost or any(entry.id is None for entry in entries):
+            if not (lost and can_repeat):
                 raise LogError(f"PostgreSQL: {error}") from error
         while True:
             try:
@@ -446,7 +447,7 @@ class PostgresLog(Log):
                 return await self._numbers_of(entries, numbers) if lost else numbers
             except LogError:
                 lost = True
-                if time.monotonic() > until:
+                if not can_repeat or time.monotonic() > until:
                     raise
             await asyncio.sleep(0.1)
 
