@@ -588,7 +588,7 @@ class OneBitClassifier(ProbabilityLearner):
     >>> from onebit import OneBitClassifier, SOBA, play, streams
     >>> X, y = streams.synnonsep(10_000, seed=0)
     >>> play(OneBitClassifier(random_state=0), X, y).n_mistakes
-    608
+    585
     >>> play(SOBA(random_state=0), X, y).n_mistakes
     5718
     """
