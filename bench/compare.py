@@ -261,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         show(options, kept)
         show_few(options, kept)
     if options.write_page:
-        comparing.write_page("python bench/compare.py")
+        comparing.write_page("python bench/compare.py", options)
     elif not options.only_rivals and not options.feedback:
         speed(options)
     return 0

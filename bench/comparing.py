@@ -201,8 +201,13 @@ def what_is_shown(options: argparse.Namespace) -> str:
 PAGE = Path(__file__).parent.parent / "docs" / "comparison.md"
 
 
-def write_page(command: str) -> None:
-    """Put all that was printed where the page has what this command prints."""
+def write_page(command: str, options: argparse.Namespace) -> None:
+    """Put all that was printed where the page has what this command prints.
+
+    Of feedback that is not usual, the page has some streams only, and says which.
+    """
+    if options.feedback:
+        command += f' --feedback "{options.feedback}" --streams {",".join(options.streams)}'
     text = PAGE.read_text()
     head, mark, rest = text.partition(f"<!-- Made by `{command} --write-page`. -->\n```\n")
     if not mark:

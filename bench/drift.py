@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     comparing.say_what_is_missing(found)
     if options.write_page:
-        comparing.write_page("python bench/drift.py")
+        comparing.write_page("python bench/drift.py", options)
     return 0
 
 

@@ -247,6 +247,27 @@ def test_finds_a_class_that_is_rare_or_looks_bad_at_first(stream, trouble, seed)
     assert (learner.predict(X[-10_000:][last]) == 0).mean() > 0.5
 
 
+def texts(K, n, seed):
+    """Eight words each: five that all labels have, and three of its label's sixty."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(K, size=n)
+    own = 40 + 60 * y[:, None] + rng.integers(60, size=(n, 3))
+    words = np.c_[rng.integers(40, size=(n, 5)), own]
+    starts = np.arange(0, words.size + 1, 8)
+    X = sp.csr_array((np.ones(words.size), words.ravel(), starts), shape=(n, 40 + 60 * K))
+    X.sum_duplicates()
+    return X, y
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_finds_a_label_of_texts_that_comes_late(seed):
+    """Without what is unforeseen, hardly any of the label's rounds were right."""
+    X, y = streams.held_back(*texts(7, 4_000, seed), label=0, until=2_000, seed=seed)
+    mistakes = play(OneBitClassifier(classes=range(7), random_state=seed), X, y).mistakes
+    assert mistakes[y == 0].mean() < 0.75
+    assert mistakes[3_000:][y[3_000:] == 0].mean() < 0.5
+
+
 def test_features_that_say_nothing_cost_little():
     """Half of the labels are the same; without the hedge, the mean error was 0.55."""
     errors = []

@@ -117,6 +117,7 @@ class OneBitClassifier:
         self.explore = (0.2 if full else 0.1) if explore is None else explore
         prior, self.kappa, self.m, phi = (0.3, 0.25, 2.0, 0.5) if full else (0.35, 0.03, 3.0, 0.0)
         self.sure, self.negligible = (1e-3, 1e-6) if full else (1e-2, 1e-3)
+        self.eta = 0.0 if full else 0.1
         self.tau, self.rounds = 30 if full else 0, 0
         self.phi = phi if forgetting is None else forgetting
         if a is None:
@@ -164,7 +165,8 @@ class OneBitClassifier:
                 g = p - e
                 g[label] = -rest
             else:
-                g = -q * p / rest
+                unforeseen = self.eta / (self.eta + rest)
+                g = -q * ((1 - unforeseen) * p / rest + unforeseen / (self.K - 1))
                 g[label] = max(q, self.rho * expit(c[label] * s[label]))
             f = q * p**2 / rest
             f[label] = q * rest

@@ -71,14 +71,15 @@ class Form(NamedTuple):
     """What the two forms do differently.
 
     prior: a (ln K)^2, explore: nu and forgetting: phi, if they are not given; doubt: kappa;
-    information_weight: m, which is m t / (t + settling) in round t; sure: a right label that had at
-    least the probability 1 - sure teaches nothing; negligible: a covariance is not updated if v
-    would change by a smaller share.
+    unforeseen: eta; information_weight: m, which is m t / (t + settling) in round t; sure: a right
+    label that had at least the probability 1 - sure teaches nothing; negligible: a covariance is
+    not updated if v would change by a smaller share.
     """
 
     prior: float
     explore: float
     doubt: float
+    unforeseen: float
     information_weight: float
     settling: float
     forgetting: float
@@ -90,6 +91,7 @@ DIAGONAL_FORM = Form(
     prior=0.35,
     explore=0.1,
     doubt=0.03,
+    unforeseen=0.1,
     information_weight=3.0,
     settling=0.0,
     forgetting=0.0,
@@ -100,6 +102,7 @@ FULL_FORM = Form(
     prior=0.3,
     explore=0.2,
     doubt=0.25,
+    unforeseen=0.0,
     information_weight=2.0,
     settling=30.0,
     forgetting=0.5,
@@ -119,6 +122,7 @@ class Settings(NamedTuple):
     floor: float
     widest: float
     doubt: float
+    unforeseen: float
     information_weight: float
     settling: float
     forgetting: float
@@ -276,7 +280,7 @@ def lesson(state, scores, label, correct):
 
     The bit has the likelihood q if the label is right, 1 - q if not, where q is its probability
     under softmax of the scores, each shrunk by its doubt, of all labels: if not, another one is
-    right, on offer or not.
+    right, on offer or not. The surer the model was, the likelier it did not foresee which.
     """
     scratch, settings = state.scratch, state.settings
     v, g, f, p = scratch.v, scratch.g, scratch.f, scratch.p
@@ -297,6 +301,8 @@ def lesson(state, scores, label, correct):
         others = 1e-9
     t = state.rounds[()] + 1.0
     weight = settings.information_weight * t / (t + settings.settling)
+    unforeseen = settings.unforeseen / (settings.unforeseen + others)
+    foreseen, any_other = (1.0 - unforeseen) / others, unforeseen / n_others(scratch.retired)
     for k in range(p.size):
         # - d log likelihood / d score_k, and the information of one bit, (dq)^2 / (q (1 - q)).
         shrunk = f[k]
@@ -304,7 +310,8 @@ def lesson(state, scores, label, correct):
             g[k] = -others if correct else max(q, LEAST_LESSON * alone)
             f[k] = q * others
         else:
-            g[k] = p[k] if correct else -q * p[k] / others
+            right = 0.0 if scratch.retired[k] else foreseen * p[k] + any_other
+            g[k] = p[k] if correct else -q * right
             f[k] = q * p[k] * p[k] / others
         g[k] *= shrunk
         f[k] *= weight * shrunk * shrunk
@@ -315,6 +322,15 @@ def lesson(state, scores, label, correct):
     for k in range(p.size):
         g[k] *= scratch.share[k]
     return True
+
+
+@lean_kernel
+def n_others(retired):
+    """Return how many labels there are beside one, but for those that are retired; at least one."""
+    n = 0
+    for k in range(retired.size):
+        n += not retired[k]
+    return max(1, n - 1)
 
 
 @lean_kernel
@@ -516,18 +532,24 @@ class OneBitClassifier(ProbabilityLearner):
     are known well fail; where one of them is right in most cases, it is not. Then, for a label l,
 
     1. z_k = s_k / sqrt(1 + kappa v_k) and p = softmax(z), q = p_l;
-    2. if it was right, g = p - e_l; if not, g_k = -q p_k / (1 - q) for k != l and
-       g_l = max(q, rho / (1 + e^{-z_l})); each times its dz_k / ds_k;
+    2. if it was right, g = p - e_l; if not, g_l = max(q, rho / (1 + e^{-z_l})) and, for k != l,
+       g_k = -q ((1 - u) p_k / (1 - q) + u / (K - 1)), where u = eta / (eta + 1 - q); each times
+       its dz_k / ds_k;
     3. f_l = m q (1 - q) and f_k = m q p_k^2 / (1 - q), each times the square of dz_k / ds_k;
     4. w_k -= g_k S_k x and S_k^{-1} += f_k x x', or only its diagonal.
 
-    g is the gradient of minus the logarithm of the bit's likelihood, and f, for m = 1, the
-    information of the bit: a step of Newton's, or Kalman's, with the classes kept independent.
+    For eta = 0, g is the gradient of minus the logarithm of the bit's likelihood, and f, for m = 1,
+    the information of the bit: a step of Newton's, or Kalman's, with the classes kept independent.
     What is not textbook material was tuned on streams (docs/one_bit_classifier.md):
 
     - kappa is 0.03, full: 0.25. Where little is known, the prediction is shrunk towards uniform.
     - rho = 0.3. With many classes q is small, and without this a wrong label would be tried again
       and again before it falls.
+    - eta is 0.1, full: 0. A label that the model was sure of and that is wrong may be so for a
+      reason that it knows nothing of: the odds of that are eta to 1 - q. Then any other label may
+      be right. Without this, a label that was never right, and comes late, gains next to nothing
+      by the mistakes of others. In the full form v_k, which is large for such a label alone, finds
+      it; there, eta delays the notice of a gradual change.
     - m is 3, full: 2, so that steps shrink sooner. As classes, and in the diagonal form features,
       count as independent, each step moves the scores further than it is meant to.
     - In the full form it is m t / (t + 30) in round t. Scales of the first rounds are rough, and so
@@ -566,7 +588,7 @@ class OneBitClassifier(ProbabilityLearner):
     >>> from onebit import OneBitClassifier, SOBA, play, streams
     >>> X, y = streams.synnonsep(10_000, seed=0)
     >>> play(OneBitClassifier(random_state=0), X, y).n_mistakes
-    608
+    585
     >>> play(SOBA(random_state=0), X, y).n_mistakes
     5718
     """
@@ -637,6 +659,7 @@ class OneBitClassifier(ProbabilityLearner):
             floor=float(self.min_probability),
             widest=1.0 / a,
             doubt=form.doubt,
+            unforeseen=form.unforeseen,
             information_weight=form.information_weight,
             settling=form.settling,
             forgetting=forgetting,
