@@ -156,6 +156,26 @@ def test_another_one_teaches_when_the_teacher_is_killed(url):
     assert (verdict.faults, verdict.equal[-1]) == ([], verdict.rows)
 
 
+def test_a_model_is_there_once_it_is_made_and_gone_once_it_is_removed(url, monkeypatch):
+    with InProcess(PostgresLog(url)) as service:
+        log = service.app.service.log
+        heads = log.heads
+
+        async def late():
+            found = await heads()
+            await asyncio.sleep(0.03)
+            return found
+
+        monkeypatch.setattr(log, "heads", late)
+        for _ in range(30):
+            service.make()
+            made = service.model()
+            for _ in range(3):
+                service.ask("POST", "/v1/models/m/decide", {"record": "card"})
+            assert service.model() is made
+            service.ask("DELETE", "/v1/models/m", status=204)
+
+
 def test_a_model_that_cannot_follow_is_refused(url, monkeypatch):
     with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
         one.make()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import time
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from struct import Struct
 from typing import Any, TypeVar
@@ -508,8 +510,9 @@ class PostgresLog(Log):
 
     async def add_snapshot(self, model: int, snapshot: Snapshot, keep: int) -> None:
         """Write a snapshot, and forget all but the last `keep`."""
-        names, learners = list(snapshot.learners), list(snapshot.learners.values())
-        values = (model, snapshot.n, snapshot.meta, names, learners, _digest(snapshot))
+        packed = await asyncio.to_thread(_packed, snapshot)
+        names, learners = list(packed.learners), list(packed.learners.values())
+        values = (model, packed.n, packed.meta, names, learners, _digest(packed))
 
         async def work(db: AsyncConnection[Any]) -> None:
             async with db.transaction():
@@ -537,7 +540,8 @@ class PostgresLog(Log):
             for _, meta, names, learners, digest in await self._ask(query, model, n):
                 found = Snapshot(n, meta, dict(zip(names, learners, strict=True)))
                 if _digest(found) == digest:
-                    yield found
+                    with contextlib.suppress(zlib.error):  # as of versions that packed nothing
+                        yield _unpacked(found)
 
     # Keys
 
@@ -559,6 +563,17 @@ class PostgresLog(Log):
 
 _KEEP_ALIVE = {"tcp_keepalives_idle": 2, "tcp_keepalives_interval": 1, "tcp_keepalives_count": 3}
 """So that the database notices within seconds that the machine of a teacher is gone."""
+
+
+def _packed(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot as it is stored: small, for rows wait while it is flushed."""
+    learners = {name: zlib.compress(content, 1) for name, content in snapshot.learners.items()}
+    return snapshot._replace(learners=learners)
+
+
+def _unpacked(snapshot: Snapshot) -> Snapshot:
+    learners = {name: zlib.decompress(content) for name, content in snapshot.learners.items()}
+    return snapshot._replace(learners=learners)
 
 
 def _digest(snapshot: Snapshot) -> str:

@@ -89,8 +89,10 @@ class Service:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._being_made: dict[str, asyncio.Future[None]] = {}
         """Models that are being made."""
-        self._making: set[str] = set()
-        """Of these, those that are in the log, and not here yet."""
+        self._differing: set[str] = set()
+        """Models that are made or removed here: the log may have them, and this process not."""
+        self._changes = 0
+        """How often models were made or removed here."""
 
     # From start to stop
 
@@ -165,11 +167,11 @@ class Service:
         spec = ModelSpec(**fields)
         at = time.time()
         model = await self.begun(Row(0, 1, "model", None, at, text_of(spec)))
-        self._making.add(new.name)
+        self._differing.add(new.name)
         try:
             return self.add(new.name, await self.log.add_model(new.name, at, text_of(spec)), model)
         finally:
-            self._making.discard(new.name)
+            self._differing.discard(new.name)
 
     def _made_before(self, live: Live, new: NewModel) -> Live:
         """Return a model if it was made by the same request; refuse another one of its name."""
@@ -188,14 +190,17 @@ class Service:
 
     async def remove(self, name: str) -> None:
         """Remove a model with its log."""
-        key = self.failed.pop(name, None)
-        if key is None:
-            live = self.model(name)
-            del self.live[name]
-            if live.snapshotting is not None:
+        live = None if name in self.failed else self.model(name)
+        key = self.failed.pop(name) if live is None else live.key
+        self.live.pop(name, None)
+        self._differing.add(name)
+        try:
+            if live is not None and live.snapshotting is not None:
                 await asyncio.gather(live.snapshotting, return_exceptions=True)
-            key = live.key
-        await self.log.remove_model(key)
+            await self.log.remove_model(key)
+        finally:
+            self._differing.discard(name)
+            self._changes += 1
 
     async def change_settings(self, live: Live, settings: Settings) -> None:
         """Freeze a model, or let it go on; say when decisions expire."""
@@ -235,6 +240,7 @@ class Service:
         """Let a model decide from now on; its newest snapshot is of row `snapshot_at`."""
         self.live[name] = live = Live(name, key, model)
         live.snapshot_at, live.taught_here = snapshot_at, not self.log.shared
+        self._changes += 1
         return live
 
     async def _write(self, live: Live, kind: Kind, body: Struct) -> None:
@@ -439,6 +445,7 @@ class Service:
 
     async def _read(self, name: str, key: int) -> None:
         """Let a model that is in the log decide from now on."""
+        changes = self._changes
         try:
             restored = await restore(self.log, key)
         except LogError:
@@ -446,7 +453,7 @@ class Service:
         except Exception:
             self._fail(name, key)
         else:
-            if name not in self.live:
+            if self._changes == changes:
                 self.add(name, key, *restored)
 
     def _maybe_snapshot(self, live: Live) -> None:
@@ -486,7 +493,10 @@ class Service:
             await asyncio.sleep(FOLLOW_SECONDS)
 
     async def _follow_once(self) -> None:
-        heads = await self.log.heads()
+        changes = -1
+        while changes != self._changes:  # what is older than a change here may say the contrary
+            changes = self._changes
+            heads = await self.log.heads()
         for name, live in list(self.live.items()):
             if name not in heads or heads[name].key != live.key:
                 del self.live[name]
@@ -495,7 +505,7 @@ class Service:
                 del self.failed[name]
         for name, (key, head) in heads.items():
             if name not in self.live:
-                if name not in self.failed and name not in self._making:
+                if name not in self.failed and name not in self._differing:
                     await self._read(name, key)
             elif self.live[name].key == key:
                 live = self.live[name]

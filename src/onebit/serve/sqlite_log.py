@@ -381,7 +381,7 @@ class SQLiteLog(Log):
                 await asyncio.to_thread(replace_file, self.folder / "snapshots" / file, content)
             except OSError as error:
                 raise LogError(f"{error.filename}: {error.strerror}") from error
-            files[name] = [file, hashlib.sha256(content).hexdigest()]
+            files[name] = [file, await asyncio.to_thread(_digest, content)]
 
         def work(db: sqlite3.Connection) -> list[Any]:
             values = (model, snapshot.n, snapshot.meta, json.dumps(files))
@@ -406,7 +406,7 @@ class SQLiteLog(Log):
             for name, (file, digest) in json.loads(files).items():
                 with contextlib.suppress(OSError):
                     content = (self.folder / "snapshots" / file).read_bytes()
-                    if hashlib.sha256(content).hexdigest() == digest:
+                    if _digest(content) == digest:
                         learners[name] = content
             if len(learners) == len(json.loads(files)):
                 yield Snapshot(n, meta, learners)
@@ -432,6 +432,10 @@ class SQLiteLog(Log):
         """Remove an API key; return whether there was one."""
         query = "DELETE FROM key WHERE name = ?"
         return bool(await self._transaction(lambda db: db.execute(query, (name,)).rowcount))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 class _LeftOutError(Exception):
