@@ -144,18 +144,12 @@ class _Whole(JITCodeLibrary):
         super().finalize()
 
     def _optimize_final_module(self) -> None:
-        """Optimise once, with the parts as functions that nothing else can call.
+        """Optimise once.
 
         Numba runs a few passes on all functions first, to find pairs of counts of references that
         cancel out, of which kernels have hardly any. Without it, most code is as fast, and some is
         a fifth faster, as later passes find it in a simpler form.
-
-        LLVM makes a long function a part of its only caller if nothing else can call it. A call
-        costs more than many a kernel, as all arrays of a state are its arguments, some 300 words.
         """
-        for function in self._final_module.functions:
-            if function.linkage.name == "linkonce_odr":
-                function.linkage = "internal"
         passes, builder = self._codegen._module_pass_manager()
         passes.run(self._final_module, builder)
 
