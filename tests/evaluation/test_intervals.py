@@ -20,7 +20,7 @@ from onebit.evaluation.intervals import (
 
 def literal_bound(values, prior, alpha):
     """The least of many m for which no bet has won, from the definition."""
-    for m in np.linspace(0.0, 1.0, 5_001):
+    for m in np.linspace(0.0, 1.0, 20_001):
         capital = sum(
             math.exp(p) * math.prod((1.0 + b * x) / (1.0 + b * m) for x in values)
             for p, b in zip(prior, BETS, strict=True)
@@ -39,7 +39,7 @@ def test_the_bound_is_the_least_mean_that_is_not_refuted(anytime):
         found.update(value)
     prior = log_prior_anytime() if anytime else log_prior_at(len(values), 0.3)
     assert found.bound(0.3, anytime=anytime) == pytest.approx(
-        literal_bound(values, prior, 0.3), abs=2e-4
+        literal_bound(values, prior, 0.3), abs=5e-5
     )
 
 
