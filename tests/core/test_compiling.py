@@ -1,5 +1,6 @@
 """Compiled code: an edit takes effect, and a later process does not compile again."""
 
+import math
 import os
 import shutil
 import subprocess
@@ -462,6 +463,32 @@ class TestNumbasPrivateParts:
             assert "alloca" in result.library.get_llvm_str()
         # A library of Numba's own finds all parts, too.
         assert numba.njit(lambda x: outer(x))(self.state) == 2.0
+
+    def test_long_kernels_are_parts_of_their_only_caller(self, tmp_path, monkeypatch):
+        """If not: all arrays of a state are copied in each round, which takes half of its time."""
+        monkeypatch.setattr("onebit.core.compiling._cache_roots", lambda: [tmp_path])
+        names = {"sin": math.sin}
+        exec(f"def long(x):\n v = x.values[0]\n {100 * 'v = sin(v);'}\n return v", names)
+        whole = compiled("calls", calls, nogil=False, called=lean_kernel(names["long"]))
+        whole(self.state)
+        (result,) = whole.overloads.values()
+        lines = result.library.get_llvm_str().splitlines()
+        assert not [line for line in lines if line.startswith("define") and "long" in line]
+
+    def test_kernels_of_other_code_are_not_those_made_parts(self, tmp_path, monkeypatch):
+        """If not: what calls such a kernel later finds one that takes other arguments."""
+        monkeypatch.setattr("onebit.core.compiling._cache_roots", lambda: [tmp_path])
+        names = {"sin": math.sin}
+        exec(f"def long(x):\n v = x.values[0]\n {100 * 'v = sin(v);'}\n return v", names)
+        long, by_hand = lean_kernel(names["long"]), names["long"](self.state)
+
+        @lean_kernel
+        def twice(x):  # so that it stays a function, with arguments as LLVM likes them
+            return long(x) + long(x)
+
+        whole = compiled("calls", calls, nogil=False, called=twice)
+        assert whole(self.state) == pytest.approx(2.0 * by_hand)
+        assert numba.njit(lambda x: long(x))(self.state) == pytest.approx(by_hand)
 
     def test_errors_of_kernels_reach_python(self, tmp_path, monkeypatch):
         """Also from what was loaded. If not: the process crashes, or the error is another."""
