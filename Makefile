@@ -6,7 +6,9 @@ BIN := .venv/bin
 # `make test-all` adds the long proofs, marked slow: a million rounds of every form, a hundred
 # thousand draws, many seeds, large data sets. tests/conftest.py says how two processes share them.
 # Two processes have two cores: threads of BLAS, which wait in loops, would only take turns on them.
-PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
+# Of plugins that are installed, pytest would rewrite all assertions, those of Hypothesis too.
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 \
+    $(BIN)/pytest -p xdist -n 2 --dist loadgroup --no-loadscope-reorder
 QUICK := tests/core tests/features tests/numerics tests/theory/test_losses.py tests/test_promises.py \
     tests/test_rooms.py tests/learners/test_banditron.py tests/learners/test_perceptron.py \
     $(patsubst %,--ignore=tests/core/test_%.py,compiling skops state storage threads)

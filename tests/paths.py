@@ -86,13 +86,10 @@ def assert_same_path(
     for t, truth in enumerate(y):
         row = stored[[t]]
         p = reference.policy(X[t])
-        if t:  # before the first decision the learner has not started
-            found.extend(learner.policy(row)[0])
-            expected.extend(p)
         decision = learner.decide(row if sp.issparse(row) else row[0])
         label = int(decision.label)
-        found.append(decision.probability)
-        expected.append(p[label])
+        found += [decision.probability, *learner.policy(decision.x)[0]]
+        expected += [p[label], *p]
         if learner.feedback == "full":
             learner.learn(decision, truth=truth)
             reference.learn(X[t], label, p, truth)
@@ -120,7 +117,7 @@ def assert_same_probabilities(learner, reference, X, y, storage=np.asarray, ever
         row = stored[[t]]
         decision = learner.decide(row if sp.issparse(row) else row[0])
         p = reference.probabilities(X[t])
-        found.append(learner.predict_proba(row)[0])
+        found.append(learner.predict_proba(decision.x)[0])
         expected.append(p)
         assert p[decision.label] >= p.max() - TOLERANCE
         learner.learn(decision, truth=truth)

@@ -20,10 +20,11 @@ SECONDS = 300
 """After which a process counts as hung."""
 
 SERVER = """
-import json, os, sys
+import atexit, gc, json, os, sys, threading, traceback
 import numba, numpy, safetensors.numpy, scipy.optimize, scipy.stats
 import sklearn.base, sklearn.metrics, sklearn.utils.estimator_checks
 numba.njit(lambda x: x.sum())(numpy.ones(1))  # the first compiling of a process takes longer
+gc.freeze()
 for line in sys.stdin:
     task = json.loads(line)
     child = os.fork()
@@ -39,7 +40,23 @@ os.environ.clear()
 os.environ.update(task["environment"])
 sys.path[:1] = ["", *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
 sys.argv = ["-c", *task["arguments"]]
-exec(task["code"], globals())
+try:
+    exec(task["code"], globals())
+    code = 0
+except SystemExit as end:
+    code = end.code or 0
+    if not isinstance(code, int):
+        print(code, file=sys.stderr)
+        code = 1
+except BaseException:
+    traceback.print_exc()
+    code = 1
+# To take apart all that was imported, as Python does in the end, takes as long as most tests.
+threading._shutdown()
+atexit._run_exitfuncs()
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(code)
 """
 
 

@@ -102,8 +102,8 @@ def check_one_seed_one_history(learner: Learner) -> None:
     history = play(played, X, y)
     one_by_one = _fresh(learner)
     for i, (x, truth) in enumerate(zip(X, y, strict=True)):
-        greedy = one_by_one.predict(x[np.newaxis])[0] if i else LABELS[0]
         decision = one_by_one.decide(x)
+        greedy = one_by_one.predict(decision.x)[0]
         before = _state(one_by_one)
         _feed(one_by_one, decision, truth)
         assert history.mistakes[i] == (decision.label != truth)

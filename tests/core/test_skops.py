@@ -1,12 +1,12 @@
 """Learners in files of skops, which makes no object of a type that its reader did not trust."""
 
 import sys
+from importlib import import_module
 
 import numpy as np
 import pytest
 from numba import typeof
 from sklearn.base import clone
-from skops import io
 
 from forms import FORMS, n_classes
 from onebit import BanditReduction, Banditron, OneBitClassifier, Perceptron, make_pipeline, play
@@ -18,11 +18,16 @@ from processes import run_python
 EVERY_DAY = {BanditReduction, Banditron, OneBitClassifier, Perceptron}
 
 
+def skops_io():
+    """Import skops, and with it all of scikit-learn, in the one process that needs it."""
+    return import_module("skops.io")
+
+
 def written_and_read(model):
     """Return a model from what skops writes of it, and the types that its reader trusts."""
-    data = io.dumps(model)
-    types = io.get_untrusted_types(data=data)
-    return io.loads(data, trusted=types), types
+    data = skops_io().dumps(model)
+    types = skops_io().get_untrusted_types(data=data)
+    return skops_io().loads(data, trusted=types), types
 
 
 @pytest.mark.parametrize(
@@ -80,7 +85,7 @@ print(learner.partial_fit(np.eye(3), [2, 1, 0]).coef_.tolist())
 
 def test_goes_on_in_a_new_process(tmp_path):
     learner = Banditron(random_state=0).fit(np.eye(3), [0, 1, 2])
-    io.dump(learner, tmp_path / "learner.skops")
+    skops_io().dump(learner, tmp_path / "learner.skops")
     output = run_python(GO_ON, tmp_path / "learner.skops", check=True).stdout
     assert output.strip() == str(learner.partial_fit(np.eye(3), [2, 1, 0]).coef_.tolist())
 

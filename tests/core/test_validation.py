@@ -6,6 +6,7 @@ import sys
 from datetime import datetime, timedelta
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -149,6 +150,29 @@ def test_complex_features_are_refused(x):
         learner().partial_fit(x if sp.issparse(x) else [x], [0])
 
 
+DATES = np.array([["2020-01-01", "2021-01-01"], ["2022-01-01", "NaT"]], dtype="M8[D]")
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        DATES,
+        DATES - DATES[0, 0],
+        DATES.tolist(),
+        pd.DataFrame(DATES),
+        pd.DataFrame({"at": DATES[0]}),
+    ],
+    ids=["dates", "times between", "list", "frame", "one column"],
+)
+def test_dates_are_no_features(X):
+    """A date that is missing would be a number like any other."""
+    row = X.iloc[0] if isinstance(X, pd.DataFrame) else X[0]
+    with pytest.raises((TypeError, ValueError), match=r"dates or times|real number, not"):
+        learner().decide(row)
+    with pytest.raises((TypeError, ValueError), match=r"dates or times|real number, not"):
+        learner().partial_fit(X, LABELS[:2])
+
+
 def test_masked_values_are_refused():
     X = np.ma.array(DENSE, mask=DENSE > 5)
     for use in (
@@ -189,6 +213,7 @@ def test_writing_to_a_decision_does_not_reach_the_learner():
         [(1, 0), (0, 1)],
         [2**70, 1],
         [2**63, -1],
+        ["a", "a\0"],
     ],
     ids=repr,
 )
@@ -214,8 +239,11 @@ def test_labels_that_cannot_be_told_or_stored_are_refused(labels):
         np.array([1, 2], dtype=object),
         np.array([3, 4], dtype=np.uint8),
         [2**53, 2**53 + 1],
+        np.array([1, 2], dtype=np.float16),
+        np.array(["a", "a\0"], dtype=object),
+        ["\ud800", "\U0001f600"],
     ],
-    ids=repr,
+    ids=ascii,
 )
 def test_labels_that_are_allowed_are_told_and_stored(labels, tmp_path):
     some = SOBA(classes=labels, random_state=0)

@@ -1,10 +1,12 @@
 """Logs: what play writes, what files keep, and what is refused, with the row."""
 
 import json
+from datetime import date
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
@@ -238,7 +240,27 @@ def test_columns_are_checked(columns, words):
         ("log.csv", "label,probability\na,0.5\nb,half\n", "log.csv:3: probability is a number"),
         ("log.csv", "label,probability\na,0.5,1\n", "log.csv:2: a row has as many cells"),
         ("log.csv", "label,probability,correct\na,0.5,perhaps\n", "log.csv:2: correct is True"),
-        ("log.parquet", "PAR1", "log.parquet"),
+        ("log.parquet", "PAR1", "log.parquet: cannot be read as Parquet"),
+        ("log.jsonl", "[" * 100_000, "log.jsonl:1: not JSON"),
+        ("log.jsonl", '{"probability": 1}', "log.jsonl: a log has a column 'label'"),
+        ("log.jsonl", '{"label": [1], "probability": 1}', "log.jsonl:1: a label is a text or"),
+        ("log.jsonl", '{"label": 1e9, "truth": {}, "probability": 1}', ":1: a label is a text or"),
+        ("log.jsonl", f'{{"label": {10**30}, "probability": 1}}', ":1: a label is a text or"),
+        ("log.jsonl", '{"label": null, "probability": 1}', "log.jsonl:1: label is missing"),
+        ("log.jsonl", '{"label": 1, "probability": null}', "log.jsonl:1: probability is missing"),
+        ("log.jsonl", '{"label": "a", "probability": 1, "among": "ab"}', ":1: among is a list"),
+        ("log.jsonl", '{"label": "a", "probability": 1, "among": [[]]}', ":1: a label is a text"),
+        ("log.jsonl", '{"label": 1, "probability": 1, "x": ["a"]}', "log.jsonl:1: could not"),
+        (
+            "log.jsonl",
+            '{"label": 1, "probability": 1, "x": [1]}\n{"label": 1, "probability": 1, "x": [1, 2]}',
+            r"log.jsonl:2: x has the shape \(2,\), and before it \(1,\)",
+        ),
+        (
+            "log.csv",
+            "label,probability,label\na,1,b\n",
+            "log.csv:1: 2 columns have the name 'label'",
+        ),
         ("log.txt", "", r"the name of a log ends in .jsonl"),
     ],
 )
@@ -246,6 +268,46 @@ def test_files_are_checked(tmp_path, name, text, words):
     (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match=words):
         Log.read(tmp_path / name)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"label": "\xe9", "probability": 1}')
+    with pytest.raises(ValueError, match=r"log.jsonl: not UTF-8"):
+        Log.read(path)
+
+
+@pytest.mark.parametrize(
+    ("column", "classes", "words"),
+    [
+        (pa.array([["a"], ["b"]]), None, "row 0: a label is a text or a number"),
+        (pa.array([b"a", b"b"]), None, "row 0: a label is a text or a number"),
+        (pa.array([None, 1]), None, "row 0: label is missing"),
+        (
+            pa.array([date(2020, 1, 1), date(2021, 1, 1)]),
+            None,
+            "row 0: a label is a text or a number",
+        ),
+        (pa.array(["a", "b"]), b"[", "its classes are not JSON"),
+        (pa.array(["a", "b"]), b"3", "its classes are a list of labels; got 3"),
+        (pa.array(["a", "b"]), b"[[]]", "a label is a text or a number"),
+    ],
+)
+def test_parquet_of_others_is_checked(tmp_path, column, classes, words):
+    path, metadata = tmp_path / "log.parquet", {b"onebit.classes": classes} if classes else None
+    table = pa.table({"label": column, "probability": [1.0, 0.5]})
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+    for read in (Log.read, lambda path: list(Log.batches(path))):
+        with pytest.raises(ValueError, match=words):
+            read(path)
+
+
+def test_columns_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "log.parquet"
+    columns = [pa.array(["a"]), pa.array([1.0]), pa.array(["b"])]
+    pq.write_table(pa.table(columns, names=["label", "probability", "label"]), path)
+    with pytest.raises(ValueError, match=r"log.parquet: 2 columns have the name 'label'"):
+        Log.read(path)
 
 
 def test_an_empty_log():

@@ -1,8 +1,10 @@
 """The papers' experiments and the report."""
 
+import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from onebit import Perceptron, lab, play, theory
@@ -11,7 +13,8 @@ from onebit.lab.lines import MOVING_ROWS, NATURAL, NATURAL_ROWS, ROWS
 from onebit.lab.measures import Online, RegretAndBound
 from onebit.lab.papers import PAPERS, confidit_texts, folklore_table, rivals, tightness
 from onebit.lab.papers.paper import SCALES
-from onebit.lab.reports import run_paper, write_report
+from onebit.lab.reports import run_paper, sections_of, write_report
+from onebit.lab.results import MEASURED
 from onebit.streams import Asked
 from onebit.streams.named import VARIABLE
 
@@ -86,6 +89,39 @@ def test_report_is_one_page_of_all_that_was_run(tmp_path, monkeypatch):
     assert beside == {".html", ".png", ".csv"}
     (tmp_path / "soba-small" / "about.json").write_text("{")
     with pytest.raises(ValueError, match=r"soba-small/about\.json: Expecting property name"):
+        write_report(tmp_path)
+
+
+def test_results_that_somebody_else_wrote_are_refused(tmp_path):
+    """With the name of the file, and what it lacks."""
+    place = tmp_path / "errors-small"
+    (place / "errors").mkdir(parents=True)
+    path, about = place / "errors" / "results.parquet", place / "about.json"
+    for settings in ([], {"scale": "small"}, {"scale": "huge", "sweeps": {}}):
+        about.write_text(json.dumps(settings))
+        with pytest.raises(ValueError, match=r"about\.json: not the settings of an experiment"):
+            write_report(tmp_path)
+    about.write_text(json.dumps({"scale": "small", "sweeps": {"errors": {}}}))
+    with pytest.raises(ValueError, match=r"results\.parquet: there is no such file"):
+        write_report(tmp_path)
+    row = {"learner": "Perceptron", "parameters": "{}", "stream": "synsep", "seed": 0}
+    row |= dict.fromkeys(MEASURED, 1)
+    for table, said in [
+        (pd.DataFrame({"a": [1, 2]}), "it has no column 'learner'"),
+        (pd.DataFrame([row]).iloc[:0], "it has no rows"),
+        (pd.DataFrame([row | {"learner": 3}]), "'learner' has not only texts"),
+        (pd.DataFrame([row | {"error": "0.5"}]), "'error' has not only numbers"),
+        (pd.DataFrame([row, row | {"seed": None}]), "'seed' has not only numbers"),
+        (pd.DataFrame([row]), "not the results of the experiments of 'errors'.*curve_errors"),
+        (pd.DataFrame([row | {"curve_errors": None}]), "not the results of the experiments"),
+    ]:
+        table.to_parquet(path)
+        with pytest.raises(ValueError, match=said):
+            write_report(tmp_path)
+        with pytest.raises(ValueError, match=said):
+            sections_of("errors", "small", tmp_path)
+    path.write_bytes(b"PAR1 and no more")
+    with pytest.raises(ValueError, match=r"results\.parquet: cannot be read as Parquet"):
         write_report(tmp_path)
 
 

@@ -198,7 +198,8 @@ def test_theory_gamma():
     learner = BanditReduction(Folklore(B=3, R=2), horizon=10**6).fit(X, [0, 1, 2, 0, 1, 2])
     regret = bounds.folklore(10**6, 5, 3, 3.0, 2.0)
     assert learner._state.gamma == math.sqrt(3 * regret / 10**6)
-    learner = BanditReduction(Aioli(regularization=2.0), horizon=10**6).fit(X, [0, 1, 1, 0, 1, 1])
+    learner = BanditReduction(Aioli(regularization=2.0), horizon=10**6)
+    learner._start(np.arange(2), 5)
     regret = bounds.aioli(10**6, 5, regularization=2.0)
     assert learner._state.gamma == math.sqrt(2 * regret / 10**6)
     assert BanditReduction(horizon=10).fit(X, [0, 1, 2, 0, 1, 2])._state.gamma == 1.0
@@ -282,7 +283,14 @@ def test_one_seed_for_both():
 # Files and copies
 
 
-@pytest.mark.parametrize("inside", [None, Folklore(B=7.0, curvature="paper"), Aioli(B=7.0)])
+@pytest.mark.parametrize(
+    "inside",
+    [
+        None,
+        Folklore(B=7.0, curvature="paper"),
+        pytest.param(Aioli(B=7.0), marks=pytest.mark.slow),
+    ],
+)
 def test_saved_learner_goes_on(inside, tmp_path):
     K = 2 if isinstance(inside, Aioli) else 3
     X, y = continuous(K)

@@ -47,14 +47,17 @@ def real_parameters(learner):
                 yield name, inside or [0.5]
 
 
-def assert_stays_finite(learner, X):
-    """Play random labels and one label, then learn from decisions of any probability."""
+def assert_stays_finite(learner, X, n_samples):
+    """Play random labels and one label, then learn from decisions of any probability.
+
+    Learners that sample have `n_samples` samples.
+    """
     K = n_classes(learner)
     learner = clone(learner).set_params(classes=range(K), random_state=0)
     y = np.random.default_rng(1).integers(K, size=len(X))
     y[len(X) // 2 :] = 0
     if "n_samples" in learner.get_params():  # to renew samples takes long where losses are huge
-        learner.set_params(n_samples=10)
+        learner.set_params(n_samples=n_samples)
         X, y = X[::3], y[::3]
     try:
         learner.partial_fit(X[:1], y[:1])
@@ -86,7 +89,7 @@ thoroughly = pytest.mark.parametrize(
 @first_forms(OURS)
 def test_extreme_examples(learner, long):
     for kind in KINDS if long else ["mixed features", "large"]:
-        assert_stays_finite(learner, rows(kind, n=400 if long else 60))
+        assert_stays_finite(learner, rows(kind, n=400 if long else 60), 10 if long else 3)
 
 
 @thoroughly
@@ -103,7 +106,7 @@ def test_extreme_parameters(learner, long):
     for parameters in one + many:
         for kind in ("usual", "large", "mixed features") if long else ("mixed features",):
             given = clone(learner).set_params(**parameters)
-            assert_stays_finite(given, rows(kind, n=100 if long else 30))
+            assert_stays_finite(given, rows(kind, n=100 if long else 30), 10 if long else 3)
 
 
 @first_forms()
@@ -153,11 +156,12 @@ FULL = [
 ]
 
 
+@pytest.mark.parametrize("seeds", [8, pytest.param(30, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("learner", FULL, ids=str)
-def test_full_matrices_survive_rows_of_all_sizes(learner, tmp_path):
+def test_full_matrices_survive_rows_of_all_sizes(learner, seeds, tmp_path):
     """Rounding takes eigenvalues below zero; without care for that, they grew to -1e29."""
     K = n_classes(learner)
-    for seed in range(30):
+    for seed in range(seeds):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(80, 4)) * 10.0 ** rng.uniform(-40, 29, size=(80, 4))
         one = clone(learner).set_params(random_state=0).fit(X, np.arange(80) % K)

@@ -21,16 +21,17 @@ class Booster:
         self.v = np.ones(self.N)
         self.largest = np.zeros(self.N)
         self.t = 0
+        self.chain = cache(self.chain_of)
 
-    def chain(self, x):
-        """The scores s^0, ..., s^N, the labels, and the cost matrices."""
+    def chain_of(self, t, *x):
+        """The scores s^0, ..., s^N in round t, the labels, and the cost matrices."""
         s, labels, matrices = [np.zeros(self.K)], [], []
         for i in range(self.N):
             C = self.costs(i, s[-1])
             # Weak learners know P(y | x) times the weight of y, but for a constant.
             weights = np.array([self.weight(C, y) for y in range(self.K)])
             p = np.zeros(self.K)
-            np.divide(self.weak[i].probabilities(x), weights, out=p, where=weights > 0)
+            np.divide(self.weak[i].probabilities(np.array(x)), weights, out=p, where=weights > 0)
             expected = p @ (C - np.diag(C)[:, np.newaxis])
             # Labels that tie, but for rounding, are equal.
             label = int(np.flatnonzero(expected <= expected.min() + 1e-12)[0])
@@ -40,7 +41,7 @@ class Booster:
         return s, labels, matrices
 
     def policy(self, x):
-        s, _, _ = self.chain(x)
+        s, _, _ = self.chain(self.t, *x)
         if not self.hedges:
             return np.eye(self.K)[np.argmax(s[-1])]
         p = np.zeros(self.K)
@@ -49,12 +50,12 @@ class Booster:
         return p
 
     def greedy(self, x):
-        s, _, _ = self.chain(x)
+        s, _, _ = self.chain(self.t, *x)
         return int(np.argmax(s[np.argmax(self.v) + 1 if self.hedges else -1]))
 
     def learn(self, x, y):
+        s, labels, matrices = self.chain(self.t, *x)
         self.t += 1
-        s, labels, matrices = self.chain(x)
         for i in range(self.N):
             weight = self.weight(matrices[i], y)
             self.largest[i] = max(self.largest[i], weight)

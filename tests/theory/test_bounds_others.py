@@ -241,7 +241,7 @@ def test_hedge_is_below_its_bound_and_a_broken_one_is_not():
             v, mistakes = np.zeros(N), 0
             for losses in wrong:
                 p = np.exp(sign * v - logsumexp(sign * v))
-                mistakes += losses[rng.choice(N, p=p)]
+                mistakes += losses[np.searchsorted(np.cumsum(p), rng.random() * p.sum())]
                 v -= losses
             assert (mistakes <= bounds.hedge(0, N, delta)) == (sign == 1.0)
 

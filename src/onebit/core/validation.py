@@ -174,7 +174,14 @@ def as_labels(given: Any, array: np.ndarray, name: str) -> np.ndarray:
     if array.dtype.kind == "O" or (array.dtype.kind == "U" and not isinstance(given, np.ndarray)):
         # NumPy turned what was mixed with text into text.
         items = np.ravel(np.asarray(given, dtype=object)).tolist()
-        if not all(isinstance(item, str) for item in items):
+        if all(isinstance(item, str) for item in items):
+            merged = array.dtype.kind == "U" and next((s for s in items if s.endswith("\0")), None)
+            if merged:
+                raise ValueError(
+                    f"{name} contains {short(merged)}: NumPy drops a NUL at the end of a text, and "
+                    "would take two labels as one"
+                )
+        else:
             array = np.array(items)  # numbers in an array of objects
             if array.dtype.kind not in "biuf" or array.ndim != 1:
                 kinds = ", ".join(sorted({type(item).__name__ for item in items}))
@@ -192,7 +199,7 @@ def as_labels(given: Any, array: np.ndarray, name: str) -> np.ndarray:
             raise ValueError(
                 f"Unknown label type: continuous, such as {array[i]} in row {i} of {name}"
             )
-        if array.size and np.abs(array).max() > _LARGEST_FLOAT:
+        if array.size and float(np.abs(array).max()) > _LARGEST_FLOAT:
             raise ValueError(
                 f"{name} contains {array[np.argmax(np.abs(array))]}: floats beyond 2^53 skip "
                 "integers, and cannot be labels"
@@ -337,7 +344,11 @@ def _real(x: Any, name: str) -> np.ndarray:
 
 
 def _check_storage(X: Any, name: str) -> None:
-    """Raise for masked values, and for sparse matrices whose arrays contradict each other."""
+    """Raise for masked values, dates, and sparse matrices whose arrays contradict each other."""
+    columns = [X.dtype] if hasattr(X, "dtype") else getattr(X, "dtypes", ())
+    if name != "y" and any(getattr(dtype, "kind", "") in ("M", "m") for dtype in columns):
+        # As a float, a date that is missing is -9.2e18.
+        raise ValueError(f"{name} contains dates or times; features are numbers, such as days")
     if np.ma.is_masked(X):
         raise ValueError(f"{name} is a masked array with values missing; fill them in first")
     if not sp.issparse(X):

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -44,22 +46,27 @@ def read(path: str | PathLike[str], size: int | None, **columns: Any) -> Iterato
         return
     with path.open(encoding="utf-8", newline="") as file:
         rows = _READERS[_format(path)](file, path)
-        while some := list(islice(rows, size)):
-            lines = [line for line, _ in some]
-            names = {name for _, row in some for name in row}
-            found = {name: [row.get(name) for _, row in some] for name in SINGULAR if name in names}
-            yield from_columns(found, where=_where(path, lines), **columns)
+        try:
+            while some := list(islice(rows, size)):
+                lines = [line for line, _ in some]
+                names = dict.fromkeys(name for _, row in some for name in row)
+                found = {
+                    name: [row.get(name) for _, row in some] for name in SINGULAR if name in names
+                }
+                yield _checked_columns(found, path, list(names), _where(path, lines), columns)
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: not UTF-8: {error}") from None
 
 
 def classes_in(path: str | PathLike[str]) -> list[Any]:
     """Return the labels of a log in a file, which is read for them unless it says them."""
     path, found = Path(path), set[Any]()
     if _format(path) == "parquet":
-        _, pq = _pyarrow()
         path.stat()
-        said = (pq.read_schema(path).metadata or {}).get(_CLASSES)
+        with _parquet_file(path) as file:
+            said = _classes_said(file, path)
         if said is not None:
-            return json.loads(said)
+            return said
     for part in read(path, size=50_000):
         for name in ("labels", "truth"):
             found |= set(np.asarray(part.get(name, ()), dtype=object).tolist())
@@ -83,15 +90,55 @@ def write(path: str | PathLike[str], log: Log) -> None:
         file.writelines(lines)
 
 
+def _checked_columns(
+    found: dict[str, Any],
+    path: Path,
+    names: list[str],
+    where: Callable[[int], str],
+    columns: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the columns of a file, of which `names` are all, as `Log` takes them."""
+    _check_names(names, f"{path}: ")
+    for name in ("label", "truth"):
+        for i, label in enumerate(_listed(found.get(name))):
+            if label is None and name == "label":
+                raise ValueError(f"{where(i)}: label is missing")
+            _check_label(label, where, i)
+    for i, offer in enumerate(_listed(found.get("among"))):
+        if not isinstance(offer, list | None):
+            raise ValueError(f"{where(i)}: among is a list of labels; got {offer!r:.40}")
+        for label in offer or ():
+            _check_label(label, where, i)
+    return from_columns(found, where=where, **columns)
+
+
+def _check_names(names: Iterable[str], where: str = "") -> None:
+    missing = [name for name in ("label", "probability") if name not in names]
+    if missing:
+        raise ValueError(
+            f"{where}a log has a column {missing[0]!r}; there are {', '.join(names)!r:.200}"
+        )
+
+
+def _check_label(label: Any, where: Callable[[int], str], i: int) -> None:
+    fits = -(2**63) <= label < 2**64 if isinstance(label, int) else True
+    if not (fits and isinstance(label, str | int | float | None)):
+        raise ValueError(f"{where(i)}: a label is a text or a number of 64 bits; got {label!r:.40}")
+
+
+def _listed(column: Any) -> list[Any]:
+    """Return a column of Python's objects; of numbers in an array, there is nothing to check."""
+    return column if isinstance(column, list) else []
+
+
 def from_columns(found: Mapping[str, Any], **columns: Any) -> dict[str, Any]:
     """Return the columns of a table as `Log` takes them."""
-    missing = [name for name in ("label", "probability") if name not in found]
-    if missing:
-        raise ValueError(f"a log has a column {missing[0]!r}; there are {', '.join(found)!r:.200}")
+    _check_names(found)
     made = {SINGULAR[name]: found[name] for name in found if name in SINGULAR}
-    made = {name: value for name, value in made.items() if not _is_empty(value)}
+    needed = ("labels", "probabilities")
+    made = {name: value for name, value in made.items() if name in needed or not _is_empty(value)}
     if isinstance(made.get("x"), list):
-        made["x"] = [_example(x) for x in made["x"]]
+        made["x"] = _examples(made["x"], columns.get("where", "row {}".format))
     if isinstance(made.get("policy"), list) and isinstance(made["policy"][0], Mapping):
         labels = list(dict.fromkeys(label for row in made["policy"] for label in row))
         classes = columns.get("classes") or _labels_named(labels, made["labels"])
@@ -136,6 +183,7 @@ def _rows(log: Log) -> Iterator[dict[str, Any]]:
 def _read_csv(file: Iterable[str], path: Path) -> Rows:
     csv.field_size_limit(2**31 - 1)
     reader = csv.DictReader(file)
+    _check_unique(reader.fieldnames or (), f"{path}:1")
     for row in reader:
         if None in row or None in row.values():
             raise ValueError(f"{path}:{reader.line_num}: a row has as many cells as the header")
@@ -191,7 +239,7 @@ def _cell(text: str, where: str) -> Any:
     """Return what is in a cell: JSON, or else a text."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         if text[0] in "{[":
             raise ValueError(f"{where}: {text!r:.40} is not JSON") from None
         return text
@@ -319,25 +367,47 @@ def _pyarrow() -> tuple[Any, Any]:
 def _read_parquet(
     path: Path, size: int | None, columns: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    pa, pq = _pyarrow()
-    try:
-        # Prefetching would keep all of the file in memory that has been read, to its end.
-        file = pq.ParquetFile(path, pre_buffer=False, buffer_size=2**16)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{path}: {error}") from None
-    with file:
-        said = (file.schema_arrow.metadata or {}).get(_CLASSES)
-        if said is not None and columns.get("classes") is None:
-            columns = columns | {"classes": json.loads(said)}
-        names = [name for name in file.schema_arrow.names if name.split(".")[0] in SINGULAR]
+    with _parquet_file(path) as file:
+        if columns.get("classes") is None and (said := _classes_said(file, path)) is not None:
+            columns = columns | {"classes": said}
+        every = file.schema_arrow.names
+        names = [name for name in every if name.split(".")[0] in SINGULAR]
+        _check_unique(names, str(path))
         at, n = 0, file.metadata.num_rows
         batches = file.iter_batches(size or max(n, 1), columns=names, use_threads=False)
         for batch in batches:
             found = {name: _from_arrow(batch, name) for name in SINGULAR if name in names}
             if "x.indices" in names:
                 found["x"] = _csr_of(batch)
-            yield from_columns(found, where=_where(path, None, at), **columns)
+            yield _checked_columns(found, path, every, _where(path, None, at), columns)
             at += batch.num_rows
+
+
+@contextmanager
+def _parquet_file(path: Path) -> Iterator[Any]:
+    pa, pq = _pyarrow()
+    try:
+        # Prefetching would keep all of the file in memory that has been read, to its end.
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=2**16) as file:
+            yield file
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path}: cannot be read as Parquet: {error}") from error
+
+
+def _classes_said(file: Any, path: Path) -> list[Any] | None:
+    """Return the classes that a Parquet file says it has, if it does."""
+    said = (file.schema_arrow.metadata or {}).get(_CLASSES)
+    if said is None:
+        return None
+    try:
+        classes = json.loads(said)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: its classes are not JSON: {error}") from None
+    if not isinstance(classes, list):
+        raise ValueError(f"{path}: its classes are a list of labels; got {classes!r:.40}")
+    for label in classes:
+        _check_label(label, lambda _: str(path), 0)
+    return classes
 
 
 def _from_arrow(batch: Any, name: str) -> Any:
@@ -353,7 +423,7 @@ def _from_arrow(batch: Any, name: str) -> Any:
         return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     values = column.to_pylist()
     if name == "x" and pa.types.is_string(column.type):
-        return [json.loads(value) for value in values]
+        return [None if value is None else _cell(value, name) for value in values]
     return values
 
 
@@ -425,15 +495,37 @@ def _where(path: Path, lines: list[int] | None, at: int = 0) -> Callable[[int], 
 def _object(line: str, path: Path, number: int) -> dict[str, Any]:
     try:
         row = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}:{number}: not JSON: {error}") from None
     if not isinstance(row, dict):
         raise ValueError(f"{path}:{number}: a row is a JSON object; got {line.strip()!r:.40}")
     return row
 
 
+def _check_unique(names: Sequence[str], where: str) -> None:
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise ValueError(f"{where}: {times} columns have the name {name!r}")
+
+
 def _is_empty(column: Any) -> bool:
     return isinstance(column, list) and all(value is None for value in column)
+
+
+def _examples(found: list[Any], where: Callable[[int], str]) -> list[Any]:
+    """Return examples as decisions have them; lists of numbers must be of one length."""
+    are_lists = all(isinstance(x, list) for x in found)
+    made = []
+    for i, x in enumerate(found):
+        try:
+            made.append(np.array(x, dtype=np.float64) if are_lists else _example(x))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{where(i)}: {error}") from None
+        if are_lists and made[i].shape != made[0].shape:
+            raise ValueError(
+                f"{where(i)}: x has the shape {made[i].shape}, and before it {made[0].shape}"
+            )
+    return made
 
 
 def _example(x: Any) -> Any:

@@ -17,6 +17,7 @@ import onebit
 from onebit.core.replacing import replace_file
 from onebit.lab.papers import PAPERS, Paper
 from onebit.lab.papers.paper import SCALES, Finding, Section
+from onebit.lab.results import read_table
 from onebit.lab.sweeps import code_fingerprint, sweep
 
 if TYPE_CHECKING:
@@ -97,14 +98,24 @@ def _about(place: Path) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((place / ABOUT).read_bytes())
     except ValueError as error:
         raise ValueError(f"{place / ABOUT}: {error}") from None
+    known = isinstance(found, dict) and isinstance(found.get("sweeps"), dict)
+    if not known or found.get("scale") not in SCALES:
+        raise ValueError(
+            f"{place / ABOUT}: not the settings of an experiment, with its scale and its sweeps"
+        )
     return found
 
 
 def _sections(paper: Paper, about: dict[str, Any], place: Path) -> list[Section]:
-    import pandas as pd
-
-    tables = {part: pd.read_parquet(place / part / "results.parquet") for part in about["sweeps"]}
-    return paper.sections(tables, about["scale"])
+    tables = {part: read_table(place / part / "results.parquet") for part in about["sweeps"]}
+    try:
+        return paper.sections(tables, about["scale"])
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # Tables of another experiment lack learners, streams or columns that these sections need.
+        raise ValueError(
+            f"{place}: not the results of the experiments of {paper.name!r} "
+            f"({type(error).__name__}: {error})"
+        ) from error
 
 
 def _progress_of(part: str, progress: Callable[[str, int, int], Any]) -> Callable[[int, int], Any]:

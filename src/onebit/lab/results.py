@@ -122,6 +122,33 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
     replace_file(path, table.to_parquet(index=False))
 
 
+def read_table(path: Path) -> pd.DataFrame:
+    """Return a table that `write_table` wrote; raise ValueError for any other."""
+    import pandas as pd
+    from pandas.api.types import is_numeric_dtype
+    from pyarrow import ArrowException
+
+    if not path.is_file():
+        raise ValueError(f"{path}: there is no such file")
+    try:
+        table = pd.read_parquet(path)
+    except (ArrowException, OSError, ValueError) as error:
+        raise ValueError(f"{path}: cannot be read as Parquet: {error}") from error
+    if table.empty or not table.columns.is_unique:
+        raise ValueError(f"{path}: no table of a sweep: it has no rows, or columns of one name")
+    for name in ("learner", "parameters", "stream", "seed", *MEASURED):
+        if name not in table:
+            raise ValueError(f"{path}: no table of a sweep: it has no column {name!r}")
+        if name in ("learner", "parameters", "stream"):
+            expected, fits = "texts", all(isinstance(value, str) for value in table[name])
+        else:
+            column = table[name]
+            expected, fits = "numbers", is_numeric_dtype(column) and column.notna().all()
+        if not fits:
+            raise ValueError(f"{path}: no table of a sweep: {name!r} has not only {expected}")
+    return table
+
+
 def as_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """Return results as a table, a row for each run."""
     import pandas as pd
