@@ -71,6 +71,7 @@ def open_log(data: str | None, database: str | None, **options: bool) -> Log:
 def serve(options: Options) -> None:
     """Serve until a signal says to stop."""
     check_host(options)
+    print(f"onebit serves on http://{options.host}:{options.port}", file=sys.stderr)
     log_as_json()
     settings: dict[str, Any] = {
         "host": options.host,
