@@ -81,7 +81,7 @@ def test_a_client_has_the_face_of_a_learner(running):
             client.learn(decision, correct=False)
         with pytest.raises(ValueError, match="either correct"):
             client.learn(decision)
-        with pytest.raises(ServiceError, match="no decision of this id"):
+        with pytest.raises(ValueError, match="no decision of this id"):
             client.learn("nobody", correct=True)
         client.add_classes(["fax"]).retire_classes(["login"])
         decisions = client.decide_many(list(TICKETS.values()), ids=["a", "b", "c"])
