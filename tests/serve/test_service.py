@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sqlite3
+import threading
 import time
 
 import httpx
@@ -20,6 +21,7 @@ from onebit.serve.log import Entry, LogError
 from onebit.serve.rows import LabelsBody, Settings, ShadowBody
 from onebit.serve.service import restore
 from onebit.serve.sqlite_log import SQLiteLog
+from onebit.serve.student import Student
 from onebit.serve.verify import verify
 from onebit.serve.writer import Part, Writer
 from services import SMALL, TICKETS, in_folder
@@ -597,6 +599,19 @@ def test_export_and_import(service):
         assert db.execute("SELECT count(DISTINCT model) FROM log").fetchone() == (3,)
     service.ask("DELETE", "/v1/models/both", status=204)
     assert [model["name"] for model in service.ask("GET", "/v1/models")] == ["m", "copy"]
+
+
+def test_what_a_shadow_of_a_log_needs_is_compiled_in_a_thread(service, monkeypatch):
+    """A log may come from another machine, or from a process that compiled it for itself."""
+    service.make()
+    service.ask("POST", "/v1/models/m/shadows", {"name": "s", "learner": "Banditron"})
+    lines, begun = service.send("GET", "/v1/models/m/log").content, []
+    monkeypatch.setattr(Student, "warm_up", lambda _: begun.append(threading.current_thread()))
+    headers = {"content-type": "application/x-ndjson"}
+    service.ask("PUT", "/v1/models/copy/log", content=lines, headers=headers)
+    assert len(begun) == 2  # the learner that decides, and the shadow
+    assert service._thread not in begun
+    assert service.snapshot("copy") == service.snapshot("m")
 
 
 def test_what_a_kill_left_of_an_import_is_removed(tmp_path):
