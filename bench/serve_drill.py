@@ -171,7 +171,7 @@ class Postgres:
                 self._server.start()
                 psycopg.connect(self.url, connect_timeout=5).close()
                 return
-            except (psycopg.OperationalError, subprocess.TimeoutExpired):
+            except (AssertionError, psycopg.OperationalError, subprocess.SubprocessError):
                 continue
         raise SystemExit("PostgreSQL did not start")
 

@@ -336,3 +336,45 @@ def test_heads_that_are_not_usual(changed):
     assert head_of(head.replace(*changed)) is None
     assert head_of(head[:-2]) is None
     assert head_of(b"\r\n\r\n") is None
+
+
+def test_a_head_that_does_not_come_is_not_waited_for(serve, monkeypatch):
+    async def scenario(app, connect):
+        monkeypatch.setattr(app, "limits", app.limits._replace(seconds=0.2))
+        silent, dripping, asking = connect(), connect(), connect()
+        await asking.ask(request("decide", {"record": "card"}))
+        for byte in b"GET /health HTTP/1.1\r\nhost: local":
+            if not dripping.wire.closed:
+                dripping.protocol.data_received(bytes([byte]))
+            await asyncio.sleep(0.02)
+        assert (silent.wire.closed, dripping.wire.closed) == (True, True)
+        # After an answer, too.
+        assert not asking.wire.closed
+        asking.protocol.data_received(b"POST /v1")
+        await asyncio.sleep(0.4)
+        assert asking.wire.closed
+        assert silent.wire.data == dripping.wire.data == b""
+
+    serve(scenario)
+
+
+def test_a_head_without_end_is_refused(serve):
+    async def scenario(app, connect):
+        for start in (b"GET /", b"GET / HTTP/1.1\r\nhost: ", b"GET / HTTP/1.1\r\n"):
+            user = connect()
+            user.protocol.data_received(start)
+            for _ in range(100):
+                if not user.wire.closed:
+                    user.protocol.data_received(b"a" * 1000)
+            assert user.wire.closed
+            assert user.wire.data.startswith(b"HTTP/1.1 400")
+        long = connect()
+        found = await long.ask(
+            b"GET /v1/models/%s HTTP/1.1\r\nhost: localhost\r\n\r\n" % (b"a" * 500)
+        )
+        assert found[0][0] == 414
+        # A body is not a head.
+        ((status, made, _),) = await connect().ask(request("decide", {"record": "a " * 100_000}))
+        assert (status, made["label"] in TICKETS) == (200, True)
+
+    serve(scenario)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sqlite3
+import threading
 import time
 
 import httpx
@@ -13,12 +14,14 @@ import pytest
 import onebit
 from onebit.core import storage
 from onebit.evaluation import ConfidenceSequence
+from onebit.serve.api import Question, RefusedError, Said
 from onebit.serve.estimates import accuracy, falls
 from onebit.serve.limits import Limits
 from onebit.serve.log import Entry, LogError
-from onebit.serve.rows import LabelsBody, ShadowBody
+from onebit.serve.rows import LabelsBody, Settings, ShadowBody
 from onebit.serve.service import restore
 from onebit.serve.sqlite_log import SQLiteLog
+from onebit.serve.student import Student
 from onebit.serve.verify import verify
 from onebit.serve.writer import Part, Writer
 from services import SMALL, TICKETS, in_folder
@@ -275,6 +278,32 @@ def test_a_model_that_is_being_made_is_made_once(service, monkeypatch):
     assert len(begun) == 1
 
 
+def test_what_comes_too_late_for_a_model_is_refused(service):
+    """Also if another one has its name by then: its decisions and feedback are others."""
+    service.make()
+    models, path = service.app.service, "/v1/models/m"
+    old = models.live["m"]
+    (name,) = service.rounds(1)
+    awaited = service.ask("POST", f"{path}/decide", {"record": "card"})["id"]
+    models.live.pop("m")
+    service.do(models.log.remove_model(old.key))
+    service.make()
+    late = [
+        models.decide(old, [Question("card")]),
+        models.decide(old, [Question("card", "own")]),
+        models.hear(old, [Said(awaited, True)]),
+        models.hear(old, [Said(awaited, True), Said(name, True)]),
+        models.change_settings(old, Settings(frozen=True)),
+        models.change_labels(old, LabelsBody(add=["fax"])),
+    ]
+    for work in late:
+        with pytest.raises(RefusedError, match="was removed") as refused:
+            service.do(work)
+        assert refused.value.status == 404
+    seen = service.ask("GET", path)
+    assert (seen["rows"], seen["frozen"], len(seen["labels"])) == (1, False, 3)
+
+
 def test_models_come_and_go(service):
     service.make("a")
     service.make("b")
@@ -371,6 +400,53 @@ def test_feedback_that_never_comes(service, counts_as):
         "POST", "/v1/models/m/feedback", {"id": made[1]["id"], "correct": True}, 410
     )
     assert heard["status"] == "expired"
+
+
+def test_a_decision_that_comes_while_others_expire_expires_later(service):
+    service.make(expiry_seconds=0.1)
+    models, path = service.app.service, "/v1/models/m/decide"
+    live, unanswered = models.live["m"], models.log.unanswered
+    made = service.ask("POST", path, {"record": "card"})
+    asked = []
+
+    async def meanwhile(*arguments):
+        rows = await unanswered(*arguments)
+        if rows and not asked:
+            asked.append(await service._http.post(path, json={"record": "parcel"}))
+        return rows
+
+    models.log.unanswered = meanwhile
+    for _ in range(200):
+        if (seen := service.ask("GET", "/v1/models/m"))["expired"] == 2:
+            break
+        time.sleep(0.05)
+    assert (seen["expired"], seen["awaited"], live.swept) == (2, 0, live.model.n)
+    for name in (made["id"], asked[0].json()["id"]):
+        service.ask("POST", "/v1/models/m/feedback", {"id": name, "correct": True}, 410)
+
+
+def test_requests_have_their_turn_while_a_long_log_is_swept(service, monkeypatch):
+    """SQLite is read by the event loop: what only reads never lets go of it by itself."""
+    monkeypatch.setattr("onebit.serve.service.ROWS_AT_ONCE", 1)
+    service.make()
+    service.rounds(50)
+    models = service.app.service
+    unanswered, turns, seen = models.log.unanswered, 0, []
+
+    async def counted(*arguments):
+        seen.append(turns)
+        return await unanswered(*arguments)
+
+    async def others():
+        nonlocal turns
+        while len(seen) < 50:
+            turns += 1
+            await asyncio.sleep(0)
+
+    models.log.unanswered = counted
+    service.ask("PATCH", "/v1/models/m", {"expiry_seconds": 1000})
+    service.do(others())
+    assert len(set(seen[1:50])) > 40
 
 
 def test_limits(tmp_path):
@@ -486,11 +562,74 @@ def test_export_and_import(service):
             rows[2],
         ],
         "a kind that is none": [rows[0], rows[1] | {"kind": "other"}],
+        "a label that is none, and nothing said of it": [
+            rows[0],
+            rows[1] | {"body": rows[1]["body"] | {"label": "x"}},
+        ],
+        "a record that is none, and nothing said of it": [
+            rows[0],
+            rows[1] | {"body": rows[1]["body"] | {"record": [1, 2]}},
+        ],
+        "feedback that says two things": [
+            *rows[:2],
+            rows[2] | {"body": {"correct": True, "truth": "login"}},
+        ],
+        "more labels than there may be": [
+            rows[0],
+            {
+                "n": 2,
+                "kind": "labels",
+                "at": 0.0,
+                "body": {"add": [f"label {i}" for i in range(998)]},
+            },
+        ],
     }
     for content in wrong.values():
         imported("\n".join(map(json.dumps, content)).encode(), 422, "wrong")
     imported(b"{", 422, "wrong")
+
+    async def together():
+        send = service._http.put
+        path = "/v1/models/both/log"
+        return await asyncio.gather(*(send(path, content=lines, headers=headers) for _ in "ab"))
+
+    assert sorted(reply.status_code for reply in service.do(together())) == [200, 409]
+    with sqlite3.connect(service.app.service.log.folder / "log.sqlite") as db:
+        assert db.execute("SELECT count(*) FROM model").fetchone() == (3,)
+        assert db.execute("SELECT count(DISTINCT model) FROM log").fetchone() == (3,)
+    service.ask("DELETE", "/v1/models/both", status=204)
     assert [model["name"] for model in service.ask("GET", "/v1/models")] == ["m", "copy"]
+
+
+def test_what_a_shadow_of_a_log_needs_is_compiled_in_a_thread(service, monkeypatch):
+    """A log may come from another machine, or from a process that compiled it for itself."""
+    service.make()
+    service.ask("POST", "/v1/models/m/shadows", {"name": "s", "learner": "Banditron"})
+    lines, begun = service.send("GET", "/v1/models/m/log").content, []
+    monkeypatch.setattr(Student, "warm_up", lambda _: begun.append(threading.current_thread()))
+    headers = {"content-type": "application/x-ndjson"}
+    service.ask("PUT", "/v1/models/copy/log", content=lines, headers=headers)
+    assert len(begun) == 2  # the learner that decides, and the shadow
+    assert service._thread not in begun
+    assert service.snapshot("copy") == service.snapshot("m")
+
+
+def test_what_a_kill_left_of_an_import_is_removed(tmp_path):
+    with in_folder(tmp_path) as service:
+        service.make()
+        log = service.app.service.log
+        key = service.do(log.add_model(None, 0.0, "{}"))
+        service.do(log.append([Entry(key, "decision", "a", 0.0, "{}")]))
+    with in_folder(tmp_path) as service:
+        with sqlite3.connect(tmp_path / "log.sqlite") as db:
+            for _ in range(200):
+                (left,) = db.execute("SELECT count(*) FROM log WHERE model = ?", (key,)).fetchone()
+                models = db.execute("SELECT name FROM model").fetchall()
+                if not left and len(models) == 1:
+                    break
+                time.sleep(0.01)
+        assert (left, models) == (0, [("m",)])
+        service.rounds(1)
 
 
 def test_entries_that_are_left_out_leave_no_gap(tmp_path):
@@ -701,6 +840,15 @@ def test_a_body_that_does_not_come_is_not_waited_for(tmp_path):
         reply = service.send("POST", "/v1/models/m/decide", content=slow(), headers=headers)
         assert reply.status_code == 408
 
+        async def drop_by_drop():
+            for _ in range(100):
+                yield b" "
+                await asyncio.sleep(0.1)
+
+        content = drop_by_drop()
+        reply = service.send("POST", "/v1/models/m/decide", content=content, headers=headers)
+        assert reply.status_code == 408
+
 
 # Keys
 
@@ -746,6 +894,14 @@ def test_without_keys_other_pages_are_not_answered(service):
         assert service.send("GET", "/v1/models", headers={"host": host}).status_code == 403
     for host in ("localhost", "127.0.0.1:8000", "[::1]:80"):
         assert service.send("GET", "/v1/models", headers={"host": host}).status_code == 200
+    # Browsers send a POST without a body for any page, and say for which.
+    service.make()
+    shadow = {"name": "s", "learner": "Banditron"}
+    service.ask("POST", "/v1/models/m/shadows", shadow)
+    path = "/v1/models/m/shadows/s/promote"
+    for origin in ("http://example.org", "null", "http://127.0.0.1:8000", "https://127.0.0.1.org"):
+        service.ask("POST", path, status=403, headers={"origin": origin})
+    service.ask("POST", path, headers={"origin": "http://127.0.0.1"})
 
 
 # What the service says of itself

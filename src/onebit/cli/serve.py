@@ -66,7 +66,6 @@ def serve(
 
         serve_demo(options)
         return
-    print(f"onebit serves on http://{host}:{port}", file=sys.stderr)
     running.serve(options)
 
 

@@ -38,6 +38,7 @@ from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, Flags
 from numba.core.dispatcher import Dispatcher
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.extending import intrinsic, overload
 
@@ -379,7 +380,8 @@ class _DiskCache(NullCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> CompileResult | None:
         """Return the code for a signature, if it is stored."""
-        target_context.refresh()
+        # Numba would load here all that it needs to compile, which takes longer than the rest.
+        rtsys.initialize(target_context)
         arguments, _ = sigutils.normalize_signature(sig)
         name = _file_name(arguments, target_context.codegen())
         for folder in self._folders:

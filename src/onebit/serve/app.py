@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 from urllib.parse import parse_qs
@@ -37,6 +37,9 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 KEYS_SECONDS = 2.0
 """Until a key that was added or removed is noticed."""
+
+LONGEST_PATH = 400
+"""Characters; those of names are fewer. What is found for a path is kept, for a time."""
 
 _STATUS = {"unknown": 404, "expired": 410, "contradiction": 409, "invalid": 422}
 """Of an answer to feedback for one decision."""
@@ -130,7 +133,6 @@ class App:
             )
             for place, file in _PAGE.items()
         }
-        self._openapi_text = json.dumps(description()).encode()
         self._usual: dict[str, Any] = {
             "decide": self.service.decide_new,
             "feedback": self.service.hear_new,
@@ -269,6 +271,8 @@ class App:
                 raise RefusedError(429, "too many requests at the same time")
             reply = self._page.get(scope["path"]) if scope["method"] == "GET" else None
             if reply is None:
+                if len(scope["path"]) > LONGEST_PATH:
+                    raise RefusedError(414, f"a path has at most {LONGEST_PATH} characters")
                 key = key_of(scope["method"], scope["path"])
                 found = self._paths.get(key)
                 if found is None:
@@ -322,6 +326,12 @@ class App:
                 raise RefusedError(
                     403, f"without keys, only this machine is answered; not {given!r:.80}"
                 )
+            origin = headers.get(b"origin", b"")
+            if origin and origin.partition(b"://")[2] != host:
+                given = origin.decode("latin-1")
+                raise RefusedError(
+                    403, f"without keys, no other page is answered; not {given!r:.80}"
+                )
             return
         if path.scope is None:
             return
@@ -352,11 +362,12 @@ class App:
         """Return the body; most come in one part."""
         most = self.limits.body
         _check_length(headers, most)
-        body, more = await self._part(receive)
+        since = time.monotonic()
+        body, more = await self._part(receive, since)
         if more:
             parts, size = [body], len(body)
             while more and size <= most:
-                part, more = await self._part(receive)
+                part, more = await self._part(receive, since)
                 parts.append(part)
                 size += len(part)
             body = b"".join(parts)
@@ -371,16 +382,16 @@ class App:
         _check_length(headers, most)
         size, more = 0, True
         while more:
-            part, more = await self._part(receive)
+            part, more = await self._part(receive, time.monotonic())
             size += len(part)
             if size > most:
                 raise _too_large(most)
             yield part
 
-    async def _part(self, receive: Receive) -> tuple[bytes, bool]:
+    async def _part(self, receive: Receive, since: float) -> tuple[bytes, bool]:
         """Return the next part of a body, and whether there are more; refuse one that is slow."""
         task = asyncio.current_task()
-        self._reading[task] = time.monotonic()
+        self._reading[task] = since
         try:
             message = await receive()
         except asyncio.CancelledError:
@@ -516,7 +527,7 @@ class App:
         return Reply(self._metrics.text(), media="text/plain; version=0.0.4; charset=utf-8")
 
     async def _openapi(self, request: Request) -> Reply:
-        return Reply(self._openapi_text)
+        return Reply(_openapi_text())
 
 
 class _GoneError(Exception):
@@ -529,6 +540,11 @@ _LOGGED = frozenset(
     if path.method != "GET" and path.handler not in ("decide", "hear")
 )
 """Requests that are always logged: those that change a model."""
+
+
+@cache
+def _openapi_text() -> bytes:
+    return json.dumps(description()).encode()
 
 
 @lru_cache(maxsize=256)

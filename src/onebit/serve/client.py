@@ -95,7 +95,8 @@ class _Face:
             return body
         found = body if isinstance(body, dict) else {}
         message = found.get("error") or found.get("message") or response.reason_phrase
-        if response.status_code in (409, 410, 422):
+        # 404 is the status of models that are not there, too.
+        if response.status_code in (409, 410, 422) or found.get("status") == "unknown":
             raise ValueError(message)
         raise ServiceError(message, response.status_code)
 

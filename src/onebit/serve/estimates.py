@@ -1,4 +1,7 @@
-"""Accuracies with intervals that hold at all times, from what a log says."""
+"""Accuracies with intervals that hold at all times, from what a log says.
+
+`onebit.evaluation` is imported when the first of them is asked for: a start need not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from onebit.evaluation import ConfidenceSequence
-from onebit.evaluation.intervals import BETS
 from onebit.serve.api import Interval
 
 LEAST_WINDOW = 30
@@ -22,6 +23,8 @@ def accuracy(right: int, wrong: int) -> Interval | None:
     n = right + wrong
     if not n:
         return None
+    from onebit.evaluation.intervals import BETS
+
     # A sum over bits is what each kind of bit adds, times how many there are.
     each = np.log1p(BETS)
     state = {
@@ -36,6 +39,8 @@ def accuracy(right: int, wrong: int) -> Interval | None:
 
 def interval_of(state: dict[str, Any]) -> Interval | None:
     """Return the interval of a `ConfidenceSequence`, as its `to_dict` told it."""
+    from onebit.evaluation import ConfidenceSequence
+
     found = ConfidenceSequence.from_dict(state)
     if not found.n:
         return None
@@ -45,6 +50,8 @@ def interval_of(state: dict[str, Any]) -> Interval | None:
 
 def watched(state: dict[str, Any] | None, bits: Sequence[tuple[float, float]]) -> dict[str, Any]:
     """Return a sequence, as `to_dict` tells it, after more bits with their weights."""
+    from onebit.evaluation import ConfidenceSequence
+
     sequence = ConfidenceSequence() if state is None else ConfidenceSequence.from_dict(state)
     if bits:
         correct, weights = zip(*bits, strict=True)

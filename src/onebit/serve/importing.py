@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import msgspec
+from msgspec import UNSET
 
 from onebit.serve.api import LogRow, RefusedError
 from onebit.serve.log import Entry, NameTakenError
 from onebit.serve.model import Model
-from onebit.serve.rows import BODIES, ModelSpec, Name, Row, text_of
+from onebit.serve.rows import BODIES, FeedbackBody, ModelSpec, Name, Row, body_of, text_of
 from onebit.serve.service import ROWS_AT_ONCE, Live, Service, apply_all
 
 _decode = msgspec.json.Decoder(LogRow).decode
@@ -42,11 +43,11 @@ async def import_log(service: Service, name: str, parts: AsyncIterator[bytes]) -
         if rows:
             await _take(service, model, rows)
         await service.log.name_model(key, name)
-    except NameTakenError as error:
-        raise RefusedError(409, str(error)) from None
-    except BaseException:
+    except BaseException as error:
         if key is not None:
             await service.log.remove_model(key)
+        if isinstance(error, NameTakenError):
+            raise RefusedError(409, str(error)) from None
         raise
     return service.add(name, key, model)
 
@@ -77,6 +78,10 @@ def _row(line: bytes, key: int, n: int) -> Row:
         raise RefusedError(422, f"row {n}: the first row makes the model, and no other one")
     if isinstance(body, ModelSpec) and body.seed is None:
         raise RefusedError(422, "the first row has the seed of the model")
+    if isinstance(body, FeedbackBody):
+        said = (body.correct, body.truth, body.expired)
+        if sum(one is not UNSET for one in said) != 1:
+            raise RefusedError(422, f"row {n}: feedback has one of correct, truth and expired")
     return Row(key, n, found.kind, found.id, found.at, text_of(body))
 
 
@@ -89,5 +94,9 @@ async def _take(service: Service, model: Model, rows: list[Row]) -> None:
         raise RefusedError(422, f"row {first.n}: there is a row of its kind and id already")
     try:
         await apply_all(service.log, model, rows)
+        for row in rows:
+            if row.kind == "decision":  # also those that nobody said anything of yet
+                model.check_decision(body_of(row))
     except (ValueError, TypeError, ArithmeticError) as error:
         raise RefusedError(422, str(error)) from None
+    service.check_labels(len(model.student.labels))

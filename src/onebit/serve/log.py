@@ -76,6 +76,9 @@ class Log(ABC):
     async def close(self) -> None:
         """Let go of everything."""
 
+    async def tidy(self) -> None:  # noqa: B027
+        """Remove what a kill left of models that were being imported or removed."""
+
     @abstractmethod
     async def check(self) -> None:
         """Raise LogError if nothing can be written now."""

@@ -233,6 +233,10 @@ class Model:
         )
         return decision, body
 
+    def check_decision(self, body: DecisionBody) -> None:
+        """Raise ValueError if feedback for a decision could not be learned from."""
+        self.student.check(self._decision_of(body))
+
     # The fold
 
     def apply(self, row: Row, body: Any = None, about: Awaited | None = None) -> None:
@@ -268,12 +272,11 @@ class Model:
             raise ValueError(f"row {row.n} is of a {row.kind}, which only the first row is")
         self.meta.n = row.n
 
-    def check(self, body: LabelsBody | ShadowBody) -> None:
-        """Raise ValueError for a change that is not possible, and compile what it needs."""
-        new = self.copy()
-        new._change(body, new.n + 1)
+    def try_change(self, body: LabelsBody | ShadowBody) -> None:
+        """Change a copy: raise ValueError if it is not possible, and compile what it needs."""
+        self._change(body, self.n + 1)
         if isinstance(body, ShadowBody) and body.action == "add":
-            new.students[body.name].warm_up()
+            self.students[body.name].warm_up()
 
     def _change(self, body: LabelsBody | ShadowBody, n: int) -> None:
         """Change labels or shadows; raise ValueError, and change nothing, if it is not possible."""
@@ -311,13 +314,16 @@ class Model:
             return
         decision = about.decision
         if decision is None:
-            x, among = self.student.example(about.body.record), about.body.among
-            offered = None if among is None else tuple(among)
-            decision = Decision(x, label, about.body.probability, offered)
+            decision = self._decision_of(about.body)
         if correct is not None:
             self._estimate_shadows(decision, correct)
         for student in self.students.values():
             student.learn(decision, said, row.n)
+
+    def _decision_of(self, body: DecisionBody) -> Decision:
+        offered = None if body.among is None else tuple(body.among)
+        example = self.student.example(body.record)
+        return Decision(example, body.label, body.probability, offered)
 
     def _estimate_shadows(self, decision: Decision, correct: bool) -> None:
         """Weigh a bit by how much more probable its label was for a shadow."""

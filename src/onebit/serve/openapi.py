@@ -21,6 +21,7 @@ _WHY = {
     409: "It exists already, or contradicts what was said before.",
     410: "No feedback came for this decision in time.",
     413: "The body is too large.",
+    414: "The path is longer than names can be.",
     415: "The body is not of the type that is taken.",
     422: "The body is JSON, and does not make sense.",
     429: "There are too many requests at the same time.",
@@ -89,6 +90,8 @@ def _operation(path: Path, schemas: dict[str, Any]) -> dict[str, Any]:
     refused = {*path.refuses}
     if path.scope is not None:
         refused |= {401, 403, 422, 429}
+    if names:
+        refused |= {414}
     if path.takes is not None:
         refused |= {400, 408, 413, 415}
     if path.method != "GET":

@@ -7,6 +7,7 @@ refused there.
 
 from __future__ import annotations
 
+import asyncio
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -14,8 +15,13 @@ import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from onebit.serve.limits import Limits
+
 LONGEST_HEAD = 2048
 """Bytes before the body of a usual request."""
+
+MOST_HEAD = 2**16
+"""Bytes before the body of any request."""
 
 _END = b"\r\n\r\n"
 
@@ -38,6 +44,21 @@ class Protocol(HttpToolsProtocol):
         self._begun = self._taken = self._last = False
         self._more = b""
         """What came while a request was on the short way."""
+        self._seconds = getattr(self.app, "limits", Limits()).seconds
+        self._head = 0
+        """Bytes that came of a head that is not whole."""
+        self._late: asyncio.TimerHandle | None = None
+        """What ends the connection if the head of a request does not come."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Wait for the first head."""
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for no head."""
+        self._end_head()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Take a request the short way if it is usual, and nothing else of this client is left."""
@@ -47,13 +68,24 @@ class Protocol(HttpToolsProtocol):
                 self.flow.pause_reading()
             return
         idle = not self._begun and (self.cycle is None or self.cycle.response_complete)
-        if not (idle and not self.flow.write_paused and self._take(data)):
-            super().data_received(data)
+        if idle and not self.flow.write_paused and self._take(data):
+            return
+        self._head += len(data)
+        super().data_received(data)
+        too_long = self._late is not None and self._head > MOST_HEAD
+        if too_long and not self.transport.is_closing():
+            self.send_400_response(f"the head of a request has at most {MOST_HEAD} bytes")
 
     def on_message_begin(self) -> None:
         """Remember that the parser is inside a request."""
         self._begun = True
+        self._await_head()
         super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer."""
+        self._end_head()
+        super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """Remember that the parser is between two requests."""
@@ -79,7 +111,26 @@ class Protocol(HttpToolsProtocol):
         self._taken = self._taker(head, data[end:], answer)
         if self._taken:
             self._unset_keepalive_if_required()
+            self._end_head()
         return self._taken
+
+    def _await_head(self) -> None:
+        if self._late is None:
+            self._head = 0
+            self._late = self.loop.call_later(self._seconds, self._hang_up)
+
+    def _end_head(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _hang_up(self) -> None:
+        """End a connection on which no head came; one before it may still be answered."""
+        self._late = None
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+        else:
+            self._await_head()
 
     def _answer(self, data: bytes, name: bytes, content: bytes | None) -> None:
         """Send an answer; without one, the request takes the long way."""

@@ -71,6 +71,7 @@ def open_log(data: str | None, database: str | None, **options: bool) -> Log:
 def serve(options: Options) -> None:
     """Serve until a signal says to stop."""
     check_host(options)
+    print(f"onebit serves on http://{options.host}:{options.port}", file=sys.stderr)
     log_as_json()
     settings: dict[str, Any] = {
         "host": options.host,
@@ -82,6 +83,7 @@ def serve(options: Options) -> None:
         "timeout_graceful_shutdown": 10,
         "lifespan": "on",
         "http": Protocol,
+        "ws": "none",
         "loop": "uvloop" if sys.platform != "win32" else "asyncio",
     }
     if options.workers == 1:
@@ -105,10 +107,8 @@ def app_of(options: Options) -> App:
     """Return the application."""
     # The thread that commits must not wait for its turn longer than for the disk.
     sys.setswitchinterval(_SWITCH_SECONDS)
-    # Modules are no garbage, and decisions that await feedback are no cycles: to look at all of
-    # them after every few requests would take a tenth of the time.
-    gc.collect()
-    gc.freeze()
+    # Decisions that await feedback are no cycles: to look at all of them after every few requests
+    # would take a tenth of the time.
     gc.set_threshold(50_000, 20, 100)
     log = open_log(options.data, options.database)
     return App(log, options.limits, log_requests=options.log_requests)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import time
@@ -105,6 +106,7 @@ class Service:
         if self.log.shared:
             self._spawn(self._follow())
         self._spawn(self._sweep())
+        self._spawn(self._tidy())
 
     async def stop(self) -> None:
         """Write what is to be written, make snapshots of all models, and close the log."""
@@ -183,7 +185,7 @@ class Service:
     async def begun(self, row: Row) -> Model:
         """Return the model that the first row of a log makes, with all compiled that it needs."""
         spec: ModelSpec = body_of(row)
-        self._check_labels(len(spec.labels))
+        self.check_labels(len(spec.labels))
         model = await _tried(Model.begin, row)
         await asyncio.to_thread(model.student.warm_up)
         return model
@@ -211,8 +213,8 @@ class Service:
         if not labels.add and not labels.retire:
             raise RefusedError(422, "add or retire at least one label")
         async with live.changing:
-            self._check_labels(len(live.model.student.labels) + len(labels.add))
-            await _tried(live.model.check, labels)
+            self.check_labels(len(live.model.student.labels) + len(labels.add))
+            await _tried(live.model.copy().try_change, labels)
             await self._write(live, "labels", labels)
 
     async def change_shadow(self, live: Live, body: ShadowBody) -> None:
@@ -220,7 +222,7 @@ class Service:
         async with live.changing:
             if body.action != "add" and body.name not in live.model.meta.shadows:
                 raise RefusedError(404, f"{live.name} has no shadow {short(body.name)}")
-            await _tried(live.model.check, body)
+            await _tried(live.model.copy().try_change, body)
             await self._write(live, "shadow", body)
 
     def check_room(self, name: str) -> None:
@@ -232,7 +234,13 @@ class Service:
                 422, f"there are {self.limits.models:,} models, the most there can be"
             )
 
-    def _check_labels(self, n: int) -> None:
+    def _check_there(self, live: Live) -> None:
+        """Refuse what came too late for a model that was removed, be there another of its name."""
+        if self.model(live.name) is not live:
+            raise RefusedError(404, f"the model {live.name!r} was removed")
+
+    def check_labels(self, n: int) -> None:
+        """Refuse more labels than a model can have."""
         if n > self.limits.labels:
             raise RefusedError(422, f"a model has at most {self.limits.labels:,} labels; got {n:,}")
 
@@ -245,7 +253,9 @@ class Service:
 
     async def _write(self, live: Live, kind: Kind, body: Struct) -> None:
         entry = Entry(live.key, kind, None, time.time(), text_of(body))
-        await self.writer.write(live, [Part(entry, body)])
+        (n,) = await self.writer.write(live, [Part(entry, body)])
+        if not n:
+            self._check_there(live)
 
     # Decisions
 
@@ -257,9 +267,8 @@ class Service:
         if parts:
             mine = [name for name in ids if name not in known]
             numbers = await self._write_decisions(live, parts, mine)
-            if (
-                0 in numbers and self.model(live.name) is live
-            ):  # another process wrote a decision of such an id meanwhile
+            if 0 in numbers:  # another process wrote a decision of such an id meanwhile
+                self._check_there(live)
                 again = zip(answers, questions, strict=True)
                 return await self.decide(
                     live, [structs.replace(question, id=a.id) for a, question in again]
@@ -379,9 +388,8 @@ class Service:
             if other.exception() is None:
                 heard[i] = _again(items[i].id, body, before, about)
         left = [i for i, one in enumerate(heard) if one is None]
-        if (
-            left and self.model(live.name) is live
-        ):  # others wrote, or failed to write, feedback for these meanwhile
+        if left:  # others wrote, or failed to write, feedback for these meanwhile
+            self._check_there(live)
             more = await self.hear(live, [items[i] for i in left], again=True)
             for i, one in zip(left, more, strict=True):
                 heard[i] = one
@@ -526,6 +534,12 @@ class Service:
         else:
             self._maybe_snapshot(live)
 
+    async def _tidy(self) -> None:
+        try:
+            await self.log.tidy()
+        except LogError as error:
+            _log_error("tidying", error)
+
     async def _sweep(self) -> None:
         """Write, for decisions that expired, what they then count as."""
         while True:
@@ -533,7 +547,7 @@ class Service:
             for live in list(self.live.values()):
                 try:
                     while live.taught_here and await self._sweep_some(live):
-                        pass
+                        await asyncio.sleep(0)  # requests have their turn
                 except Exception as error:
                     _log_error("expiring", error)
 
@@ -542,6 +556,8 @@ class Service:
         if meta.expiry_seconds is None:
             return False
         until = time.time() - meta.expiry_seconds
+        # Decisions that come from now on are not among the rows that are read.
+        swept = min(live.swept + ROWS_AT_ONCE, live.model.n)
         rows = await self.log.unanswered(live.key, live.swept, ROWS_AT_ONCE)
         busy = [row for row in rows if row.at > until or row.id in live.answering]
         rows = rows[: rows.index(busy[0])] if busy else rows
@@ -559,7 +575,7 @@ class Service:
             finally:
                 for row in rows:
                     live.answering.pop(str(row.id), None)
-        live.swept = min(busy[0].n - 1 if busy else live.swept + ROWS_AT_ONCE, live.model.n)
+        live.swept = min(busy[0].n - 1, swept) if busy else swept
         return not busy and live.swept < live.model.n
 
 
@@ -597,7 +613,10 @@ async def follow(log: Log, key: int, model: Model) -> None:
 
 
 async def apply_all(log: Log, model: Model, rows: list[Row]) -> None:
-    """Let a model know the next rows; the decisions they are about are read from the log."""
+    """Let a model know the next rows; the decisions they are about are read from the log.
+
+    What a new shadow needs is compiled in a thread first.
+    """
     wanted = {str(row.id) for row in rows if row.kind == "feedback"}
     # A model may let go of these before it comes to their feedback.
     abouts = {name: model.awaited[name] for name in wanted if name in model.awaited}
@@ -607,6 +626,9 @@ async def apply_all(log: Log, model: Model, rows: list[Row]) -> None:
         here += await log.find(rows[0].model, missing[i : i + ROWS_AT_ONCE])
     abouts |= {str(row.id): Awaited(body_of(row)) for row in here if row.kind == "decision"}
     for row in rows:
+        if row.kind == "shadow":
+            with contextlib.suppress(ValueError, TypeError):  # it will change nothing
+                await asyncio.to_thread(model.copy().try_change, body_of(row))
         if row.n > model.n:  # others may have applied some of them while these were read
             model.apply(row, None, abouts.get(str(row.id)))
 

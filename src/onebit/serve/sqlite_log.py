@@ -100,6 +100,8 @@ class SQLiteLog(Log):
         self._committer = Committer()
         self._lock: Any = None
         self._heads: dict[int, int] = {}
+        self._left: list[int] = []
+        """Models without a name when this was opened."""
         self._flush = 0.0
         """Seconds that the last rows took to be on disk."""
 
@@ -121,6 +123,8 @@ class SQLiteLog(Log):
                     self._make_room(path)
                 query = "SELECT key, (SELECT max(n) FROM log WHERE model = key) FROM model"
                 self._heads = dict(self._read.execute(query))
+                query = "SELECT key FROM model WHERE name IS NULL"
+                self._left = [key for (key,) in self._read.execute(query)]
         except OSError as error:
             raise LogError(f"{error.filename}: {error.strerror}") from error
 
@@ -131,6 +135,11 @@ class SQLiteLog(Log):
             connection.close()
         if self._lock is not None:
             self._lock.close()
+
+    async def tidy(self) -> None:
+        """Remove what a kill left of models that were being imported or removed."""
+        for key in self._left:
+            await self._clear(key)
 
     def _take_lock(self) -> None:
         self._lock = open(self.folder / "lock", "a")  # noqa: SIM115

@@ -1,7 +1,8 @@
 """Starting in little time: what others import and the service never uses is left out.
 
 A service that was killed is away until it has imported all it needs. Half of that time would be
-for what scikit-learn takes along: `scipy.stats`, and pandas where it is installed.
+for what scikit-learn and SciPy take along: `scipy.stats`, `numpy.f2py`, and pandas where it is
+installed.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from onebit.serve.app import App
 
-_LATER = "scipy.stats"
-"""Loaded when something of it is first used."""
+_LATER = ("scipy.stats", "numpy.f2py")
+"""Loaded when something of them is first used."""
 
 _OPTIONAL = "pandas"
 """Of which scikit-learn only asks whether it is there; whoever imports it later finds it."""
@@ -35,6 +36,7 @@ def import_running() -> Any:
     try:
         return import_module("onebit.serve.running")
     finally:
+        gc.freeze()  # modules are no garbage, now and later
         gc.enable()
         sys.meta_path.remove(finder)
         if left_out:
@@ -53,7 +55,7 @@ class _Later:
     def find_spec(
         name: str, path: Sequence[str] | None, target: ModuleType | None = None, /
     ) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(name, path, target) if name == _LATER else None
+        spec = PathFinder.find_spec(name, path, target) if name in _LATER else None
         if spec is not None and spec.loader is not None:
             spec.loader = LazyLoader(spec.loader)
         return spec

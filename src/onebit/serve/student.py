@@ -123,6 +123,10 @@ class Student:
             return scores.index(max(scores)) != label
         return any(scores[run.positions[other]] > scores[label] for other in decision.among)
 
+    def check(self, decision: Decision) -> None:
+        """Raise ValueError for a decision that cannot be learned from."""
+        self.learner._lesson(decision, True, None)
+
     def learn(self, decision: Decision, said: dict[str, Any], n: int) -> None:
         """Learn what row n says of a decision: what `feedback_for` returns of it."""
         self._draw_from(b"row" + n.to_bytes(8))

@@ -135,7 +135,7 @@ function showCurve(model) {
   box.replaceChildren(svg);
   byId("legend").append(
     node("span", { class: "key-mean" }, "— all feedback, with an interval that holds at all times (95 %)  "),
-    node("span", { class: "key-recent" }, "— the last " + count(n(points[points.length - 1]) - n(points[points.length - 1 - window_] || points[0])) + "  "),
+    node("span", { class: "key-recent" }, late.length > 1 ? "— the last " + count(n(points[points.length - 1]) - n(points[points.length - 1 - window_])) + "  " : ""),
     node("span", { class: "key-change" }, model.changes.length ? "┆ accuracy fell: " + model.changes.map(clock).join(", ") : ""));
 }
 
