@@ -223,13 +223,15 @@ def observe(scales, x, W):
     if totals[SETTLED] == 0.0:
         totals[CONSTANT] = scratch.values[scratch.sizes[1] - 1]
     totals[ROUNDS] += 1.0
+    typical, n_typical = totals[TYPICAL], totals[N_TYPICAL]
     for i in range(x.indices.size):
         j, x_j = x.indices[i], x.values[i]
         if x_j != 0.0:
             count_value(features, kinds, j, x_j)
             if not kinds[j, EXCEEDS] and not kinds[j, IS_MEASUREMENT]:
-                totals[TYPICAL] += x_j * x_j
-                totals[N_TYPICAL] += 1.0
+                typical += x_j * x_j
+                n_typical += 1.0
+    totals[TYPICAL], totals[N_TYPICAL] = typical, n_typical
     if totals[ROUNDS] > (1.0 + PAUSE) * totals[SETTLED]:
         settle(features, kinds, totals, scratch, W)
 
@@ -239,8 +241,9 @@ def count_value(features, kinds, j, x_j):
     """Move the mean and the sum of squares of a feature, as Welford does."""
     kinds[j, COUNT] += 1
     difference = x_j - features[j, MEAN]
-    features[j, MEAN] += difference / kinds[j, COUNT]
-    features[j, SQUARES] += difference * (x_j - features[j, MEAN])
+    if difference != 0.0:  # words, which are one or zero, need no division
+        features[j, MEAN] += difference / kinds[j, COUNT]
+        features[j, SQUARES] += difference * (x_j - features[j, MEAN])
     if abs(x_j) > 1.0:
         kinds[j, EXCEEDS] = 1
 
