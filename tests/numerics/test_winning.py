@@ -75,6 +75,31 @@ def test_many_draws_of_several_kinds(K, seed):
     assert_right(rng.normal(size=6), np.exp(1.5 * rng.normal(size=6)), counts)
 
 
+def exact_of_all(means, deviations):
+    """The same for draws that all differ: the trapezoidal rule, with small steps."""
+    lowest, highest = (means - 9.0 * deviations).max(), (means + 9.0 * deviations).max()
+    step = 0.04 * deviations.min()
+    z = (np.arange(lowest, highest, step)[:, None] - means) / deviations
+    below = log_ndtr(z)
+    others = below.sum(axis=1, keepdims=True) - below
+    p = step * (norm.pdf(z) / deviations * np.exp(others)).sum(axis=0)
+    assert p.sum() == pytest.approx(1.0, abs=1e-10)
+    return p
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.3, 1.0, 4.0])
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.006, 0.1])
+@pytest.mark.parametrize("K", [130, 1_000])
+def test_many_draws_that_are_nearly_alike(K, share, spread):
+    """Some are equal, a few far from the others; widths are within a share of each other."""
+    rng = np.random.default_rng(K)
+    means, deviations = -spread * rng.exponential(size=K), 1.2 * (1 - share * rng.random(K) ** 3)
+    means[: K // 3], deviations[: K // 3] = 0.0, 1.2
+    means[:3], deviations[5:9] = [0.5, 1.5, 3.0], [0.1, 0.7, 1.0, 1.5]
+    expected = exact_of_all(means, deviations)
+    np.testing.assert_allclose(probabilities(means, deviations), expected, rtol=0, atol=PROMISE)
+
+
 @pytest.mark.parametrize("n", [200_000, pytest.param(10_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("K", [2, 3, 9, 150])
 def test_against_draws(K, n):
@@ -143,11 +168,11 @@ def test_any_draws_have_a_distribution(draws):
 
 def test_the_table_of_the_normal_law():
     z = np.linspace(-10.9, 9.0, 2001)
-    hazards, gaps, scales = np.empty(1), np.zeros(1), np.full(1, 32.0)
-    below = [_fill_hazards(t, gaps, scales, 1, 1, hazards) for t in z]
+    hazards, gaps, scales, counts = np.empty(1), np.zeros(1), np.full(1, 32.0), np.ones(1)
+    below = [_fill_hazards(t, gaps, scales, counts, 1, hazards) for t in z]
     np.testing.assert_allclose(below, log_ndtr(z), rtol=0, atol=1e-9)
     found = []
     for t in z:
-        _fill_hazards(t, gaps, scales, 1, 1, hazards)
+        _fill_hazards(t, gaps, scales, counts, 1, hazards)
         found.append(hazards[0])
     np.testing.assert_allclose(found, np.exp(norm.logpdf(z) - log_ndtr(z)), rtol=0, atol=1e-9)

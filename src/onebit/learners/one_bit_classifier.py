@@ -240,25 +240,34 @@ def fill_deviations(state, scores, offer):
     Where the highest score is not likely to be that of the right label, what is known less well
     than it has draws up to as wide as the model says.
     """
-    v, deviations, settings = state.scratch.v, state.scratch.deviations, state.settings
-    best, nearest = argmax(scores, offer), math.inf
-    for k in on_offer(offer, scores.size):
-        deviations[k] = settings.explore * math.sqrt(v[k])
-        if k != best:
-            gap = scores[best] - scores[k]
-            nearest = min(nearest, gap * gap / (1.0 + settings.doubt * (v[best] + v[k])))
-    at_most = n_on_offer(offer, scores.size) * math.exp(-math.sqrt(nearest))
-    if at_most < UNLIKELY or not 0.0 < settings.explore < 1.0:
+    scratch, settings = state.scratch, state.settings
+    v, deviations, odds = scratch.v, scratch.deviations, scratch.g
+    nu, kappa = settings.explore, settings.doubt
+    for k in range(v.size):
+        deviations[k] = nu * math.sqrt(v[k])
+    best = argmax(scores, offer)
+    if not 0.0 < nu < 1.0 or is_likely(scores, v, best, offer, kappa):
         return
+    for k in range(v.size):
+        odds[k] = (scores[k] - scores[best]) / math.sqrt(1.0 + kappa * (v[best] + v[k]))
     likely = 0.0
     for k in on_offer(offer, scores.size):
-        gap = scores[best] - scores[k]
-        likely += math.exp(-gap / math.sqrt(1.0 + settings.doubt * (v[best] + v[k])))
+        likely += math.exp(odds[k])
     wrong = 1.0 - 1.0 / likely
+    for k in range(v.size):
+        open_to = wrong * (1.0 - v[best] / v[k]) if v[k] > v[best] else 0.0
+        deviations[k] = (nu + (1.0 - nu) * open_to**OPENNESS) * math.sqrt(v[k])
+
+
+@lean_kernel
+def is_likely(scores, v, best, offer, kappa):
+    """Tell whether each other label is so far below the best that all together are UNLIKELY."""
+    far = math.log(n_on_offer(offer, scores.size) / UNLIKELY)
     for k in on_offer(offer, scores.size):
-        if v[k] > v[best]:
-            open_to = (wrong * (1.0 - v[best] / v[k])) ** OPENNESS
-            deviations[k] += open_to * (math.sqrt(v[k]) - deviations[k])
+        gap = scores[best] - scores[k]
+        if k != best and not gap * gap > far * far * (1.0 + kappa * (v[best] + v[k])):
+            return False
+    return True
 
 
 @lean_kernel
@@ -268,7 +277,7 @@ def policy(state, x, scores, offer, p):
     fill_deviations(state, scores, offer)
     best = winning_probabilities(scores, scratch.deviations, p, scratch.room, offer)
     if settings.explore > 0.0:
-        best = hedge(state.rates, best, offer, p)
+        best = hedge(state.rates, best, offer, scratch.g, p)
     for k in on_offer(offer, p.size):
         p[k] = settings.floor + (1.0 - n_on_offer(offer, p.size) * settings.floor) * p[k]
     return best
@@ -303,24 +312,19 @@ def lesson(state, scores, label, correct):
     weight = settings.information_weight * t / (t + settings.settling)
     unforeseen = settings.unforeseen / (settings.unforeseen + others)
     foreseen, any_other = (1.0 - unforeseen) / others, unforeseen / n_others(scratch.retired)
-    for k in range(p.size):
-        # - d log likelihood / d score_k, and the information of one bit, (dq)^2 / (q (1 - q)).
-        shrunk = f[k]
-        if k == label:
-            g[k] = -others if correct else max(q, LEAST_LESSON * alone)
-            f[k] = q * others
-        else:
-            right = 0.0 if scratch.retired[k] else foreseen * p[k] + any_other
-            g[k] = p[k] if correct else -q * right
-            f[k] = q * p[k] * p[k] / others
-        g[k] *= shrunk
-        f[k] *= weight * shrunk * shrunk
     if correct == TOLD:
-        share = implicit_share(q, others, v[label] / (1.0 + settings.doubt * v[label]))
-        for k in range(p.size):
-            g[k] *= share
+        implicit = implicit_share(q, others, v[label] / (1.0 + settings.doubt * v[label]))
+    else:
+        implicit = 1.0
+    # - d log likelihood / d score_k, and the information of one bit, (dq)^2 / (q (1 - q)).
+    of_label = f[label]
     for k in range(p.size):
-        g[k] *= scratch.share[k]
+        right = 0.0 if scratch.retired[k] else foreseen * p[k] + any_other
+        g[k] = (implicit * p[k] if correct else -q * right) * f[k] * scratch.share[k]
+        f[k] = q * p[k] * p[k] / others * (weight * f[k] * f[k])
+    g[label] = -implicit * others if correct else max(q, LEAST_LESSON * alone)
+    g[label] *= of_label * scratch.share[label]
+    f[label] = q * others * (weight * of_label * of_label)
     return True
 
 
@@ -357,7 +361,7 @@ def changed(state, scores, label, offer, correct):
     """
     if correct == TOLD:
         return NOTHING
-    rate(state.rates, argmax(scores, offer), offer, label, correct)
+    rate(state.rates, argmax(scores, offer), offer, label, correct, state.scratch.g)
     if not state.settings.notices:
         return NOTHING
     said = state.scratch.said

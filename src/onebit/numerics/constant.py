@@ -19,9 +19,10 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from onebit.core.compiling import lean_kernel
-from onebit.core.offer import n_on_offer, on_offer
+from onebit.core.compiling import lean_kernel, no_alias
+from onebit.core.offer import n_on_offer
 from onebit.core.state import Count, Field
+from onebit.numerics.argmax import argmax
 
 MODEL, CONSTANT = 0, 1
 """Rows of `Rates.ways`."""
@@ -74,16 +75,21 @@ def belief(rate, right, first):
 
 
 @lean_kernel
-def constant_label(rates, offer):
-    """Return the label on offer that may be right most often; of several, the lowest."""
-    K = rates.labels.shape[0]
-    best, highest = -1, -1.0
-    for k in on_offer(offer, K):
-        mean, variance = belief(rates.labels[k], 1.0, n_on_offer(offer, K))
-        upper = mean + UPPER * math.sqrt(variance)
-        if upper > highest:
-            best, highest = k, upper
-    return best
+def constant_label(rates, offer, upper):
+    """Return the label on offer that may be right most often; of several, the lowest.
+
+    `upper` is scratch, for the upper end of what is believed of each label.
+    """
+    _fill_upper(rates.labels, n_on_offer(offer, upper.size), upper)
+    return argmax(upper, offer)
+
+
+@lean_kernel
+def _fill_upper(labels, n, upper):
+    no_alias()
+    for k in range(upper.size):
+        mean, variance = belief(labels[k], 1.0, n)
+        upper[k] = mean + UPPER * math.sqrt(variance)
 
 
 @lean_kernel
@@ -101,21 +107,20 @@ def share_of_constant(rates, n):
 
 
 @lean_kernel
-def hedge(rates, best, offer, p):
+def hedge(rates, best, offer, scratch, p):
     """Move a share of the policy to the constant label; return the likelier of that and `best`."""
     share = share_of_constant(rates, n_on_offer(offer, p.size))
-    constant = constant_label(rates, offer)
-    for k in on_offer(offer, p.size):
-        if k != constant:
-            p[constant] += share * p[k]
-            p[k] -= share * p[k]
+    constant = constant_label(rates, offer, scratch)
+    for k in range(p.size):
+        p[k] *= 1.0 - share
+    p[constant] += share
     return constant if share > 0.5 else best
 
 
 @lean_kernel
-def rate(rates, best, offer, label, correct):
+def rate(rates, best, offer, label, correct, scratch):
     """Count a bit, where `best` is the model's label."""
-    constant = constant_label(rates, offer)
+    constant = constant_label(rates, offer, scratch)
     if best != constant:
         rates.differed[()] += 1
         # Weights that grow with the number of the round.

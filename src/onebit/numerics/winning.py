@@ -7,14 +7,14 @@ import math
 import numpy as np
 from scipy.special import log_ndtr
 
-from onebit.core.compiling import lean_kernel
+from onebit.core.compiling import lean_kernel, no_alias
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.numerics.argmax import argmax
 
 _REACH = 6.0
 """A draw is taken to lie within so many standard deviations of its mean; one in 10^9 does not."""
 
-ROOM = 6
+ROOM = 12
 """Rows of the scratch that `winning_probabilities` takes."""
 
 _LAST = 5.7
@@ -73,6 +73,33 @@ _TABLE = _tabulated()
 _NODES, _WEIGHTS = (tuple(values.tolist()) for values in np.polynomial.legendre.leggauss(12))
 
 
+_NEAR, _WIDTHS = 1.0, 0.0025
+"""Draws are nearly alike if their means differ from those in the middle by so many of their
+deviations, and their deviations by such a share."""
+
+_OF_MEANS, _OF_WIDTHS = 16, 4
+"""Nodes, in mean and in width, between which draws that are nearly alike are interpolated."""
+
+_AT_NODES = _OF_MEANS * _OF_WIDTHS
+
+_ENOUGH = 2 * _AT_NODES
+"""Draws that are nearly alike are interpolated if they are so many."""
+
+_BINS = 60
+"""Bins of width 2 _WIDTHS in which most widths are looked for, from the largest down."""
+
+
+def _nodes_and_powers(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return n nodes of Chebyshev's in [-1, 1], and their Lagrange polynomials, as powers."""
+    nodes = np.cos(np.pi * (np.arange(n) + 0.5) / n)
+    return nodes, np.linalg.inv(np.vander(nodes, increasing=True))
+
+
+_MEAN_NODES, _MEAN_POWERS = _nodes_and_powers(_OF_MEANS)
+_WIDTH_NODES, _WIDTH_POWERS = _nodes_and_powers(_OF_WIDTHS)
+_MEAN_VALUES, _WIDTH_VALUES = _MEAN_POWERS.T.copy(), _WIDTH_POWERS.T.copy()
+
+
 @lean_kernel
 def winning_probabilities(means, deviations, p, room, offer=None):
     """Fill ``p[k]`` with the probability that draw k is the largest, and return the largest mean.
@@ -86,7 +113,8 @@ def winning_probabilities(means, deviations, p, room, offer=None):
     by Gauss and Legendre in panels from the lowest u that the largest draw can have upwards. Each
     is as wide as its narrowest draw allows, and a draw that cannot reach it is left out: classes
     far below the best cost one comparison. Of many draws, those that are equal to most, as labels
-    are that were never tried, are integrated once. `room` is scratch of shape (ROOM, K).
+    are that were never tried, are integrated once, and those that are nearly alike are
+    interpolated. `room` is scratch of shape (ROOM, K).
 
     Each p has an absolute error of at most 1e-7, for any number of draws whose means and deviations
     are at most 1e300 in size. A draw with a deviation below 1e-300 is its mean; of several such
@@ -105,34 +133,37 @@ def winning_probabilities(means, deviations, p, room, offer=None):
     # it. It starts a little above that value, where no draw that is far narrower can be.
     origin, bottom = means[highest], -0.99 * reach * deviations[highest]
     gaps, widths, scales, hazards = room[0], room[1], room[2], room[3]
-    labels, won = room[4], room[5]
+    labels, won, counts = room[4], room[5], room[6]
     n = 0
     for k in on_offer(offer, p.size):
         if means[k] - origin + reach * deviations[k] > bottom and deviations[k] >= _POINT:
-            gaps[n], widths[n], labels[n], won[n] = means[k] - origin, deviations[k], k, 0.0
+            gaps[n], widths[n], labels[n] = means[k] - origin, deviations[k], k
             n += 1
-    n, alike = _group(gaps, widths, labels, n)
+    n, n_equal = _group(gaps, widths, labels, counts, n)
     first, gap, widest = int(labels[0]), gaps[0], widths[0]
+    n, n_alike = _gather(room, n)
     top = bottom
     for i in range(n):
+        won[i] = 0.0
         scales[i] = _CELLS / widths[i]
         top = max(top, gaps[i] + _LAST * widths[i])
-    n_alike, total, below = alike, 0.0, _NEGLIGIBLE
+    at_nodes, total, below = room[7], 0.0, _NEGLIGIBLE
     if deviations[highest] < _POINT:
-        total = p[highest] = math.exp(_log_below(bottom, gaps, scales, n, alike, -1e300))
-    while (n > 1 or alike > 1) and bottom < top:
-        narrowest = widths[0]
+        total = p[highest] = math.exp(_log_below(bottom, gaps, scales, counts, n, -1e300))
+    while (n > 1 or (n == 1 and counts[0] != 1.0)) and bottom < top:
+        narrowest, many = widths[0], counts[0]
         for i in range(1, n):
             narrowest = min(narrowest, widths[i])
+            many += counts[i]
         width = _PANEL * narrowest
         if below < -0.1:  # else no more than a few draws are likely to be higher
-            width /= 1.0 + 0.3 * _more_than_few(n - 1 + alike)
+            width /= 1.0 + 0.3 * _more_than_few(many)
         width = max(width, 1e-4 * abs(bottom))  # it is larger, up to rounding
-        below = _log_below(bottom + width, gaps, scales, n, alike, _NEGLIGIBLE)
+        below = _log_below(bottom + width, gaps, scales, counts, n, _NEGLIGIBLE)
         if below > _NEGLIGIBLE:
             for node, weight in zip(_NODES, _WEIGHTS):  # noqa: B905  (Numba knows no strict)
                 u = bottom + 0.5 * width * (1.0 + node)
-                at_u = _fill_hazards(u, gaps, scales, n, alike, hazards)
+                at_u = _fill_hazards(u, gaps, scales, counts, n, hazards)
                 density = 0.5 * weight * math.exp(at_u) * (width / _CELLS)
                 for i in range(n):
                     won[i] += density * scales[i] * hazards[i]
@@ -141,21 +172,20 @@ def winning_probabilities(means, deviations, p, room, offer=None):
         for i in range(n):
             if gaps[i] + reach * widths[i] > bottom:
                 gaps[left], widths[left], scales[left] = gaps[i], widths[i], scales[i]
-                labels[left], won[left] = labels[i], won[i]
+                labels[left], won[left], counts[left] = labels[i], won[i], counts[i]
                 left += 1
             else:
-                p[int(labels[i])] = won[i]
-                total += won[i] * alike if i == 0 else won[i]
-                alike = 1 if i == 0 else alike
+                total += counts[i] * won[i]
+                _put(p, at_nodes, int(labels[i]), won[i])
         n = left
-    if n == 1 and alike == 1:
-        p[int(labels[0])] = max(0.0, 1.0 - total)
-    else:
-        for i in range(n):
-            p[int(labels[i])] = won[i]
+    if n == 1 and counts[0] == 1.0:
+        won[0] = max(0.0, 1.0 - total)
+    for i in range(n):
+        _put(p, at_nodes, int(labels[i]), won[i])
+    _interpolate(room, n_alike, p)
     total = 0.0
     for k in on_offer(offer, p.size):
-        if n_alike > 1 and deviations[k] == widest and means[k] - origin == gap:
+        if n_equal > 1 and deviations[k] == widest and means[k] - origin == gap:
             p[k] = p[first]
         total += p[k]
     for k in on_offer(offer, p.size):
@@ -164,31 +194,172 @@ def winning_probabilities(means, deviations, p, room, offer=None):
 
 
 @lean_kernel
-def _group(gaps, widths, labels, n):
+def _put(p, at_nodes, label, probability):
+    """Note the probability of a label, or of a node, whose number is below zero."""
+    if label < 0:
+        at_nodes[-1 - label] = probability
+    else:
+        p[label] = probability
+
+
+@lean_kernel
+def _group(gaps, widths, labels, counts, n):
     """Let one of the widest draws stand for all that equal it; return how many are left, and these.
 
     It is the first then. What was never tried is known least: its draws are the widest.
     """
+    for i in range(n):
+        counts[i] = 1.0
     if n <= _FEW:
         return n, 1
     widest = 0
     for i in range(1, n):
         if widths[i] > widths[widest]:
             widest = i
-    gap, width, alike = gaps[widest], widths[widest], 0
+    gap, width, equal = gaps[widest], widths[widest], 0
     for i in range(n):
-        alike += gaps[i] == gap and widths[i] == width
-    if alike == 1:
+        equal += gaps[i] == gap and widths[i] == width
+    if equal == 1:
         return n, 1
     gaps[widest], widths[widest], label = gaps[0], widths[0], labels[widest]
     labels[widest] = labels[0]
-    gaps[0], widths[0], labels[0] = gap, width, label
+    gaps[0], widths[0], labels[0], counts[0] = gap, width, label, equal
     left = 1
     for i in range(1, n):
         if gaps[i] != gap or widths[i] != width:
             gaps[left], widths[left], labels[left] = gaps[i], widths[i], labels[i]
             left += 1
-    return left, alike
+    return left, equal
+
+
+@lean_kernel
+def _gather(room, n):
+    """Let draws at nodes stand for those that are nearly alike.
+
+    Return how many draws are left, nodes first, and how many those were that they stand for.
+
+    With z = (u - mean) / width, each ln Phi(z) is a polynomial in mean and width, up to 1e-9 in the
+    sum, that is given by its values at nodes. So nodes count as often as the sums of their Lagrange
+    polynomials over the draws say, a negative number of times or not, and p, which is a polynomial
+    too, is interpolated between them.
+    """
+    if n < _ENOUGH:
+        return n, 0
+    gaps, widths, labels, counts = room[0], room[1], room[4], room[6]
+    alike, ts, ws, moments = room[8], room[9], room[10], room[11]
+    width, gap, most = _usual(gaps, widths, n, room[7], moments)
+    if most < _ENOUGH:
+        return n, 0
+    found = 0
+    for i in range(n):
+        scale = 1.0 / widths[i]
+        ts[i] = (gaps[i] - gap) * (1.0 / _NEAR) * scale
+        ws[i] = (width * scale - 1.0) * (1.0 / _WIDTHS)
+        found += _is_alike(ts[i], ws[i])
+    if found < _ENOUGH:
+        return n, 0
+    for c in range(_AT_NODES):
+        moments[c] = 0.0
+    left, found = 0, 0
+    for i in range(n):
+        t, w = ts[i], ws[i]
+        if _is_alike(t, w):
+            alike[found], ts[found], ws[found] = labels[i], t, w
+            found += 1
+            _add_powers(moments, t, w, counts[i])
+        else:
+            gaps[left], widths[left] = gaps[i], widths[i]
+            labels[left], counts[left] = labels[i], counts[i]
+            left += 1
+    # More were gathered than there are nodes, so that there is room for these before the others.
+    for i in range(left - 1, -1, -1):
+        to = i + _AT_NODES
+        gaps[to], widths[to], labels[to], counts[to] = gaps[i], widths[i], labels[i], counts[i]
+    _transform(moments, _MEAN_VALUES, _WIDTH_POWERS, counts)
+    for c in range(_AT_NODES):
+        widths[c] = width / (1.0 + _WIDTHS * _WIDTH_NODES[c % _OF_WIDTHS])
+        gaps[c] = gap + _NEAR * widths[c] * _MEAN_NODES[c // _OF_WIDTHS]
+        labels[c] = -1.0 - c
+    return left + _AT_NODES, found
+
+
+@lean_kernel
+def _is_alike(t, w):
+    """Tell whether a draw is near enough; up to rounding, as many may be at the end of a bin."""
+    return abs(t) <= 1.01 and abs(w) <= 1.01
+
+
+@lean_kernel
+def _usual(gaps, widths, n, bins, sums):
+    """Return a width that many draws nearly have, the mean of their gaps, and how many they are."""
+    largest = 0.0
+    for i in range(n):
+        largest = max(largest, widths[i])
+    for b in range(_BINS + 1):
+        bins[b] = sums[b] = 0.0
+    for i in range(n):
+        b = int(min((1.0 - widths[i] / largest) * (0.5 / _WIDTHS), _BINS))
+        bins[b] += 1.0
+        sums[b] += gaps[i]
+    most = 0
+    for b in range(_BINS):
+        if bins[b] > bins[most]:
+            most = b
+    gap = sums[most] / max(1.0, bins[most])
+    return largest * (1.0 - (2 * most + 1) * _WIDTHS), gap, bins[most]
+
+
+@lean_kernel
+def _add_powers(moments, t, w, count):
+    """Add all products of powers of t and w, so many times; those of w are next to each other."""
+    a, b, c, d = count, count * w, count * (w * w), count * (w * w * w)
+    for j in range(0, _AT_NODES, 4):
+        moments[j] += a
+        moments[j + 1] += b
+        moments[j + 2] += c
+        moments[j + 3] += d
+        a *= t
+        b *= t
+        c *= t
+        d *= t
+
+
+@lean_kernel
+def _interpolate(room, n_alike, p):
+    """Fill the probabilities of draws that are nearly alike from those at the nodes."""
+    if n_alike > 0:
+        at_nodes, alike, ts, ws, factors = room[7], room[8], room[9], room[10], room[11]
+        _transform(at_nodes, _MEAN_POWERS, _WIDTH_VALUES, factors)
+        for i in range(n_alike):
+            p[int(alike[i])] = max(0.0, _polynomial(factors, ts[i], ws[i]))
+
+
+@lean_kernel
+def _polynomial(factors, t, w):
+    """Return the sum of factors times powers of t and w, those of w next to each other."""
+    a = b = c = d = 0.0
+    # Two powers of t at once, as each step waits for the last.
+    for j in range(_AT_NODES - 8, -8, -8):
+        a = a * (t * t) + (factors[j] + t * factors[j + 4])
+        b = b * (t * t) + (factors[j + 1] + t * factors[j + 5])
+        c = c * (t * t) + (factors[j + 2] + t * factors[j + 6])
+        d = d * (t * t) + (factors[j + 3] + t * factors[j + 7])
+    return (a + w * b) + w * w * (c + w * d)
+
+
+@lean_kernel
+def _transform(values, of_means, of_widths, result):
+    """Fill, for a matrix of values, row by row, of_means values of_widths."""
+    no_alias()
+    for i in range(_AT_NODES):
+        result[i] = 0.0
+    for i in range(_OF_MEANS):
+        for r in range(_OF_WIDTHS):
+            total = 0.0
+            for c in range(_OF_WIDTHS):
+                total += values[_OF_WIDTHS * i + c] * of_widths[c, r]
+            for j in range(_OF_MEANS):
+                result[_OF_WIDTHS * j + r] += of_means[j, i] * total
 
 
 @lean_kernel
@@ -214,23 +385,22 @@ def _tabled(place, column):
 
 
 @lean_kernel
-def _log_below(u, gaps, scales, n, alike, least):
+def _log_below(u, gaps, scales, counts, n, least):
     """Return the logarithm of the probability that all draws are below u, or one below `least`."""
     total = 0.0
     for i in range(n):
-        below = _tabled(_place((u - gaps[i]) * scales[i]), 0)
-        total += below * alike if i == 0 else below
-        if total < least:
+        total += counts[i] * _tabled(_place((u - gaps[i]) * scales[i]), 0)
+        if i >= _AT_NODES and total < least:  # nodes may count negatively, and come first
             return total
     return total
 
 
 @lean_kernel
-def _fill_hazards(u, gaps, scales, n, alike, hazards):
+def _fill_hazards(u, gaps, scales, counts, n, hazards):
     """Fill phi(z) / Phi(z) of each draw's z at u; return the logarithm that all are below u."""
     total = 0.0
     for i in range(n):
         place = _place((u - gaps[i]) * scales[i])
         hazards[i] = _tabled(place, 4)
-        total += _tabled(place, 0)
-    return total if alike == 1 else total + (alike - 1) * _log_below(u, gaps, scales, 1, 1, -1e300)
+        total += counts[i] * _tabled(place, 0)
+    return total
