@@ -20,6 +20,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from onebit.core.compiling import lean_kernel, no_alias
+from onebit.core.generator import LEAST_PROBABILITY
 from onebit.core.offer import n_on_offer
 from onebit.core.state import Count, Field
 from onebit.numerics.argmax import argmax
@@ -110,6 +111,8 @@ def share_of_constant(rates, n):
 def hedge(rates, best, offer, scratch, p):
     """Move a share of the policy to the constant label; return the likelier of that and `best`."""
     share = share_of_constant(rates, n_on_offer(offer, p.size))
+    if share < LEAST_PROBABILITY:
+        return best
     constant = constant_label(rates, offer, scratch)
     for k in range(p.size):
         p[k] *= 1.0 - share
