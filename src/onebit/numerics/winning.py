@@ -298,7 +298,8 @@ def _usual(gaps, widths, n, bins, sums):
     for b in range(_BINS + 1):
         bins[b] = sums[b] = 0.0
     for i in range(n):
-        b = int(min((1.0 - widths[i] / largest) * (0.5 / _WIDTHS), _BINS))
+        place = (1.0 - widths[i] / largest) * (0.5 / _WIDTHS)
+        b = int(place) if place < _BINS else _BINS  # nor is NaN
         bins[b] += 1.0
         sums[b] += gaps[i]
     most = 0
