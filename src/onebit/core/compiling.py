@@ -200,7 +200,7 @@ class _WholeCompiler(Compiler):
         self.state.library = _Whole(self.state.targetctx.codegen(), function.__qualname__)
         self.state.library.enable_object_caching()
         self.state.flags = _Flags(self.state.flags)
-        with _no_garbage_collection():
+        with _no_garbage_collection(), _numbas_own_as_parts():
             result = super().compile_extra(function)
         Counted.compiled += 1
         for env in result._find_referenced_environments():
@@ -218,6 +218,29 @@ def _no_garbage_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+@contextmanager
+def _numbas_own_as_parts() -> Iterator[None]:
+    """Let what Numba has in place of NumPy's functions be parts, too.
+
+    Each is a function in a function, so that nothing but compiled code can call it. Only one thread
+    compiles at a time.
+    """
+    usual = Compiler.compile_extra
+
+    def compile_extra(self: Any, function: Any) -> Any:
+        of_numba = (function.__module__ or "").startswith("numba.")
+        if of_numba and "<locals>" in function.__qualname__:
+            self.state.library = _Part(self.state.targetctx.codegen(), function.__qualname__)
+            self.state.flags.no_cpython_wrapper = self.state.flags.no_cfunc_wrapper = True
+        return usual(self, function)
+
+    Compiler.compile_extra = compile_extra
+    try:
+        yield
+    finally:
+        Compiler.compile_extra = usual
 
 
 def _decorator(**options: Any) -> Callable[[Callable[..., Any]], Any]:
