@@ -31,7 +31,7 @@ lint: .venv/.installed-dev
 	$(BIN)/mypy
 
 quick: lint
-	$(PYTEST) -m "not slow" $(QUICK)
+	$(PYTEST) -m "not slow and not compiles" $(QUICK)
 
 # The types are checked on one core while the tests start.
 test: .venv/.installed-dev
