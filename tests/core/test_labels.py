@@ -305,6 +305,14 @@ def test_hostile_json_is_refused(x):
         Decision.from_dict({"x": x, "label": "ash", "probability": 1.0})
 
 
+def test_json_of_something_else_is_refused():
+    with pytest.raises(ValueError, match=r"a decision has 'label'; got \{'x'"):
+        Decision.from_dict({"x": [1.0]})
+    hostile = Decision.from_dict({"x": [1.0], "label": "ash", "probability": 1.0, "among": 3})
+    with pytest.raises(ValueError, match="among is a list of labels; got 3"):
+        Banditron(classes=LABELS).learn(hostile, correct=True)
+
+
 def test_none_of_these_labels_teaches_nothing():
     for cls in (OneBitClassifier, SOBA, Perceptron):
         learner = cls(classes=LABELS)
