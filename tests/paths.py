@@ -9,7 +9,7 @@ from onebit.checks import not_canonical
 
 N_ROUNDS = 2_000
 """Length of the paths and of the streams below; A_FEW in the runs of every day (conftest.py)."""
-A_FEW = 300
+A_FEW = 400
 TOLERANCE = 1e-9
 
 
