@@ -23,6 +23,9 @@ from onebit import (
 from onebit.core.decision import MOST_IDS
 from onebit.core.storage import arrays_of
 
+# They compile OneBitClassifier, nearly all of them.
+pytestmark = pytest.mark.xdist_group("one_bit_classifier")
+
 LABELS = np.array(["ash", "elm", "fir", "oak"])
 
 
@@ -117,7 +120,6 @@ def test_longer_texts_and_larger_numbers_are_kept_whole():
 
 
 # To play with labels on offer takes seconds to compile; the next test does it for one form.
-@pytest.mark.xdist_group("one_bit_classifier")
 @pytest.mark.parametrize("plays", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 def test_a_retired_label_is_as_if_it_were_not_there(covariance, plays):
@@ -144,7 +146,6 @@ def test_a_retired_label_is_as_if_it_were_not_there(covariance, plays):
     np.testing.assert_allclose(retired.predict_proba(X)[:, :3], without.predict_proba(X))
 
 
-@pytest.mark.xdist_group("one_bit_classifier")
 def test_a_retired_label_comes_back_with_what_it_knew():
     X, y = stream(3_000)
     form = {"covariance": "diagonal", "standardize": False}
