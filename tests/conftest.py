@@ -33,6 +33,9 @@ TOGETHER = ["boosting", "evaluation"]
 """Folders whose files use the same compiled code, and are one group."""
 
 LEARNERS = [cls.__module__.rpartition(".")[2] for cls in forms.LEARNERS]
+COMPILE_LONG = {*LEARNERS, *TOGETHER} - {"banditron", "perceptron"}
+"""Groups whose tests are marked `compiles`: all but those of the learners that compile soonest."""
+
 ORDER = [*FIRST, *LEARNERS, "fuzz", "storage"]
 
 
@@ -56,6 +59,8 @@ def pytest_collection_modifyitems(items):
         if mark is None:
             mark = pytest.mark.xdist_group(group_of(item))
             item.add_marker(mark)
+        if mark.args[0] in COMPILE_LONG:
+            item.add_marker(pytest.mark.compiles)
         groups.setdefault(mark.args[0], []).append(item)
     rank = {name: i for i, name in reversed([*enumerate(ORDER)])}
     order = sorted(groups, key=lambda name: rank.get(name, len(ORDER)))

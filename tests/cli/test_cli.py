@@ -15,6 +15,7 @@ import onebit
 from onebit import SOBA, play, streams
 from onebit.cli import main
 from onebit.cli.pictures import spread
+from processes import run_python
 
 
 class Command(NamedTuple):
@@ -165,7 +166,7 @@ def test_without_matplotlib_a_plot_says_what_to_install(onebit_command, monkeypa
 
 
 def test_python_dash_m():
-    done = subprocess.run([sys.executable, "-m", "onebit"], capture_output=True, text=True)
+    done = run_python("import runpy; runpy.run_module('onebit', run_name='__main__')")
     assert done.returncode == 0
     assert "Usage: onebit" in done.stdout
 

@@ -27,6 +27,7 @@ def test_rows_keep_the_memory_of_a_read_only_array(tmp_path):
     assert rows.values.sum() == 3000
 
 
+@pytest.mark.xdist_group("one_bit_classifier")
 def test_rows_are_contiguous_however_they_are_stored():
     """Kernels are compiled for one layout."""
     whole = sp.csr_array(np.arange(12.0).reshape(3, 4))

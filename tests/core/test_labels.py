@@ -23,6 +23,9 @@ from onebit import (
 from onebit.core.decision import MOST_IDS
 from onebit.core.storage import arrays_of
 
+# They compile OneBitClassifier, nearly all of them.
+pytestmark = pytest.mark.xdist_group("one_bit_classifier")
+
 LABELS = np.array(["ash", "elm", "fir", "oak"])
 
 
@@ -117,7 +120,6 @@ def test_longer_texts_and_larger_numbers_are_kept_whole():
 
 
 # To play with labels on offer takes seconds to compile; the next test does it for one form.
-@pytest.mark.xdist_group("one_bit_classifier")
 @pytest.mark.parametrize("plays", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 def test_a_retired_label_is_as_if_it_were_not_there(covariance, plays):
@@ -144,7 +146,6 @@ def test_a_retired_label_is_as_if_it_were_not_there(covariance, plays):
     np.testing.assert_allclose(retired.predict_proba(X)[:, :3], without.predict_proba(X))
 
 
-@pytest.mark.xdist_group("one_bit_classifier")
 def test_a_retired_label_comes_back_with_what_it_knew():
     X, y = stream(3_000)
     form = {"covariance": "diagonal", "standardize": False}
@@ -303,6 +304,14 @@ def test_decisions_as_json():
 def test_hostile_json_is_refused(x):
     with pytest.raises(ValueError, match="the x of a decision has as many indices"):
         Decision.from_dict({"x": x, "label": "ash", "probability": 1.0})
+
+
+def test_json_of_something_else_is_refused():
+    with pytest.raises(ValueError, match=r"a decision has 'label'; got \{'x'"):
+        Decision.from_dict({"x": [1.0]})
+    hostile = Decision.from_dict({"x": [1.0], "label": "ash", "probability": 1.0, "among": 3})
+    with pytest.raises(ValueError, match="among is a list of labels; got 3"):
+        Banditron(classes=LABELS).learn(hostile, correct=True)
 
 
 def test_none_of_these_labels_teaches_nothing():

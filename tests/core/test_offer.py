@@ -220,6 +220,7 @@ def test_a_state_takes_more_classes_or_says_why_not(learner):
         np.testing.assert_array_equal(array, before[name], err_msg=name)
 
 
+@pytest.mark.xdist_group("one_bit_classifier")
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 def test_a_new_class_is_as_little_known_as_all_were_at_first(covariance):
     """By its policy: the deviation of its score, which has grown older for the others."""
@@ -243,6 +244,7 @@ def test_a_state_that_mixes_classes_refuses_more_by_name(learner):
         grown(learner._state, first)
 
 
+@pytest.mark.xdist_group("one_bit_classifier")
 def test_a_classifier_that_models_the_truth_learns_of_labels_not_on_offer():
     x = np.ones(3)
     learner = new(OneBitClassifier())
@@ -254,6 +256,7 @@ def test_a_classifier_that_models_the_truth_learns_of_labels_not_on_offer():
     assert (scores[rest] > 0.0).all()  # on offer or not, one of them was right
 
 
+@pytest.mark.xdist_group("folklore")
 def test_a_full_information_learner_is_restricted_in_its_choice_only():
     X, y = stream(100)
     free, restricted = new(Perceptron()), new(Perceptron())

@@ -1,7 +1,10 @@
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 
-from onebit import Banditron, Perceptron, play
+from onebit import Banditron, Perceptron, make_pipeline, play
+from onebit.features import Records
 
 
 def test_play_reports_progress():
@@ -20,3 +23,18 @@ def test_play_takes_batches():
     np.testing.assert_array_equal(play(learner, batches).mistakes, expected)
     with pytest.raises(ValueError, match="does not know its labels"):
         play(Banditron(), [(X, y)])
+
+
+def test_what_is_no_stream_is_refused():
+    X, y = np.eye(4), np.arange(4)
+    learner = Banditron(random_state=0, classes=range(4))
+    for stream in (X, sp.csr_array(X), pd.DataFrame(X), "synsep", None):
+        with pytest.raises(ValueError, match="y is missing"):
+            play(learner, stream)
+    for stream in ([X, y], [(X, y, y)], {"X": X}, X.tolist()):
+        with pytest.raises(ValueError, match="a batch is a pair"):
+            play(learner, stream)
+    for other in (Banditron, 3, make_pipeline(Records(8), Banditron())):
+        with pytest.raises(ValueError, match="play takes a learner"):
+            play(other, X, y)
+    assert not hasattr(learner, "classes_")

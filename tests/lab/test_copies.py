@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from processes import run_python
+
 # A script as people write them: without a guard, and with a class of its own.
 SCRIPT = """
 import os, signal, sys, time
@@ -70,15 +72,13 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="copies are made
 
 
 def test_copies_give_the_table_of_one_process(tmp_path):
-    process = started(tmp_path, "whole")
-    assert (process.communicate()[1], process.returncode) == ("", 0)
+    assert run_python(SCRIPT, tmp_path, "whole") == (0, "", "")
 
 
 def test_a_killed_process_is_told_and_not_waited_for(tmp_path):
-    process = started(tmp_path, "killed")
-    errors = process.communicate(timeout=60)[1]
-    assert "ChildProcessError: a process that played was killed" in errors
-    assert process.returncode == 1
+    ended = run_python(SCRIPT, tmp_path, "killed")
+    assert "ChildProcessError: a process that played was killed" in ended.stderr
+    assert ended.returncode == 1
 
 
 @pytest.mark.parametrize(

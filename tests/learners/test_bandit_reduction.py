@@ -355,7 +355,7 @@ def test_predicts_the_same_from_several_threads_while_it_learns():
 # Other learners
 
 
-def test_learners_without_probabilities_put_out_their_own_labels():
+def test_learners_without_probabilities_choose_their_own_labels():
     X, y = continuous(3)
     learner = BanditReduction(Gaptron("logistic", "full"), 0.3, random_state=0).fit(X, y)
     expected = 0.7 * learner.learner_.policy(X) + 0.1
@@ -365,7 +365,7 @@ def test_learners_without_probabilities_put_out_their_own_labels():
 
 
 @pytest.mark.parametrize("K", [2, 3])
-def test_classifiers_without_probabilities_put_out_the_greedy_label(K):
+def test_classifiers_without_probabilities_choose_the_greedy_label(K):
     X, y = easy(300)
     y = np.where(y == "cat", "bee", y) if K == 2 else y
     learner = BanditReduction(SGDClassifier(), 0.3, random_state=0).fit(X, y)

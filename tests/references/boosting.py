@@ -33,7 +33,7 @@ class Booster:
             p = np.zeros(self.K)
             np.divide(self.weak[i].probabilities(np.array(x)), weights, out=p, where=weights > 0)
             expected = p @ (C - np.diag(C)[:, np.newaxis])
-            # Labels that tie, but for rounding, are equal.
+            # Labels that tie up to rounding are equal.
             label = int(np.flatnonzero(expected <= expected.min() + 1e-12)[0])
             s.append(self.combine(i, s[-1], label))
             labels.append(label)

@@ -129,6 +129,9 @@ class Decision:
     @classmethod
     def from_dict(cls, decision: Mapping[str, Any]) -> Self:
         """Return the decision that `to_dict` made this of."""
+        missing = [name for name in ("x", "label", "probability") if name not in decision]
+        if missing:
+            raise ValueError(f"a decision has {missing[0]!r}; got {decision!r:.80}")
         x, among = decision["x"], decision.get("among")
         if isinstance(x, Mapping) and x.keys() == {"indices", "values", "n_features"}:
             x = _example(**x)
@@ -136,7 +139,7 @@ class Decision:
             x,
             decision["label"],
             decision["probability"],
-            None if among is None else tuple(among),
+            tuple(among) if isinstance(among, list) else among,
             decision.get("id"),
             decision.get("confidence"),
         )

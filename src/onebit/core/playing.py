@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -52,11 +52,13 @@ def play(
     >>> play(Banditron(gamma=0.014, random_state=0), X, y)
     History(rounds=10000, error_rate=0.0488, explored=117, updated=10000)
     """
+    if not isinstance(learner, Learner):
+        raise ValueError(
+            f"play takes a learner, and examples as it takes them; got {learner!r:.80}"
+        )
     history = History(record=record)
     before = learner.rounds_ if _notices(learner) else 0
-    batches: Iterable[tuple[Any, Any]] = X if y is None else [(X, y)]
-    for batch in batches:
-        X_batch, y_batch = batch
+    for X_batch, y_batch in _batches(X) if y is None else [(X, y)]:
         classes = None
         if y is not None and not learner._started and learner.classes is None:
             classes = y
@@ -71,6 +73,18 @@ def play(
         if noted is not None:
             log.note(X_batch, noted, truth, run.classes, run.restriction)
     return history
+
+
+def _batches(stream: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the batches of a stream; refuse examples without labels."""
+    if stream is None or isinstance(stream, str | np.ndarray) or hasattr(stream, "shape"):
+        raise ValueError(
+            f"play takes X and y, or batches of both; y is missing, X is {stream!r:.40}"
+        )
+    for i, batch in enumerate(stream):
+        if not isinstance(batch, tuple | list) or len(batch) != 2:
+            raise ValueError(f"a batch is a pair (X, y); batch {i} is {batch!r:.80}")
+        yield batch[0], batch[1]
 
 
 def _notices(learner: Any) -> bool:

@@ -128,7 +128,7 @@ PAPER = Paper(
         "words.",
         "Reuters is a sample of 23,428 documents with 47,236 features, of the paper's 685,071 "
         "with 268,170.",
-        "The Enron and New York Times data are not at hand.",
+        "The Enron and New York Times data are not available.",
         "Vowels are Deterding's, 990 of them with ten features and eleven labels, not the hundreds "
         "of thousands of frames of the Vocal Joystick corpus.",
         "Online, mistakes are those of the label that was chosen, exploration included; the paper "

@@ -142,7 +142,7 @@ PAPER = Paper(
         "`as printed` has neither.",
         "The aggregating forecaster draws 100 samples from its posterior, for at most 30 "
         "weights and 1,000 rounds alone: a round takes it milliseconds, and more for each that "
-        "follows. GAF is not here: its paper was not at hand.",
+        "follows. GAF is left out: its paper was not available.",
         "AIOLI is for two labels. The bandits play at most 10,000 rounds; they and the boosters "
         "have 2 seeds.",
         "OGD and ONS get the ball ||W||_F <= sqrt(K) B, which has all weights that regret is over.",

@@ -146,7 +146,7 @@ def booster_kernels(
             weight = 0.0
             for k in range(scores.size):
                 weight += C[truth, k]
-            weight = min(weight, 1.0)  # but for rounding it is
+            weight = min(weight, 1.0)  # as it is up to rounding
             state.largest[i] = max(state.largest[i], weight)
             share = weight / state.largest[i] if weight > 0.0 else 0.0
             one = one_of(state.weak, i)
