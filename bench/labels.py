@@ -1,7 +1,10 @@
 """What labels are worth among bits: OneBitClassifier told a tenth of them, or taught a few first.
 
 ``python bench/labels.py {truths, taught} [name ...]``. The error is that of the bits, of all rounds
-in "truths", of the rounds after the labelled examples, always the same ones, in "taught".
+in "truths", of the rounds after the labelled examples, always the same ones, in "taught". Those
+examples are drawn at random: without the first ones of each label, a stream would begin with the
+labels that happen to be frequent in its first rows. Beside each mean but the first is the step from
+the one before it, with its standard error, seed by seed.
 """
 
 from __future__ import annotations
@@ -32,28 +35,32 @@ def main() -> None:
     else:
         shown = ["bits alone", f"{SHARE:.0%} truths"]
         names, errors = given.names or list(ROWS), with_truths
-    print(f"{'stream':<14}" + "".join(f"{title:>16}" for title in shown) + "   seeds where it fell")
+    print(f"{'stream':<14}{shown[0]:>10}" + "".join(f"{title:>24}" for title in shown[1:]))
     for name in names:
         if given.table == "truths" and np.unique(streams.load(name, seed=0)[1]).size < MANY:
             continue
         found = np.array([errors(name, seed) for seed in range(given.seeds)])
-        fell = (np.diff(found, axis=1) < 0.0).all(axis=1).sum()
-        cells = (f"{m:10.2f} +-{s:4.2f}" for m, s in zip(found.mean(0), found.std(0), strict=True))
-        print(f"{name:<14}{''.join(cells)}   {fell} of {given.seeds}", flush=True)
+        steps = np.diff(found, axis=1)
+        sure = steps.std(axis=0, ddof=1) / np.sqrt(given.seeds)
+        print(f"{name:<14}{found[:, 0].mean():10.2f}", end="")
+        for mean, step, se in zip(found[:, 1:].mean(0), steps.mean(0), sure, strict=True):
+            print(f"{mean:9.2f} ({step:+6.2f} ±{se:4.2f})", end="")
+        print(flush=True)
 
 
 def taught(name: str, seed: int) -> list[float]:
     """Return the error, in percent, after so many labelled examples of each label."""
     X, y = streams.load(name, seed=seed)
     classes = np.unique(y)
-    first = [np.flatnonzero(y == label)[: max(EXAMPLES)] for label in classes]
-    rest = np.setdiff1d(np.arange(y.size), np.concatenate(first))
+    rng = np.random.default_rng(seed)
+    known = [rng.permutation(np.flatnonzero(y == label))[: max(EXAMPLES)] for label in classes]
+    rest = np.setdiff1d(np.arange(y.size), np.concatenate(known))
     errors = []
     for n in EXAMPLES:
         learner = OneBitClassifier(classes=classes, random_state=seed)
         if n:
-            known = np.sort(np.concatenate([of_label[:n] for of_label in first]))
-            learner.teach(X[known], y[known])
+            examples = np.sort(np.concatenate([of_label[:n] for of_label in known]))
+            learner.teach(X[examples], y[examples])
         errors.append(100 * play(learner, X[rest], y[rest]).error_rate)
     return errors
 

@@ -240,34 +240,31 @@ def fill_deviations(state, scores, offer):
     Where the highest score is not likely to be that of the right label, what is known less well
     than it has draws up to as wide as the model says.
     """
-    scratch, settings = state.scratch, state.settings
-    v, deviations, odds = scratch.v, scratch.deviations, scratch.g
-    nu, kappa = settings.explore, settings.doubt
+    v, deviations, settings = state.scratch.v, state.scratch.deviations, state.settings
+    best, far = argmax(scores, offer), True
+    least = math.log(n_on_offer(offer, scores.size) / UNLIKELY)
+    for k in on_offer(offer, scores.size):
+        deviations[k] = settings.explore * math.sqrt(v[k])
+        gap = scores[best] - scores[k]
+        if gap * gap <= least * least * (1.0 + settings.doubt * (v[best] + v[k])):
+            far = far and k == best
+    if not far and 0.0 < settings.explore < 1.0:
+        widen(settings.explore, settings.doubt, scores, v, best, offer, state.scratch.g, deviations)
+
+
+@lean_kernel
+def widen(nu, kappa, scores, v, best, offer, z, deviations):
+    """Fill the deviations where the highest score is not far above all others; z is scratch."""
+    no_alias()
     for k in range(v.size):
-        deviations[k] = nu * math.sqrt(v[k])
-    best = argmax(scores, offer)
-    if not 0.0 < nu < 1.0 or is_likely(scores, v, best, offer, kappa):
-        return
-    for k in range(v.size):
-        odds[k] = (scores[k] - scores[best]) / math.sqrt(1.0 + kappa * (v[best] + v[k]))
+        z[k] = (scores[k] - scores[best]) / math.sqrt(1.0 + kappa * (v[best] + v[k]))
     likely = 0.0
     for k in on_offer(offer, scores.size):
-        likely += math.exp(odds[k])
+        likely += math.exp(z[k])
     wrong = 1.0 - 1.0 / likely
     for k in range(v.size):
         open_to = wrong * (1.0 - v[best] / v[k]) if v[k] > v[best] else 0.0
         deviations[k] = (nu + (1.0 - nu) * open_to**OPENNESS) * math.sqrt(v[k])
-
-
-@lean_kernel
-def is_likely(scores, v, best, offer, kappa):
-    """Tell whether each other label is so far below the best that all together are UNLIKELY."""
-    far = math.log(n_on_offer(offer, scores.size) / UNLIKELY)
-    for k in on_offer(offer, scores.size):
-        gap = scores[best] - scores[k]
-        if k != best and not gap * gap > far * far * (1.0 + kappa * (v[best] + v[k])):
-            return False
-    return True
 
 
 @lean_kernel
@@ -277,7 +274,7 @@ def policy(state, x, scores, offer, p):
     fill_deviations(state, scores, offer)
     best = winning_probabilities(scores, scratch.deviations, p, scratch.room, offer)
     if settings.explore > 0.0:
-        best = hedge(state.rates, best, offer, scratch.g, p)
+        best = hedge(state.rates, best, offer, p)
     for k in on_offer(offer, p.size):
         p[k] = settings.floor + (1.0 - n_on_offer(offer, p.size) * settings.floor) * p[k]
     return best
@@ -361,7 +358,7 @@ def changed(state, scores, label, offer, correct):
     """
     if correct == TOLD:
         return NOTHING
-    rate(state.rates, argmax(scores, offer), offer, label, correct, state.scratch.g)
+    rate(state.rates, argmax(scores, offer), offer, label, correct)
     if not state.settings.notices:
         return NOTHING
     said = state.scratch.said

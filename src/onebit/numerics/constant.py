@@ -19,11 +19,10 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from onebit.core.compiling import lean_kernel, no_alias
+from onebit.core.compiling import lean_kernel
 from onebit.core.generator import LEAST_PROBABILITY
-from onebit.core.offer import n_on_offer
+from onebit.core.offer import n_on_offer, nth_on_offer, on_offer
 from onebit.core.state import Count, Field
-from onebit.numerics.argmax import argmax
 
 MODEL, CONSTANT = 0, 1
 """Rows of `Rates.ways`."""
@@ -76,21 +75,20 @@ def belief(rate, right, first):
 
 
 @lean_kernel
-def constant_label(rates, offer, upper):
-    """Return the label on offer that may be right most often; of several, the lowest.
-
-    `upper` is scratch, for the upper end of what is believed of each label.
-    """
-    _fill_upper(rates.labels, n_on_offer(offer, upper.size), upper)
-    return argmax(upper, offer)
-
-
-@lean_kernel
-def _fill_upper(labels, n, upper):
-    no_alias()
-    for k in range(upper.size):
+def constant_label(rates, offer):
+    """Return the label on offer that may be right most often; of several, the lowest."""
+    labels, n = rates.labels, n_on_offer(offer, rates.labels.shape[0])
+    best, highest = nth_on_offer(offer, 0), -1.0
+    for k in on_offer(offer, labels.shape[0]):
+        # Of two that were right equally often, the one chosen more often has the lower upper end.
+        same = labels[k, RIGHT] == labels[best, RIGHT]
+        if k != best and same and labels[k, ROUNDS] >= labels[best, ROUNDS]:
+            continue
         mean, variance = belief(labels[k], 1.0, n)
-        upper[k] = mean + UPPER * math.sqrt(variance)
+        upper = mean + UPPER * math.sqrt(variance)
+        if upper > highest:
+            best, highest = k, upper
+    return best
 
 
 @lean_kernel
@@ -108,12 +106,12 @@ def share_of_constant(rates, n):
 
 
 @lean_kernel
-def hedge(rates, best, offer, scratch, p):
+def hedge(rates, best, offer, p):
     """Move a share of the policy to the constant label; return the likelier of that and `best`."""
     share = share_of_constant(rates, n_on_offer(offer, p.size))
     if share < LEAST_PROBABILITY:
         return best
-    constant = constant_label(rates, offer, scratch)
+    constant = constant_label(rates, offer)
     for k in range(p.size):
         p[k] *= 1.0 - share
     p[constant] += share
@@ -121,9 +119,9 @@ def hedge(rates, best, offer, scratch, p):
 
 
 @lean_kernel
-def rate(rates, best, offer, label, correct, scratch):
+def rate(rates, best, offer, label, correct):
     """Count a bit, where `best` is the model's label."""
-    constant = constant_label(rates, offer, scratch)
+    constant = constant_label(rates, offer)
     if best != constant:
         rates.differed[()] += 1
         # Weights that grow with the number of the round.
