@@ -150,6 +150,10 @@ def test_a_question_asked_again_is_the_same_decision(service):
     service.ask("POST", "/v1/models/m/feedback", {"id": "T1", "correct": True})
     assert service.send("POST", "/v1/models/m/decide", question).text in answers
     service.ask("POST", "/v1/models/m/decide", question | {"record": "other"}, 409)
+    label = json.loads(answers.pop())["label"]
+    others = [other for other in TICKETS if other != label]
+    service.ask("POST", "/v1/models/m/decide", question | {"among": others}, 409)
+    service.ask("POST", "/v1/models/m/decide", question | {"among": [label, others[0]]})
     assert service.ask("GET", "/v1/models/m")["decisions"] == 1
 
 
