@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 import warnings
+from http import client as http_client
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,12 +59,17 @@ class Service:
         start = time.perf_counter()
         self.process = subprocess.Popen(self._command, stderr=subprocess.DEVNULL)
         while time.perf_counter() < start + 120:
+            # Not by httpx, which takes a processor for each look.
+            http = http_client.HTTPConnection("127.0.0.1", self.port, timeout=5)
             try:
-                if httpx.get(f"{self.url}/ready", timeout=5).status_code == 200:
+                http.request("GET", "/ready")
+                if http.getresponse().status == 200:
                     return Start(time.perf_counter() - start, processor_seconds(self.process.pid))
-            except httpx.TransportError:
+            except (OSError, http_client.HTTPException):
                 if self.process.poll() is not None:
                     raise SystemExit(f"{self._command} ended") from None
+            finally:
+                http.close()
             time.sleep(0.01)
         raise SystemExit(f"{self._command} did not start")
 

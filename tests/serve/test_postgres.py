@@ -12,6 +12,7 @@ from onebit.serve.log import Entry, LogError, NameTakenError, Snapshot
 from onebit.serve.postgres_log import LostError, PostgresLog
 from onebit.serve.verify import verify
 from services import SMALL, TICKETS, InProcess, OwnProcess
+from walks import Walk
 
 
 @pytest.fixture(scope="module")
@@ -254,3 +255,25 @@ def test_a_database_that_is_away(url, server):
         assert service.ask("GET", "/v1/models/m")["decisions"] == 6
     with pytest.raises(LogError):
         asyncio.run(PostgresLog("postgresql://127.0.0.1:1/none").open())
+
+
+@pytest.mark.parametrize(
+    ("seed", "n"), [(0, 100), *(pytest.param(k, 400, marks=pytest.mark.slow) for k in range(1, 10))]
+)
+def test_no_walk_through_two_services_ends_a_model(url, monkeypatch, seed, n):
+    monkeypatch.setattr("onebit.serve.service.SWEEP_SECONDS", 0.02)
+    monkeypatch.setattr("onebit.serve.service.SNAPSHOT_ROWS", 100)
+    with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
+        one.make(labels="abc")
+        soon(lambda: "m" in other.app.service.live)
+        Walk([one, other], seed).go(n)
+        one.ask("PATCH", "/v1/models/m", {"expiry_seconds": None})
+        for service in (one, other):
+            service.ask("GET", "/ready")
+            assert service.app.service.failed == {}
+        soon(lambda: one.model().n == other.model().n == one.app.service.live["m"].head)
+        assert one.snapshot() == other.snapshot()
+    with InProcess(PostgresLog(url)) as again:
+        log = again.app.service.log
+        found = again.do(verify(log, again.do(log.models())["m"]))
+        assert (found.faults, found.rows) == ([], again.model().n)

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 
 from onebit import AsyncClient, Client
@@ -95,6 +96,12 @@ def test_a_client_has_the_face_of_a_learner(running):
             client.decide("x", among=["none"])
     with Client(running.url, "none") as client, pytest.raises(ServiceError, match="no model"):
         client.decide("x")
+    with Client(running.url, "arrays") as client:
+        labels = np.arange(3)
+        client.make(labels, input="numbers", n_features=2)
+        decision = client.decide(np.ones(2), among=labels[:2])
+        client.learn(decision, truth=labels[2])
+        assert client.show()["wrong"] == 1
 
 
 def test_an_asynchronous_client(running):

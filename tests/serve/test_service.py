@@ -25,6 +25,7 @@ from onebit.serve.student import Student
 from onebit.serve.verify import verify
 from onebit.serve.writer import Part, Writer
 from services import SMALL, TICKETS, in_folder
+from walks import Walk
 
 
 @pytest.fixture
@@ -149,6 +150,10 @@ def test_a_question_asked_again_is_the_same_decision(service):
     service.ask("POST", "/v1/models/m/feedback", {"id": "T1", "correct": True})
     assert service.send("POST", "/v1/models/m/decide", question).text in answers
     service.ask("POST", "/v1/models/m/decide", question | {"record": "other"}, 409)
+    label = json.loads(answers.pop())["label"]
+    others = [other for other in TICKETS if other != label]
+    service.ask("POST", "/v1/models/m/decide", question | {"among": others}, 409)
+    service.ask("POST", "/v1/models/m/decide", question | {"among": [label, others[0]]})
     assert service.ask("GET", "/v1/models/m")["decisions"] == 1
 
 
@@ -805,6 +810,42 @@ def test_a_shadow_learns_from_the_same_log(service):
 
 
 # Estimates
+
+
+def test_feedback_for_a_decision_whose_labels_were_retired_since(service):
+    service.make(labels="abcd")
+    service.ask("POST", "/v1/models/m/shadows", {"name": "s", "learner": "Banditron"})
+    made = service.ask("POST", "/v1/models/m/decide", [{"record": f"card {i}"} for i in range(20)])
+    service.ask("POST", "/v1/models/m/labels", {"retire": ["a"]})  # from here on, some are on offer
+    made += service.ask("POST", "/v1/models/m/decide", [{"record": f"card {i}"} for i in range(20)])
+    service.ask("POST", "/v1/models/m/labels", {"retire": ["b"]})
+    assert {one["label"] for one in made} == set("abcd")
+    said = [{"id": one["id"], "correct": one["label"] in "ab"} for one in made]
+    heard = service.ask("POST", "/v1/models/m/feedback", said)
+    assert {one["status"] for one in heard} == {"accepted"}
+    (shadow,) = service.ask("GET", "/v1/models/m")["shadows"]
+    assert shadow["accuracy"]["estimate"] == 0.0  # it would choose neither of these
+
+
+@pytest.mark.parametrize(
+    ("seed", "n"), [(0, 150), *(pytest.param(k, 500, marks=pytest.mark.slow) for k in range(1, 20))]
+)
+def test_no_walk_through_the_requests_ends_a_model(tmp_path, monkeypatch, seed, n):
+    monkeypatch.setattr("onebit.serve.service.SWEEP_SECONDS", 0.02)
+    monkeypatch.setattr("onebit.serve.service.SNAPSHOT_ROWS", 100)
+    with in_folder(tmp_path) as service:
+        service.make(labels="abc")
+        Walk([service], seed).go(n)
+        service.ask("GET", "/ready")
+        service.ask("PATCH", "/v1/models/m", {"expiry_seconds": None})
+        service.send("GET", "/v1/models/m")
+        after = service.snapshot()
+        # As if it were killed: no snapshot at the end.
+        monkeypatch.setattr(service.app.service, "_snapshot", lambda _: asyncio.sleep(0))
+    with in_folder(tmp_path) as service:
+        assert service.snapshot() == after
+    found = verdict(tmp_path)
+    assert (found.faults, found.unchecked) == ([], 0)
 
 
 def test_an_accuracy_from_sums_is_that_of_its_bits():

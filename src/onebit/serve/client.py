@@ -52,7 +52,7 @@ class _Face:
     def _question(record: Any, among: Any, decision_id: str | None) -> dict[str, Any]:
         # With an id of its own, a question that is asked twice is decided once.
         question = {"record": _plain(record), "id": decision_id or new_id()}
-        return question if among is None else question | {"among": list(among)}
+        return question if among is None else question | {"among": list(map(_plain, among))}
 
     @staticmethod
     def _decision(question: dict[str, Any], answer: dict[str, Any]) -> Decision:
@@ -74,7 +74,7 @@ class _Face:
         if name is None:
             raise ValueError(f"the service knows decisions by their id; {decision!r} has none")
         if truth is not None:
-            return {"id": name, "truth": None if truth is NONE_OF_THESE else truth}
+            return {"id": name, "truth": None if truth is NONE_OF_THESE else _plain(truth)}
         return {"id": name, "correct": bool(correct)}
 
     @staticmethod
@@ -174,12 +174,12 @@ class Client(_Face):
 
     def add_classes(self, classes: Iterable[Any]) -> Self:
         """Add labels, or bring them back."""
-        self._post("labels", {"add": list(classes)})
+        self._post("labels", {"add": list(map(_plain, classes))})
         return self
 
     def retire_classes(self, classes: Iterable[Any]) -> Self:
         """Let labels be on offer no more."""
-        self._post("labels", {"retire": list(classes)})
+        self._post("labels", {"retire": list(map(_plain, classes))})
         return self
 
     def show(self) -> dict[str, Any]:
@@ -194,7 +194,7 @@ class Client(_Face):
         # With a seed of its own, what is sent again is known to be the same.
         if self._seed is None:
             self._seed = secrets.randbits(53)
-        body = {"name": self.model, "labels": list(labels), **spec}
+        body = {"name": self.model, "labels": list(map(_plain, labels)), **spec}
         if body.get("seed") is None:
             body["seed"] = self._seed
         answered = True
@@ -306,7 +306,7 @@ class AsyncClient(_Face):
 
 
 def _plain(record: Any) -> Any:
-    """Return a record as JSON has it: arrays and rows of data frames as lists and dicts."""
+    """Return what NumPy and pandas have as JSON has it: lists, dicts, texts and numbers."""
     for name in ("tolist", "to_dict"):
         if hasattr(record, name):
             return getattr(record, name)()

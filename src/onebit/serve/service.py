@@ -299,6 +299,8 @@ class Service:
                 body = known[name]
                 if body.record != question.record:
                     raise RefusedError(409, f"the id {short(name)} is of another record")
+                if question.among is not None and body.label not in question.among:
+                    raise RefusedError(409, f"the id {short(name)} is of another offer")
                 answers.append(Answer(name, body.label, body.probability, body.confidence))
                 continue
             try:

@@ -133,8 +133,16 @@ class Student:
         self.learner.learn(decision, **said)
 
     def probability_of(self, decision: Decision) -> float:
-        """Return how probable the label of another's decision would have been here."""
-        p = self.learner.policy(decision.x, decision.among)
+        """Return how probable the label of another's decision would have been here.
+
+        Labels that were retired since then are on offer no more: zero, if it is one of these.
+        """
+        among, retired = decision.among, set(self.retired)
+        if decision.label in retired:
+            return 0.0
+        if among is not None and not retired.isdisjoint(among):
+            among = tuple(label for label in among if label not in retired)
+        p = self.learner.policy(decision.x, among)
         return float(p[0, self.learner._run.positions[decision.label]])
 
     def change_labels(self, add: list[Any], retire: list[Any]) -> None:
