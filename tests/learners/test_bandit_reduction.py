@@ -124,7 +124,8 @@ def test_label_and_update_are_distributed_as_in_the_reference(gamma):
     K, y, n = 4, 2, 100_000
     learner = BanditReduction(Fixed(LOGITS), gamma, classes=range(K), random_state=0)
     x = learner.decide([1.0]).x
-    decide, learn = learner._kernels.single_rounds(learner._state)
+    kernels, state = learner._kernels, learner._state
+    decide, learn = kernels.decide(state), kernels.learn(state)
     labels, taught = np.empty(n, dtype=int), np.empty(n, dtype=bool)
     for i in range(n):
         labels[i], p, _ = decide(

@@ -74,7 +74,7 @@ def test_policy_is_what_is_drawn(learner):
     policies = learner.policy(X)
     i = np.argmin(policies.max(axis=1))
     p, x = policies[i], learner.decide(X[i]).x
-    decide, _ = learner._kernels.single_rounds(learner._state)
+    decide = learner._kernels.decide(learner._state)
     drawn = [decide(learner._state, x, learner._scores, None, learner._p)[0] for _ in range(n)]
     counts = np.bincount(drawn, minlength=K)
     assert (counts[p == 0] == 0).all()

@@ -129,7 +129,7 @@ class Kernels:
         self.made_by = made_by
         self._module, self._name = getattr(learn, "py_func", learn).__module__, name
         self._kernels = {"score": score, "policy": policy, "learn": learn}
-        self._single_rounds: tuple[Any, Any] | None = None
+        self._single_rounds: dict[str, Any] = {}
         _ALL[self._module, name] = self
 
     @property
@@ -166,23 +166,26 @@ class Kernels:
         """
         return self._compiled("evaluate", _evaluate, nogil=True)
 
-    def single_rounds(self, state: Any) -> tuple[Any, Any]:
-        """Return two functions for single rounds, that trust the types of their arguments.
+    def decide(self, state: Any) -> Any:
+        """Return ``decide(state, x, scores, offer, p) -> label, probability, greedy``.
 
-        ``decide(state, x, scores, offer, p) -> label, probability, greedy`` and
-        ``learn(state, x, scores, label, probability, offer, feedback) -> updated``, where the offer
-        is an array, of all labels if need be: to compile them once more for None takes as long as
-        the first time. To inspect the types of a state's fields in every call takes several times
-        as long as a round.
+        It is for one round, as is `learn`, and trusts the types of its arguments: to inspect those
+        of a state's fields in every call takes several times as long as a round. The offer is an
+        array, of all labels if need be: to compile it once more for None takes as long as the first
+        time.
         """
-        if self._single_rounds is None:
-            self._single_rounds = (
-                self._entry("decide", _decide, state, int64[::1], float64[::1]),
-                self._entry("learn", _learn, state, int64, float64, int64[::1], self._feedback),
-            )
-        return self._single_rounds
+        return self._entry("decide", _decide, state, int64[::1], float64[::1])
+
+    def learn(self, state: Any) -> Any:
+        """Return ``learn(state, x, scores, label, probability, offer, feedback) -> updated``."""
+        return self._entry("learn", _learn, state, int64, float64, int64[::1], self._feedback)
 
     def _entry(self, name: str, template: Any, state: Any, *types: Any) -> Any:
+        if name not in self._single_rounds:
+            self._single_rounds[name] = self._new_entry(name, template, state, *types)
+        return self._single_rounds[name]
+
+    def _new_entry(self, name: str, template: Any, state: Any, *types: Any) -> Any:
         function = self._compiled(name, template, nogil=False)
         signature = (typeof(state), typeof(EXAMPLE), float64[::1], *types)
         return entry_point(function, signature)
@@ -198,7 +201,7 @@ class PythonKernels(Kernels):
     The state is an object with a field `rng`, and with `_asdict` and `_replace` as a NamedTuple.
     """
 
-    def _entry(self, name: str, template: Any, state: Any, *types: Any) -> Any:
+    def _new_entry(self, name: str, template: Any, state: Any, *types: Any) -> Any:
         return self._compiled(name, template, nogil=False)
 
     def _compiled(self, name: str, template: Any, *, nogil: bool) -> Any:

@@ -165,7 +165,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         if id is not None:
             check_id(id)
         if run.decide is None:
-            run.compile()
+            run.decide = run.kernels.decide(run.state)
         lock = run.turns.lock
         lock.acquire(False) or run.turns.wait()
         try:
@@ -185,7 +185,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         if name is not None:
             check_id(name)
         if run.decide is None:
-            run.compile()
+            run.decide = run.kernels.decide(run.state)
         turns = run.turns
         turns.lock.acquire(False) or turns.wait()
         try:
@@ -326,7 +326,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """
         run, rows, truth = self._prepare(X, y, classes)
         if run.learn is None:
-            run.compile()
+            run.learn = run.kernels.learn(run.state)
         for lo, hi in _blocks(truth.size):
             with run.turns:
                 _check_not_retired(run, truth)
@@ -752,7 +752,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             elif run.feedback == "bandit":
                 about, feedback = label, int(feedback == label)
         if run.learn is None:
-            run.compile()
+            run.learn = run.kernels.learn(run.state)
         return run, (key, about, example, label, probability, offer, feedback)
 
     def _check_new(self, decision: Decision, run: Started) -> None:

@@ -73,7 +73,7 @@ class Started:
         self.turns = Turns() if turns is None else turns
         self.learned = dict.fromkeys(map(key_of, learned))
         self.share = None if temper is None else share_entry()
-        # The compiled single rounds, which playing and predicting need not wait for.
+        # The compiled single rounds, each from when it is first needed.
         self.decide: Any = None
         self.learn: Any = None
         self.take(classes, kernels, state, parameters)
@@ -104,10 +104,6 @@ class Started:
     def restriction(self) -> np.ndarray | None:
         """The labels on offer in `play`; None, which has faster code of its own, if all are."""
         return self.everything if self.retired else None
-
-    def compile(self) -> None:
-        """Compile the single rounds."""
-        self.decide, self.learn = self.kernels.single_rounds(self.state)
 
     def offer(self, among: Any) -> np.ndarray:
         """Return these labels as kernels are told them: by their positions."""

@@ -250,7 +250,7 @@ class Folklore(ProbabilityLearner):
         feedback: Any,
     ) -> None:
         if isinstance(feedback, np.ndarray):
-            learn = SOFT.single_rounds(run.state)[1]
+            learn = SOFT.learn(run.state)
             learn(run.state, example, run.scores, label, probability, offer, feedback)
         else:
             super()._update(run, example, label, probability, offer, feedback)
