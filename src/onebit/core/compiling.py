@@ -236,11 +236,11 @@ def _numbas_own_as_parts() -> Iterator[None]:
             self.state.flags.no_cpython_wrapper = self.state.flags.no_cfunc_wrapper = True
         return usual(self, function)
 
-    Compiler.compile_extra = compile_extra
+    Compiler.compile_extra = compile_extra  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Compiler.compile_extra = usual
+        Compiler.compile_extra = usual  # type: ignore[method-assign]
 
 
 def _decorator(**options: Any) -> Callable[[Callable[..., Any]], Any]:
