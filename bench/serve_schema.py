@@ -38,6 +38,7 @@ def main() -> None:
         command += [f"{service.url}/openapi.json", "--max-examples", str(options.examples)]
         command += ["--exclude-operation-id", "import", "--continue-on-failure"]
         command += ["--exclude-checks", "positive_data_acceptance"]
+        command += ["--request-timeout", "120"]  # for some models, a learner is compiled first
         code = subprocess.run(command).returncode
         service.stop(signal.SIGTERM)
         verify = [sys.executable, "-m", "onebit", "log", "verify", "--data", folder]
