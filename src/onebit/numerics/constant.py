@@ -109,7 +109,7 @@ def share_of_constant(rates, n):
 def hedge(rates, best, offer, p):
     """Move a share of the policy to the constant label; return the likelier of that and `best`."""
     share = share_of_constant(rates, n_on_offer(offer, p.size))
-    if share < LEAST_PROBABILITY:
+    if share < LEAST_PROBABILITY:  # none of it could be drawn
         return best
     constant = constant_label(rates, offer)
     for k in range(p.size):
