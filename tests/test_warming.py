@@ -15,6 +15,7 @@ SERVICE = """
 import numpy as np, scipy.sparse as sp
 from onebit import {name}, play
 from onebit.core.compiling import Counted
+from onebit.core.engine import FEW_ROWS
 X, y = np.random.default_rng(0).normal(size=(20, 7)), ["abcd"[i % 4] for i in range(20)]
 learner = {learner}.set_params(classes=list("abcd"))
 for x, truth in zip(X, y):
@@ -25,6 +26,7 @@ learner.policy(X, among=["a", "c"])
 play(learner, X, y)
 play(learner, sp.csr_array(X), y)
 learner.policy(X)
+learner.policy(np.resize(X, (FEW_ROWS + 1, 7)))
 print(Counted.compiled, Counted.loaded)
 """
 

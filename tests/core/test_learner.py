@@ -3,6 +3,8 @@ import pytest
 import scipy.sparse as sp
 
 from onebit import SOBA, Banditron, load
+from onebit.core.compiling import Counted
+from onebit.core.engine import FEW_ROWS, MANY_ROWS
 from onebit.core.validation import check_example
 
 
@@ -44,7 +46,7 @@ def test_one_example_is_a_row():
     learner = SOBA(classes=[0, 1, 2], random_state=0)
     assert learner.predict(check_example(X[0], None)).tolist() == [0]
     learner.partial_fit(X, y)
-    compiled = len(learner._kernels.evaluate.signatures)
+    compiled = Counted.compiled
     for i in range(10):
         decided = learner.decide(X[i]).x  # its indices are those of all dense examples
         for x in (decided, check_example(X[i], None), check_example(sp.csr_array(X[[i]]), None)):
@@ -52,6 +54,24 @@ def test_one_example_is_a_row():
             among = learner.policy(x, among=[0, 2])
             np.testing.assert_array_equal(among, learner.policy(X[[i]], among=[0, 2]))
             assert learner.predict(x) == learner.predict(X[[i]])
-    assert len(learner._kernels.evaluate.signatures) <= compiled + 1  # for labels on offer
+    assert Counted.compiled == compiled
     with pytest.raises(ValueError, match="x has 3 features"):
         learner.scores(check_example([1.0, 2.0, 3.0], None))
+
+
+def test_few_rows_are_evaluated_as_many_are():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(FEW_ROWS + 1, 5)) * rng.integers(2, size=(FEW_ROWS + 1, 5))
+    learner = SOBA(gamma=0.2, random_state=0).fit(X[:300], rng.integers(4, size=300))
+    kernels, before = learner._kernels, learner._state.rng.copy()
+    for rows in (X, sp.csr_array(X)):
+        many, policy = learner.scores(rows), learner.policy(rows, among=[0, 3])
+        parts = [slice(0, 10), slice(10, FEW_ROWS), slice(FEW_ROWS, None)]
+        np.testing.assert_array_equal(np.vstack([learner.scores(rows[i]) for i in parts]), many)
+        np.testing.assert_array_equal(
+            np.vstack([learner.policy(rows[i], among=[0, 3]) for i in parts]), policy
+        )
+    np.testing.assert_array_equal(learner._state.rng, before)
+    assert kernels.evaluate(FEW_ROWS) != kernels.evaluate_loop
+    assert kernels.evaluate(FEW_ROWS + 1) == kernels.evaluate_loop
+    assert kernels.evaluate(MANY_ROWS) == kernels.evaluate(1) == kernels.evaluate_loop

@@ -16,6 +16,7 @@ from sklearn.neural_network import MLPClassifier
 
 from onebit import SOBA, Aioli, Decision, Folklore, Gaptron, Perceptron, load, play
 from onebit.core import Kernels, ProbabilityLearner, lean_kernel
+from onebit.core.engine import DRAW
 from onebit.learners.bandit_reduction import BanditReduction
 from onebit.numerics.exploration import greedy
 from onebit.theory import best_linear, bounds
@@ -129,7 +130,7 @@ def test_label_and_update_are_distributed_as_in_the_reference(gamma):
     labels, taught = np.empty(n, dtype=int), np.empty(n, dtype=bool)
     for i in range(n):
         labels[i], p, _ = decide(
-            learner._state, x, learner._scores, learner._run.everything, learner._p
+            learner._state, x, learner._scores, learner._run.everything, learner._p, DRAW
         )
         right = int(labels[i] == y)
         taught[i] = learn(

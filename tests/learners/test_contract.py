@@ -10,7 +10,7 @@ import onebit
 from forms import FORMS, LEARNERS, every_form, n_classes
 from onebit import learners, play
 from onebit.checks import check_labels_come_and_go, checks_for
-from onebit.core.engine import PythonKernels
+from onebit.core.engine import DRAW, PythonKernels
 from problems import assert_finite
 
 
@@ -75,7 +75,8 @@ def test_policy_is_what_is_drawn(learner):
     i = np.argmin(policies.max(axis=1))
     p, x = policies[i], learner.decide(X[i]).x
     decide = learner._kernels.decide(learner._state)
-    drawn = [decide(learner._state, x, learner._scores, None, learner._p)[0] for _ in range(n)]
+    offer, scores, p_of_x = learner._run.everything, learner._scores, learner._p
+    drawn = [decide(learner._state, x, scores, offer, p_of_x, DRAW)[0] for _ in range(n)]
     counts = np.bincount(drawn, minlength=K)
     assert (counts[p == 0] == 0).all()
     if np.count_nonzero(p) > 1:

@@ -45,6 +45,16 @@ from onebit.core.offer import on_offer
 MISTAKE, EXPLORED, UPDATED = 1, 2, 4
 """The bits of the byte that records a round."""
 
+SCORE, CHOOSE, DRAW = 0, 1, 2
+"""How far a single round goes: to the scores, to the policy, or to a label drawn from it."""
+
+FEW_ROWS, MANY_ROWS = 1_000, 100_000
+"""The loop that evaluates rows is compiled for more than FEW_ROWS at once, or MANY_ROWS in all.
+
+Single rounds, which are compiled before anyone decides, take a few microseconds for each row; to
+compile the loop takes seconds.
+"""
+
 
 class Noted(NamedTuple):
     """What is noted of each round, for a log.
@@ -130,6 +140,7 @@ class Kernels:
         self._module, self._name = getattr(learn, "py_func", learn).__module__, name
         self._kernels = {"score": score, "policy": policy, "learn": learn}
         self._single_rounds: dict[str, Any] = {}
+        self._n_evaluated = 0
         _ALL[self._module, name] = self
 
     @property
@@ -158,23 +169,39 @@ class Kernels:
         """
         return self._compiled("replay", _replay, nogil=True)
 
-    @cached_property
-    def evaluate(self) -> Any:
-        """``evaluate(state, rows, scores, offer, p)``: the scores and the policy of each row.
+    def evaluate(self, n: int) -> Any:
+        """Return ``evaluate(state, rows, scores, offer, p)``, for `n` rows in all.
 
-        If `p` has no rows, only the scores: a policy may take much longer.
+        It fills the scores and the policy of each row; if `p` has no rows, only the scores, as a
+        policy may take much longer.
         """
+        self._n_evaluated += n
+        few = n <= FEW_ROWS and self._n_evaluated <= MANY_ROWS
+        return self._evaluate_each if few else self.evaluate_loop
+
+    @cached_property
+    def evaluate_loop(self) -> Any:
+        """What `evaluate` returns for many rows, compiled."""
         return self._compiled("evaluate", _evaluate, nogil=True)
 
+    def _evaluate_each(self, state: Any, rows: Any, scores: Any, offer: Any, p: Any) -> None:
+        decide, unused = self.decide(state), np.empty(scores.shape[1])
+        for i, of_row in enumerate(scores):
+            x = row.py_func(rows, i)
+            if i < len(p):
+                decide(state, x, of_row, offer, p[i], CHOOSE)
+            else:
+                decide(state, x, of_row, offer, unused, SCORE)
+
     def decide(self, state: Any) -> Any:
-        """Return ``decide(state, x, scores, offer, p) -> label, probability, greedy``.
+        """Return ``decide(state, x, scores, offer, p, until) -> label, probability, greedy``.
 
         It is for one round, as is `learn`, and trusts the types of its arguments: to inspect those
         of a state's fields in every call takes several times as long as a round. The offer is an
         array, of all labels if need be: to compile it once more for None takes as long as the first
-        time.
+        time. Until DRAW, it fills the scores or the policy and leaves the generator as it is.
         """
-        return self._entry("decide", _decide, state, int64[::1], float64[::1])
+        return self._entry("decide", _decide, state, int64[::1], float64[::1], int64)
 
     def learn(self, state: Any) -> Any:
         """Return ``learn(state, x, scores, label, probability, offer, feedback) -> updated``."""
@@ -270,11 +297,16 @@ def _replay(state, rows, logged, bound, scores, offer, p, chosen, taken):
         taken[i] = True
 
 
-def _decide(state, x, scores, offer, p):
+def _decide(state, x, scores, offer, p, until):
     score(state, x, scores)
-    greedy = policy(state, x, scores, offer, p)
-    label = draw(state.rng, p)
-    return label, p[label], greedy
+    label = greedy = np.int64(-1)
+    probability = 0.0
+    if until >= CHOOSE:
+        greedy = policy(state, x, scores, offer, p)
+    if until == DRAW:
+        label = draw(state.rng, p)
+        probability = p[label]
+    return label, probability, greedy
 
 
 def _learn(state, x, scores, label, probability, offer, feedback):

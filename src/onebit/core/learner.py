@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onebit.core import registry, storage
 from onebit.core.decision import NONE_OF_THESE, Decision, check_id, decided, key_of
-from onebit.core.engine import Kernels, Logged, Noted
+from onebit.core.engine import DRAW, Kernels, Logged, Noted
 from onebit.core.example import Example, Rows, count_rows, one_row, row, slice_rows
 from onebit.core.generator import LEAST_PROBABILITY, draw_rows, new_generator, random_state_of
 from onebit.core.offer import check_among, label_list
@@ -170,7 +170,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         lock.acquire(False) or run.turns.wait()
         try:
             label, probability, _ = run.decide(
-                run.state, example, run.scores, run.everything, run.p
+                run.state, example, run.scores, run.everything, run.p, DRAW
             )
             confidence = None if run.share is None else run.confidence(run.scores, label)
             among = run.among
@@ -190,7 +190,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         turns.lock.acquire(False) or turns.wait()
         try:
             offer = self._offer(run, among)
-            label, probability, _ = run.decide(run.state, example, run.scores, offer, run.p)
+            label, probability, _ = run.decide(run.state, example, run.scores, offer, run.p, DRAW)
             confidence = run.confidence(run.scores, label)
         finally:
             turns.lock.release()
@@ -217,11 +217,12 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         names = _of_each(ids, n, "ids")
         names = [None if name is None else check_id(name) for name in names]
         decisions: list[Decision] = []
+        evaluate = run.kernels.evaluate(n)
         for lo, hi in _blocks(n):
             with run.turns:
                 offer, labels = self._offer(run, among), np.empty(hi - lo, dtype=np.int64)
                 scores, p = np.empty((2, hi - lo, run.classes.size))
-                run.kernels.evaluate(run.state, slice_rows(rows, lo, hi), scores, offer, p)
+                evaluate(run.state, slice_rows(rows, lo, hi), scores, offer, p)
                 draw_rows(run.state.rng, p, labels)
                 run.leave_out(scores)
                 shares = [run.confidence(scores[i], k) for i, k in enumerate(labels.tolist())]
@@ -892,13 +893,14 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """Return the scores and, if asked for, the policy of each row, with what they are of."""
         run, rows = self._known_rows(X)
         with run.turns:  # there may be more classes before the last row
-            kernels, state, offer = run.kernels, run.state, self._offer(run, among)
+            evaluate = run.kernels.evaluate(count_rows(rows))
+            state, offer = run.state, self._offer(run, among)
             scores = np.empty((count_rows(rows), run.classes.size))
             p = np.empty_like(scores[: None if with_policy else 0])
             retired = sorted(run.retired)
         for lo, hi in _blocks(len(scores)):
             with run.turns:
-                kernels.evaluate(state, slice_rows(rows, lo, hi), scores[lo:hi], offer, p[lo:hi])
+                evaluate(state, slice_rows(rows, lo, hi), scores[lo:hi], offer, p[lo:hi])
         scores[:, retired] = -np.inf
         return run, scores, p
 
