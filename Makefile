@@ -2,6 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Tests start many processes: modules that were read once are stored as bytecode for the next.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The tests: `make quick` is what to run after every edit, `make test` before every merge,
 # `make test-all` adds the long proofs, marked slow: a million rounds of every form, a hundred
 # thousand draws, many seeds, large data sets. tests/conftest.py says how two processes share them.

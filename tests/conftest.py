@@ -2,8 +2,8 @@
 
 To compile a learner takes seconds, and two processes that need it at the same time both compile it.
 So all tests of one learner form a group, which one process runs: its file, its forms in the tests
-of all learners, its doctests. So do the files of a few folders. Every other file is a group of its
-own.
+of all learners, its doctests. The files of a few folders are in one group. Every other file is a
+group of its own.
 """
 
 import gc
@@ -29,11 +29,15 @@ FIRST = [
 
 Other learners follow, and then what uses several of them, when all are compiled.
 """
-TOGETHER = ["boosting", "evaluation"]
-"""Folders whose files use the same compiled code, and are one group."""
+TOGETHER = {"boosting": "boosting", "evaluation": "one_bit_classifier"}
+"""Folders, and the groups that their files are in: they use the same compiled code.
+
+A log of OneBitClassifier needs code of its own, but a process that knows its kernels has most of
+it already.
+"""
 
 LEARNERS = [cls.__module__.rpartition(".")[2] for cls in forms.LEARNERS]
-COMPILE_LONG = {*LEARNERS, *TOGETHER} - {"banditron", "perceptron"}
+COMPILE_LONG = {*LEARNERS, *TOGETHER.values()} - {"banditron", "perceptron"}
 """Groups whose tests are marked `compiles`: all but those of the learners that compile soonest."""
 
 ORDER = [*FIRST, *LEARNERS, "fuzz", "storage"]
@@ -86,5 +90,5 @@ def group_of(item):
 
 
 def room_or(names):
-    """Return which of `TOGETHER` a module or a file is in, or else its own name."""
-    return next((name for name in names if name in TOGETHER), names[-1])
+    """Return the group of the folder that a module or a file is in, or else its own name."""
+    return next((TOGETHER[name] for name in names if name in TOGETHER), names[-1])
