@@ -1,7 +1,7 @@
 """How much of a policy a log covers, and whether the log's probabilities are plausible.
 
 The weights w = policy(label) / probability have mean one if each label that the policy may choose
-could be chosen in the log. What is missing to one is the part that the log does not cover; an
+could be chosen in the log. The shortfall from one is the part that the log does not cover; an
 expectation above one is impossible, and shows that labels were not chosen with the logged
 probabilities.
 """

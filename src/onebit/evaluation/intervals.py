@@ -34,7 +34,7 @@ Each occurs twice, for values that depend on the bet: see `CAUTION`.
 """
 
 CAUTION = np.repeat([0.1, 0.7], _SIZES.size)
-"""Part of each bet that a model may put at risk: a small one is best with few rows."""
+"""Part of each bet that a model may risk: small is best with few rows, large with many."""
 
 
 class Interval(NamedTuple):
