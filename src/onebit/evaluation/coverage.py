@@ -121,7 +121,7 @@ class Coverage:
 
     @property
     def _chance(self) -> float:
-        """By how much the rows that may be uncovered can differ by chance from those that are."""
+        """By how much the estimated uncovered part can be off by chance."""
         return 3.0 * math.sqrt(self._unsure[1])
 
     @property

@@ -160,7 +160,7 @@ class Log:
         self.times = None if times is None else _column(times, n, "times")
         self._check_ids(where)
 
-    # Made from what there is
+    # Constructors
 
     @classmethod
     def from_decisions(

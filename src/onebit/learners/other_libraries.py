@@ -103,7 +103,7 @@ def with_labels(state: Model, labels: list[Any]) -> Model:
 def seeded(model: Any, seed: int, *, anew: bool = False) -> Any:
     """Give `seed` to each `random_state` of a model of scikit-learn; return it.
 
-    Only to those that are None, unless it is to be seeded `anew`.
+    Only those that are None are set, unless `anew`.
     """
     names = [
         name

@@ -49,7 +49,7 @@ def safe_parameters(B: float, R: float, n_classes: int) -> Parameters:
 def binary_surrogate(u, is_right, c):
     """Return what the surrogate of a binary loss adds to A and b, as factors of xx' and x.
 
-    u are the predicted log odds of the event that `is_right` tells of. With s = sigma(u) and s' = s
+    u are the predicted log odds of the event that `is_right` states. With s = sigma(u) and s' = s
     (1 - s), the factors are c s' and s - 1[is right] - 2 c s' u.
     """
     s, not_s = 1.0 / (1.0 + math.exp(-u)), 1.0 / (1.0 + math.exp(u))

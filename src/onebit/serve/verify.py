@@ -47,7 +47,7 @@ async def verify(log: Log, key: int, progress: Callable[[int], None] = lambda n:
                 replay = _compare(model, snapshots, replay)
                 continue
             if row.kind == "decision":
-                # Rows are applied once they are on disk, when later ones may already be written.
+                # A decision may follow rows that the model had not applied when it decided.
                 seen = body_of(row).seen
                 while waiting and waiting[0].n <= seen:
                     replay = await _apply(log, model, waiting.popleft(), snapshots, replay)
@@ -82,7 +82,7 @@ def _check(model: Model, row: Row, replay: Verdict) -> Verdict:
     body: DecisionBody = body_of(row)
     if body.seen != model.n:
         return replay._replace(unchecked=replay.unchecked + 1)
-    # Labels that were on offer only because others were retired follow from the model.
+    # An offer of all labels that are not retired is the model's own default.
     among = body.among
     if among is not None and set(among) == set(model.student.labels) - set(model.student.retired):
         among = None

@@ -172,7 +172,7 @@ class Measured(NamedTuple):
     microseconds: float
 
     def after(self, t: int) -> float | None:
-        """Return the regret after so many rounds, if it was measured."""
+        """Return the regret after a number of rounds, if it was measured."""
         return self.regret.get(t)
 
 
