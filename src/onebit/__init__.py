@@ -33,7 +33,7 @@ _PLACES = dict.fromkeys(
     "to_batch": "onebit.batch",
     "warm_up": "onebit.warming",
 }
-# Not in `__all__`: to import everything must not need an extra.
+# Not in `__all__`: importing everything must not require an extra.
 _OF_EXTRAS = dict.fromkeys(["AsyncClient", "Client"], "onebit.serve.client")
 
 

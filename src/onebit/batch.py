@@ -1,4 +1,4 @@
-"""From online to batch: a classifier that no longer learns, from a learner that played a sample."""
+"""Online-to-batch conversion: a fixed classifier from a learner that played a sample."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from onebit.core.generator import random_state_of
 
 
 class FrozenClassifier(ClassifierMixin, BaseEstimator):
-    """The mean of the probabilities of learners as they once were; it does not learn.
+    """The mean probabilities of snapshots of a learner; it does not learn.
 
-    `to_batch` makes it. It is a fitted scikit-learn classifier whose `fit` refuses: where one asks
-    for what it can fit, such as `CalibratedClassifierCV`, put it in scikit-learn's
-    `FrozenEstimator`. A clone of it is itself.
+    `to_batch` makes it. It is a fitted scikit-learn classifier whose `fit` raises an error: for
+    tools that fit their estimator, such as `CalibratedClassifierCV`, wrap it in scikit-learn's
+    `FrozenEstimator`. Cloning returns the same object.
 
     Parameters
     ----------
@@ -83,24 +83,24 @@ def to_batch(
 ) -> FrozenClassifier:
     """Play a sample as rounds, and freeze the learner as it was at random times.
 
-    A learner that does well online, round by round, is a good classifier at a random time. If the
-    T rows are drawn independently of one distribution, an x after them is to the learner what the
-    x of any round was. So the expected logarithmic loss of the learner as it was before round tau,
-    with tau drawn from 1 to T, exceeds that of the best weights by at most Reg(T) / T, where Reg is
-    the bound on its regret: `onebit.theory.bounds.folklore` for `Folklore`. For a `BanditReduction`
-    it is K Reg(T) / (gamma T), with Reg that of the learner inside.
+    A learner that does well online, round by round, is a good classifier at a random time. If the T
+    rows are drawn i.i.d., a new x is to the learner what the x of any round was. So the expected
+    log loss of the learner as it was before round tau, with tau drawn uniformly from 1 to T,
+    exceeds that of the best weights by at most Reg(T) / T, where Reg is the bound on its regret:
+    `onebit.theory.bounds.folklore` for `Folklore`. For a `BanditReduction` it is K Reg(T) / (gamma
+    T), with Reg that of the learner inside.
 
-    The times of several snapshots are drawn without replacement. Each of them alone is uniform on
-    1 to T, and the loss of the mean of probabilities is at most the mean of their losses (Jensen's
-    inequality): so what holds for one snapshot holds for any number of them, and the more there
-    are, the less is left to chance. With T snapshots it is the mean over all rounds.
+    The times of several snapshots are drawn without replacement. Each of them alone is uniform on 1
+    to T, and the loss of the mean probabilities is at most the mean of the losses (Jensen's
+    inequality): so what holds for one snapshot holds for any number of them, and more snapshots
+    leave less to chance. With T snapshots it is the mean over all rounds.
 
     Parameters
     ----------
     learner : Learner
-        One with `predict_proba`. It is left as it is: a copy plays, from its first round.
+        One with `predict_proba`. It is not changed: a copy plays, from its first round.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The order of the rows is that of the rounds. Shuffle them if it means something.
+        The rows are played in their order. Shuffle them if that order carries information.
     y : array-like of shape (n_samples,)
         A bandit learner is told only whether its labels are right.
     snapshots : int from 1 to n_samples, default=1

@@ -1,13 +1,13 @@
 """The behaviours that every learner must have, as functions that raise AssertionError.
 
-They need nothing but the learner, so every new one is checked, also outside onebit:
+They need nothing but the learner, so every new learner can be checked, also outside onebit:
 
 >>> from onebit import Banditron
 >>> from onebit.checks import check_learner
 >>> check_learner(Banditron())
 
-scikit-learn's own `check_estimator` says what a classifier is and is not repeated here. A learner
-declares what cannot hold for it, with the reason, in `Learner.exempt`.
+scikit-learn's own `check_estimator` says what a classifier is, and is not repeated here. A learner
+declares the checks that cannot hold for it, with the reason, in `Learner.exempt`.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def check_looking_changes_nothing(learner: Learner) -> None:
 
 
 def check_one_seed_one_history(learner: Learner) -> None:
-    """One by one, in batches of any size and played, rounds go the same way to the last bit."""
+    """One by one, in batches of any size or by `play`, rounds are identical to the last bit."""
     X, y = _stream(learner)
     played = _fresh(learner)
     history = play(played, X, y)
@@ -143,7 +143,7 @@ def check_seed_decides(learner: Learner) -> None:
 
 
 def check_copies_are_independent(learner: Learner) -> None:
-    """A copy goes on as the original would, and leaves the original alone."""
+    """A copy continues as the original would, and does not affect the original."""
     learner, X, y = _trained(learner)
     before = _state(learner)
     for other in (copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
@@ -155,7 +155,7 @@ def check_copies_are_independent(learner: Learner) -> None:
 
 
 def check_saved_learner_goes_on(learner: Learner) -> None:
-    """A saved and reloaded learner goes on as if nothing had happened."""
+    """A saved and reloaded learner continues as if nothing had happened."""
     learner, X, y = _trained(learner)
     loaded = _saved(learner)
     assert type(loaded) is type(learner)
@@ -172,7 +172,7 @@ def check_saved_learner_goes_on(learner: Learner) -> None:
 
 
 def check_input_is_not_aliased(learner: Learner) -> None:
-    """What is done to x between a decision and its feedback does not matter."""
+    """Changes to x between a decision and its feedback do not matter."""
     X, y = _stream(learner)
     expected, actual = _fresh(learner), _fresh(learner)
     for x, truth in zip(X[:50], y[:50], strict=True):
@@ -185,7 +185,7 @@ def check_input_is_not_aliased(learner: Learner) -> None:
 
 
 def check_decision_teaches_once(learner: Learner) -> None:
-    """Feedback for a decision already learned from is refused; another learner may have it."""
+    """Feedback for a decision already learned from is refused; another learner may use it."""
     learner, X, y = _trained(learner)
     other = copy.deepcopy(learner)
     decision = learner.decide(X[0])
@@ -229,7 +229,7 @@ def check_many_are_as_one_by_one(learner: Learner) -> None:
 
 
 def check_decisions_outlive_the_process(learner: Learner) -> None:
-    """A decision that was JSON teaches as it would have, once, also a learner that was saved."""
+    """A decision stored as JSON teaches as it would have, once, even a learner that was saved."""
     learner, X, y = _trained(learner)
     decision = learner.decide(X[0])
     text = json.dumps(decision.to_dict())
@@ -245,7 +245,7 @@ def check_decisions_outlive_the_process(learner: Learner) -> None:
 
 
 def check_labels_come_and_go(learner: Learner) -> None:
-    """A retired label is never chosen, and comes back; one that is new is taken or refused."""
+    """A retired label is never chosen, and can come back; a new one is accepted or refused."""
     learner, X, _ = _trained(learner)
     late, scores = learner.decide(X[0]), learner.scores(X)
     learner.retire_classes([late.label])
@@ -400,7 +400,7 @@ def _trained(learner: Learner) -> tuple[Learner, np.ndarray, np.ndarray]:
 
 
 def _saved(learner: Learner) -> Any:
-    """Return what a learner is after it was saved and loaded."""
+    """Return a learner after it was saved and loaded."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "learner.safetensors"
         learner.save(path)
@@ -450,7 +450,7 @@ def _assert_refused(call: Callable[[], Any], words: str) -> None:
 
 
 def _said_by(call: Callable[[], Any]) -> str:
-    """Return what a ValueError says; nothing, if there is none."""
+    """Return the message of a ValueError, or an empty one."""
     try:
         call()
     except ValueError as error:

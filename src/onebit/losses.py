@@ -16,8 +16,8 @@ For compiled code each loss has up to three kernels:
 ``loss(scores, y)``
     its value;
 ``loss_gradient(scores, y, g, offer=None) -> changed``
-    fill g with a subgradient by the scores, so that g (x) x is one by the weights; return
-    False if it is zero;
+    fill g with a subgradient with respect to the scores, so that g (x) x is one with respect to the
+    weights; return False if it is zero;
 ``loss_gap(scores, offer=None)``
     Gaptron's gap map a in [0, 1]: the probability with which the decision may be uniformly
     random at no cost, as the surrogate loss exceeds the probability of a mistake by so much.
@@ -26,7 +26,7 @@ With m_y = s_y - max over k != y of s_k, the margin of label y, the margin of th
 m* = max over k of m_k >= 0. A margin loss is phi(m_y), with phi convex and decreasing to zero.
 
 Gradients and gap maps take the labels on offer, see `onebit.core.offer`: the loss is then that of a
-problem with these labels alone.
+problem with these labels only.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def log_loss(scores, y):
 def log_loss_gradient(scores, y, g, offer=None):
     """Fill g with sigma - e_y, the gradient of -ln sigma_y."""
     softmax(scores, 1.0, g, offer)
-    # sigma_y - 1 would lose all its digits where sigma_y is near one.
+    # sigma_y - 1 would cancel where sigma_y is near one.
     others = 0.0
     for k in range(g.size):
         if k != y:
@@ -181,7 +181,7 @@ def hinge_counts(scores, y, offer=None):
 
 @lean_kernel
 def gaptron_hinge(scores, y):
-    """Return Gaptron's variant of the hinge, at the weights whose case split it has."""
+    """Return Gaptron's variant of the hinge, with the case distinction at the same weights."""
     return hinge(scores, y) if hinge_counts(scores, y) else 0.0
 
 
@@ -267,7 +267,7 @@ class Loss:
         return float(out[0]) if one else out
 
     def gradient(self, scores: Any, y: Any) -> np.ndarray:
-        """Return a subgradient by the scores, of their shape; g (x) x is one by the weights."""
+        """Return a subgradient g in the scores, of their shape; g (x) x is one in the weights."""
         many, labels, one = _checked(scores, y)
         out = np.empty_like(many)
         self._loops[1](many, labels, self.eta or 0.0, out)
@@ -296,7 +296,7 @@ _KERNELS: dict[str, tuple[Any, Any]] = {
 _FIXED_ETA = {"hinge": 0.0, "squared_hinge": 1.0}
 
 NAMES = (*_FIXED_ETA, *_KERNELS)
-"""What `of` knows. "log_loss" is the logistic loss in nats, "logistic" in bits."""
+"""The names that `of` takes. "log_loss" is the logistic loss in nats, "logistic" in bits."""
 
 
 def of(name: str | Loss, eta: float | None = None) -> Loss:
@@ -333,7 +333,7 @@ def of(name: str | Loss, eta: float | None = None) -> Loss:
 
 
 def _checked(scores: Any, y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return scores of shape (n, n_classes), labels of shape (n,), and whether it is one."""
+    """Return scores of shape (n, n_classes), labels of shape (n,), and whether it is one row."""
     s, labels = np.asarray(scores, dtype=np.float64), np.asarray(y)
     if s.ndim not in (1, 2) or labels.ndim != s.ndim - 1 or s.shape[-1] < 2:
         raise ValueError(

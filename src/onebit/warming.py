@@ -1,4 +1,4 @@
-"""Compiling ahead: what a service or a container would compile at its first request."""
+"""Compiling ahead of time, so that a service does not compile at its first request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onebit.core.compiling import Counted, cache_folder
 
 
 class Warmed(NamedTuple):
-    """One form of a learner that was made ready.
+    """One form of a learner that was compiled ahead of time.
 
     compiled: functions that were compiled; loaded: those found in the cache.
     """
@@ -35,17 +35,17 @@ class WarmUp(NamedTuple):
 
 
 def warm_up(*learners: Any) -> WarmUp:
-    """Compile all that learners need to decide, learn, play and predict, and store it on disk.
+    """Compile all that learners need to decide, learn, play and predict, and cache it on disk.
 
-    Processes that find the same cache then start without compiling, on processors of the same
-    kind: for images of containers, and before a service takes requests. Compiled code does not
-    depend on labels or sizes.
+    Processes that find this cache then start without compiling, on processors of the same kind: for
+    container images, and before a service takes requests. Compiled code does not depend on labels
+    or sizes.
 
     Parameters
     ----------
     *learners : Learner, class of learners, or the name of one
-        A learner is made ready with its parameters, and is not changed; a class or a name, in all
-        its forms. By default `OneBitClassifier`.
+        A learner is compiled for its parameters, and is not changed; a class or a name, in all its
+        forms. By default `OneBitClassifier`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The command line, one file a command: `onebit learners`, `run`, `demo`, `serve` and so on."""
+"""The command line, one file per command: `onebit learners`, `run`, `demo`, `serve` and so on."""
 
 import sys
 from importlib import import_module
@@ -29,7 +29,7 @@ _MODULES = {
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run a command and exit; of all commands, only what this one needs is imported."""
+    """Run a command and exit; only what this command needs is imported."""
     arguments = sys.argv[1:] if arguments is None else arguments
     asked = arguments[0] if arguments else ""
     for module in [_MODULES[asked]] if asked in _MODULES else dict.fromkeys(_MODULES.values()):

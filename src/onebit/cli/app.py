@@ -35,7 +35,7 @@ REPEATABLE = {"compare": ("--learner", "--stream")}
 """Those of them that some commands take several times."""
 
 EXTRAS = {"distributed": "dask", "joblib": "lab", "pandas": "lab", "pyarrow": "parquet"}
-"""Which extra has a module that is missing."""
+"""The extra that provides a missing module."""
 
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the stream and of the learner.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and no progress.")]
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> NoReturn:
     for option in ONCE:
         if options.count(option) > 1 and option not in repeatable:
             fail(f"{option} is given {options.count(option)} times; it takes one value")
-    # Typer's exceptions live in other modules in other versions of it; this name is stable.
+    # Typer's exceptions are in different modules in different versions; this name is stable.
     usage_error: Any = typer.BadParameter.__bases__[0]
     try:
         code = app(arguments or ["--help"], prog_name="onebit", standalone_mode=False)

@@ -68,7 +68,7 @@ def compare(
     ]
     for some in asked:
         if some.is_file:
-            some.open()  # what is wrong with a file is better said now
+            some.open()  # report errors in a file now
     with progress_to(hidden=as_json) as progress:
         table = lab.sweep(
             learner,
@@ -110,7 +110,7 @@ def values_of(setting: str) -> tuple[str, list[Any]]:
     if not equals or not text:
         raise ValueError(f"--set takes name=value or name=a,b,c; got {setting!r}")
     whole = parsed(text)
-    # An object or a list of JSON is one value, though it has commas.
+    # A JSON object or list is one value, though it has commas.
     if not isinstance(whole, str):
         return name, [whole]
     return name, [parsed(value.strip()) for value in text.split(",")]
@@ -120,7 +120,7 @@ def values_of(setting: str) -> tuple[str, list[Any]]:
 def progress_to(hidden: bool) -> Iterator[Callable[[int, int], None]]:
     """Show how many runs are done and how much time is left, on stderr if it is a terminal.
 
-    It is shown by the process that plays, not by a thread beside it, as `lab.processes` needs it.
+    The process that plays shows it, not another thread, as `lab.processes` requires.
     """
     console = Console(stderr=True)
     with Progress(
@@ -169,7 +169,7 @@ def shown_value(value: Any) -> str:
 
 
 def summary_as_json(means: pd.DataFrame) -> dict[str, Any]:
-    """Return what the tables say."""
+    """Return the contents of the tables."""
     rows = json.loads(means.to_json(orient="records"))
     for row in rows:
         row["parameters"] = json.loads(row["parameters"])

@@ -57,7 +57,7 @@ def evaluate(
     judged = {None: None} | {name: _policy(name) for name in policy or []}
     kind, found = "anytime" if anytime else "fixed", []
     for name, one in judged.items():
-        # The log is read anew for each policy, a batch at a time: it may be larger than memory.
+        # The log is read again for each policy, in batches, as it may be larger than memory.
         batches = evaluation.Log.batches(log, least=least)
         is_model = hasattr(one, "policy")
         result = evaluation.estimate(batches, one, method, level, kind, greedy=greedy and is_model)
@@ -157,7 +157,7 @@ def _plain(value: Any) -> Any:
 
 
 def _draw(path: Path, found: list[tuple[str, Estimate]], log: Any) -> None:
-    """Draw the accuracies with their intervals, and, where there is confidence, its honesty."""
+    """Draw the accuracies with their intervals and, where there is confidence, its calibration."""
     import numpy as np
     from matplotlib.figure import Figure
 

@@ -34,7 +34,7 @@ def learners(
     if as_json:
         print(json.dumps([learner_as_json(cls) for cls in found.values()], indent=2))
         return
-    # Two lines a learner: six columns side by side would not fit a terminal.
+    # Two lines per learner: six columns side by side would not fit a terminal.
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, leading=1, padding=(0, 1, 0, 0))
     table.add_column("learner\n[dim]feedback", no_wrap=True)
     table.add_column("cost of a round\n[dim]bound on its mistakes")
@@ -70,7 +70,7 @@ def told(cls: type[Learner]) -> str:
 
 
 def learner_as_json(cls: type[Learner]) -> dict[str, Any]:
-    """Return what there is to say about a learner."""
+    """Return the details of a learner."""
     return {
         "learner": cls.__name__,
         "feedback": cls.feedback,

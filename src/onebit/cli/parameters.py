@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from onebit import Learner
 
 NOT_SET = ("classes", "random_state")
-"""Parameters that other options give."""
+"""Parameters that other options set."""
 
 
 def learner_classes() -> dict[str, type[Learner]]:
@@ -22,7 +22,7 @@ def learner_classes() -> dict[str, type[Learner]]:
 
 
 def class_of(name: str) -> type[Learner]:
-    """Return the learner of a name, in any case."""
+    """Return the learner of a name, which is case-insensitive."""
     found = {known.lower(): cls for known, cls in learner_classes().items()}
     if name.lower() not in found:
         raise ValueError(f"no learner {name!r}: there are {', '.join(learner_classes())}")
@@ -45,7 +45,7 @@ def make_learner(name: str, settings: list[str], seed: int) -> Learner:
             raise ValueError(f"--set {parameter} is given twice; it takes one value")
         given[parameter] = parsed(value)
     learner = cls(**given, random_state=seed)
-    # What is out of range is better said now than after a long file was read.
+    # Report values out of range now, not after a long file was read.
     learner._validate_params()
     return learner
 
@@ -75,7 +75,7 @@ def parsed_list(text: str) -> list[Any]:
 
 def parameters_of(learner: Learner) -> dict[str, Any]:
     """Return the parameters that `--set` takes, in their order."""
-    # `get_params` would sort them; the order of the signature tells which matter most.
+    # `get_params` would sort them; the signature has the most important ones first.
     names = inspect.signature(type(learner)).parameters
     return {name: getattr(learner, name) for name in names if name not in NOT_SET}
 

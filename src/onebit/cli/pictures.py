@@ -76,7 +76,7 @@ def draw_demo(path: Path, ranked: dict[str, tuple[Learner, Result]]) -> None:
 
 
 def label_ends(ax: Any, ranked: dict[str, tuple[Learner, Result]], styles: dict[str, Any]) -> None:
-    """Write each learner's name and error beside the end of its line, none over another."""
+    """Write each learner's name and error beside the end of its line, without overlaps."""
     to_axes = ax.transData + ax.transAxes.inverted()
     ends = {
         name: (result.history.rounds, 100 * result.history.error_rate)
@@ -98,9 +98,9 @@ def label_ends(ax: Any, ranked: dict[str, tuple[Learner, Result]], styles: dict[
 
 
 def spread(wanted: list[float], gap: float) -> list[float]:
-    """Return heights in [0, 1], in the order of the wanted ones and `gap` apart, nearest to them.
+    """Return heights in [0, 1] nearest to the wanted ones, in their order and `gap` apart.
 
-    Less its share of the gaps, such a height need only not decrease: an isotonic regression.
+    With the gaps subtracted, heights only have to be non-decreasing: an isotonic regression.
     """
     from sklearn.isotonic import isotonic_regression
 

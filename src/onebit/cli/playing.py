@@ -27,7 +27,7 @@ class Result(NamedTuple):
 
 
 def play_timed(learner: Learner, stream: Opened, bar: Progress) -> Result:
-    """Play, and show progress; compiling and reading are timed apart."""
+    """Play, and show progress; compiling and reading are timed separately."""
     from sklearn.base import clone
 
     name = type(learner).__name__
@@ -69,7 +69,7 @@ def play_timed(learner: Learner, stream: Opened, bar: Progress) -> Result:
 
 
 def progress_bar(hidden: bool) -> Progress:
-    """Return a bar on stderr, so that stdout can be piped; none if stderr is not a terminal."""
+    """Return a bar on stderr, so that stdout can be piped; none unless stderr is a terminal."""
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),

@@ -1,4 +1,4 @@
-"""Streams, as the command line asks for them."""
+"""Streams, as specified on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`onebit warm-up`: compile ahead, for images of containers."""
+"""`onebit warm-up`: compile ahead of time, for container images."""
 
 from __future__ import annotations
 

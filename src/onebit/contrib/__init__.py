@@ -1,1 +1,1 @@
-"""Learners as other tools take them, one tool a module. Nothing here is imported by `onebit`."""
+"""Adapters for other tools, one module each. `import onebit` imports none of them."""

@@ -1,4 +1,4 @@
-"""Learners for experiments of coba."""
+"""Learners for coba experiments."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from onebit.features import Records
 
 
 class CobaLearner(CobasLearner):
-    """A bandit learner as a learner of coba, for `SequentialCB` and the other evaluators.
+    """A bandit learner as a coba learner, for `SequentialCB` and the other evaluators.
 
     The actions are its labels, in the order in which they are first seen, whatever they are: texts,
-    numbers, one-hot tuples, dicts. Those of a round are the labels on offer.
+    numbers, one-hot tuples, dicts. The actions of a round are the labels on offer.
 
-    A context of numbers is an example as it is; dicts, texts and tuples with texts in them are
-    records, which `onebit.features.Records` makes into examples. So are all contexts, if the model
-    is a pipeline.
+    A context of numbers is used as an example directly; dicts, texts and tuples that contain texts
+    are records, which `onebit.features.Records` turns into examples. If the model is a pipeline,
+    all contexts are records.
 
     Parameters
     ----------
     model : Learner or Pipeline
-        A bandit learner, or a pipeline of `onebit.make_pipeline`. It stays as it is: an untrained
+        A bandit learner, or a pipeline of `onebit.make_pipeline`. It is not changed: an untrained
         copy of it learns.
     actions : list, optional
         Actions that are known before the first round. Others become labels when they are first
-        seen. Who learns from a log before the first prediction gives at least two.
+        seen. Learning from a log before the first prediction requires at least two.
     seed : int, default=1
-        A reward between 0 and 1 is the probability of being right, which a bit is drawn with; this
-        seeds the draws.
+        Seed of the bits that are drawn for rewards between 0 and 1, which are taken as the
+        probability of being right.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class CobaLearner(CobasLearner):
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """The learner and its parameters, for the tables of results."""
+        """The learner and its parameters, for coba's result tables."""
         learner = bandit_in(self._model)
         plain = {
             name: value
@@ -99,7 +99,7 @@ class CobaLearner(CobasLearner):
         probability: float | None,
         decision: Decision | None = None,
     ) -> None:
-        """Learn whether an action was right: from a decision of `predict`, or one of a log."""
+        """Learn whether an action was right, from a decision of `predict` or of a log."""
         correct = bit(reward, self._rng)
         if decision is None:
             known = self._actions if self._running is None else [action]
@@ -110,7 +110,7 @@ class CobaLearner(CobasLearner):
         bandit_in(self._running).learn(decision, correct=correct)
 
     def _ready(self, context: Any, actions: Any) -> tuple[Any, list[int]]:
-        """Return the learner, and its labels for these actions; begin with them, if need be."""
+        """Return the learner, and its labels for these actions; start with them if necessary."""
         if is_batch(context) or is_batch(actions):
             raise CobaException("a round is about one context; coba plays batches one by one")
         if not actions:
@@ -132,7 +132,7 @@ class CobaLearner(CobasLearner):
         self._labels_of(actions)
 
     def _labels_of(self, actions: Any) -> list[int]:
-        """Return the labels of actions, after those that are new have got theirs."""
+        """Return the labels of actions, after adding those that are new."""
         known = [_hashable(action) for action in actions]
         new = [action for action in dict.fromkeys(known) if action not in self._labels]
         if new:

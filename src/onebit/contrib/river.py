@@ -1,4 +1,4 @@
-"""Learners for River: a classifier of dicts, and a policy for contextual bandits."""
+"""Learners for River: a classifier of dicts, and a contextual bandit policy."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _UNCHANGING = frozenset({float, int, bool, str, type(None)})
 
 
 class RiverClassifier(base.Classifier):
-    """A learner as a classifier of River.
+    """A learner as a River classifier.
 
     `learn_one` plays a round: the learner decides, and is told the label. What a bandit learner
-    takes from it is its `uses_truth`: `OneBitClassifier` learns all that it says, and others only
-    whether their own label was right. For one bit a round, see `RiverPolicy`.
+    makes of it depends on its `uses_truth`: `OneBitClassifier` learns from the label itself, others
+    only whether their own label was right. For one bit per round, see `RiverPolicy`.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class RiverClassifier(base.Classifier):
         A learner made with its `classes`, or a pipeline of `onebit.make_pipeline`. A learner alone
         gets `onebit.features.Records` before it, which hashes the names of features. For a few
         features, `Records` with a few hundred columns are better: `OneBitClassifier` then has a
-        full covariance. The model stays as it is: a copy of it learns.
+        full covariance. The model is not changed: a copy of it learns.
 
     Examples
     --------
@@ -80,19 +80,19 @@ class RiverClassifier(base.Classifier):
         return dict(zip(learner.classes_.tolist(), p, strict=True))
 
     def _example(self, x: dict[Any, Any]) -> Any:
-        """Return the example of `x`; River predicts, and then learns from the same again."""
+        """Return the example of `x`, kept as River predicts and then learns from the same `x`."""
         record = named(x)
         last, example = self._last
         if record != last:
             example = self._pipeline._example(record)
-            # What can change in place would still be equal.
+            # A value that changed in place would still compare equal to itself.
             flat = _UNCHANGING.issuperset(map(type, record.values()))
             self._last = (dict(record), example) if flat else (None, None)
         return example
 
     @property
     def _raw_memory_usage(self) -> int:
-        """Bytes of what it has learned: River's own count would follow compiled code into Numba."""
+        """Bytes of the learned state: River's own count would follow compiled code into Numba."""
         learner = learner_in(self._pipeline)
         state = arrays_of(learner._state) if hasattr(learner, "classes_") else ()
         return getsizeof(self) + sum(array.nbytes for _, array in state)
@@ -109,24 +109,24 @@ class RiverClassifier(base.Classifier):
 
 
 class RiverPolicy(bandit.base.ContextualPolicy):
-    """A bandit learner as a policy of River: its labels are the arms.
+    """A bandit learner as a River policy: its labels are the arms.
 
     The arms of a pull are the labels on offer. An update that follows the pull of the same arm, for
-    the same context, learns from that decision, with its probability. Any other, as of a log or
-    from the burn-in, counts as a decision that was made with certainty.
+    the same context, learns from that decision, with its probability. Any other update, as from a
+    log or from the burn-in, counts as a decision made with probability 1.
 
     Parameters
     ----------
     model : Learner or Pipeline
         A bandit learner, or a pipeline of `onebit.make_pipeline`. A learner alone gets
-        `onebit.features.Records` before it, which hashes the names of features. The model stays as
-        it is: a copy of it learns. Arms that are none of its `classes` become labels, when they are
-        first on offer; the first pull has two arms or more.
+        `onebit.features.Records` before it, which hashes the names of features. The model is not
+        changed: a copy of it learns. Arms that are not among its `classes` become labels when they
+        are first on offer; the first pull needs at least two arms.
     reward_obj, burn_in
-        As of every policy of River.
+        As for every River policy.
     seed : int, optional
-        A reward between 0 and 1 is the probability of being right, which a bit is drawn with; this
-        seeds the draws.
+        Seed of the bits that are drawn for rewards between 0 and 1, which are taken as the
+        probability of being right.
 
     Examples
     --------
@@ -184,7 +184,7 @@ class RiverPolicy(bandit.base.ContextualPolicy):
         arm_id
             The arm that was pulled.
         context
-            The context that it was pulled for.
+            The context for which it was pulled.
         *reward_args, **reward_kwargs
             First the reward, from 0 to 1. All go to `reward_obj`.
         """

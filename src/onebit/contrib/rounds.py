@@ -32,7 +32,7 @@ def learner_in(model: Any) -> Any:
 
 
 def bandit_in(model: Any) -> Any:
-    """Return the learner of a model, which must learn from right or wrong."""
+    """Return the learner of a model, which must be a bandit learner."""
     learner = learner_in(model)
     if learner.feedback == "full":
         raise ValueError(
@@ -43,7 +43,7 @@ def bandit_in(model: Any) -> Any:
 
 
 def take_labels(learner: Any, labels: list[Any]) -> None:
-    """Let a learner take more labels, be it that it has started or not."""
+    """Add labels to a learner, whether it has started or not."""
     if hasattr(learner, "classes_"):
         learner.add_classes(labels)
     else:
@@ -52,7 +52,7 @@ def take_labels(learner: Any, labels: list[Any]) -> None:
 
 
 def named(context: Mapping[Any, Any] | None) -> Mapping[str, Any]:
-    """Return a context as a record: its names become texts."""
+    """Return a context as a record, with names converted to strings."""
     if context is None:
         return CONSTANT
     for name in context:
@@ -62,7 +62,7 @@ def named(context: Mapping[Any, Any] | None) -> Mapping[str, Any]:
 
 
 def bit(reward: Any, rng: Random) -> bool:
-    """Return whether a label was right, drawn with the probability `reward` if it is between."""
+    """Return whether a label was right, drawn with probability `reward` if that is not 0 or 1."""
     try:
         sound = 0.0 <= reward <= 1.0
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The framework of every learner. It knows no learner."""
+"""The framework that all learners share. It imports no learner."""
 
 from onebit.core.compiling import kernel, lean_kernel
 from onebit.core.decision import NONE_OF_THESE, Decision

@@ -1,4 +1,4 @@
-"""How sure a probability model is of a label."""
+"""How confident a probability model is in a label."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onebit.core.compiling import called_from_python, entry_point, lean_kernel
 
 @lean_kernel
 def share(scores, temper, label):
-    """Return the part of `label` in softmax(temper * scores)."""
+    """Return the probability of `label` in softmax(temper * scores)."""
     total = 0.0
     for k in range(scores.size):
         total += math.exp(min(temper * (scores[k] - scores[label]), 700.0))

@@ -21,11 +21,10 @@ class _Truth(Enum):
 
 
 NONE_OF_THESE = _Truth.NONE_OF_THESE
-"""The truth of an example for which no label is right."""
+"""The truth for an example for which no label is right."""
 
 LONGEST_ID, MOST_IDS = 200, 100_000
-"""Characters of an id; ids of decisions, the last ones, that a learner knows to have learned from.
-"""
+"""Longest id, in characters; number of ids that a learner remembers having learned from."""
 
 
 class Decision:
@@ -42,13 +41,14 @@ class Decision:
     probability : float
         The probability with which it was chosen, in (0, 1].
     among : tuple of labels, optional
-        The labels on offer, which it was chosen from; None is all of them.
+        The labels on offer, from which it was chosen; None means all of them.
     id : str, optional
-        By which a learner knows the decision again, also after it was saved and loaded; None for
-        decisions by hand that are given none.
+        Identifies the decision to a learner, also after either was saved and loaded; None for a
+        decision made by hand without an id.
     confidence : float, optional
-        The learner's own estimate of the probability that the label is right; None if it makes
-        none. A label that is chosen to explore has a small one, however probable the choice was.
+        The learner's own estimate of the probability that the label is right; None if it has no
+        such estimate. For a label that is chosen to explore it is small, however probable the
+        choice was.
     """
 
     __slots__ = (
@@ -68,7 +68,7 @@ class Decision:
     among: Any
     confidence: float | None
     _id: str | None
-    _number: int | None  # which a decision of `decide` has instead of an id, until it is read
+    _number: int | None  # of a decision of `decide`; the id is made from it when it is first read
     _learned_by: tuple[Any, ...]
 
     def __init__(
@@ -86,7 +86,7 @@ class Decision:
 
     @property
     def id(self) -> str | None:
-        """By which a learner knows the decision again."""
+        """Identifies the decision to a learner."""
         return self._id if self._number is None else id_of(self._number)
 
     @id.setter  # noqa: A003
@@ -101,10 +101,10 @@ class Decision:
         return key_of(self._id) if isinstance(self._id, str) else self._id
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the decision as what JSON has, for `from_dict` in this or another process.
+        """Return the decision as JSON types, for `from_dict` in this or another process.
 
-        An example becomes a list of all its values; one that was sparse, {"indices": [...],
-        "values": [...], "n_features": d}.
+        A dense example becomes a list of all its values; a sparse one, {"indices": [...], "values":
+        [...], "n_features": d}.
         """
         x = self.x
         if isinstance(x, Example) and x.values.size < x.n_features:
@@ -128,7 +128,7 @@ class Decision:
 
     @classmethod
     def from_dict(cls, decision: Mapping[str, Any]) -> Self:
-        """Return the decision that `to_dict` made this of."""
+        """Return the decision that `to_dict` turned into this."""
         missing = [name for name in ("x", "label", "probability") if name not in decision]
         if missing:
             raise ValueError(f"a decision has {missing[0]!r}; got {decision!r:.80}")
@@ -149,7 +149,8 @@ class Decision:
         return f"Decision(label={self.label!r}, probability={self.probability:.6g}{among})"
 
     def __getstate__(self) -> tuple[Any, ...]:
-        # Learners are told apart by identity, so who learned from it holds within a process only.
+        # Learners are compared by identity, so which of them learned from it holds only within a
+        # process.
         return self.x, self.label, self.probability, self.among, self.id, self.confidence
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
@@ -181,7 +182,7 @@ def _example(indices: Any, values: Any, n_features: Any) -> Example:
 
 
 def check_id(given: Any) -> str:
-    """Return the id that a decision was given."""
+    """Return the given id of a decision, if it is valid."""
     if not isinstance(given, str) or not 0 < len(given) <= LONGEST_ID:
         raise ValueError(f"an id is a text of 1 to {LONGEST_ID} characters; got {given!r:.80}")
     return given
@@ -200,7 +201,7 @@ def decided(
     name: str | None,
     confidence: float | None,
 ) -> Decision:
-    """Return a decision; without a name, it has a new id, which takes time only when it is read."""
+    """Return a decision; without a given id it gets a new one, made only when it is read."""
     decision = Decision.__new__(Decision)
     decision.x, decision.label, decision.probability = x, label, probability
     decision.among, decision._id, decision.confidence = among, name, confidence
@@ -215,9 +216,9 @@ def id_of(key: int | str) -> str:
 
 
 def key_of(name: str) -> int | str:
-    """Return the key of an id, to remember it by: of one that was made, its number.
+    """Return the key under which to remember an id: for a generated one, its number.
 
-    Numbers are quicker to make, to find and to keep: those of one process are successive.
+    Numbers are cheaper to make, to find and to store: those of one process are consecutive.
     """
     try:
         number = int(name[:16], 16) << 64 | int(name[17:], 16)
@@ -231,7 +232,7 @@ _numbers = itertools.count()
 
 
 def _begin_process() -> None:
-    """Count decisions from anywhere, so that no two processes use the same numbers."""
+    """Count decisions from a random number, so that no two processes use the same ones."""
     global _numbers
     _numbers = itertools.count(int.from_bytes(os.urandom(8)) << 64)
 

@@ -1,8 +1,8 @@
 """One example, dense or sparse, as the list of its (feature, value) pairs.
 
-A kernel walks the pairs of an `Example`; it never knows whether they came from a NumPy array or a
-CSR matrix. A dense row is the same thing with all features listed: `indices` is then one
-``arange`` that all rows share, so no row is copied or converted.
+A kernel walks the pairs of an `Example`, without knowing whether they came from a NumPy array or a
+CSR matrix. In a dense row all features are listed: `indices` is then one ``arange`` that all rows
+share, so no row is copied or converted.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def rows_of(X: Any) -> Rows:
     """Return the rows of a float64 matrix: a C-ordered array, or CSR in canonical format."""
     n, d = X.shape
     if sp.issparse(X):
-        # To copy the indices too would take a tenth of the time of a fast learner's rounds: no
-        # other thread may change them meanwhile.
+        # The indices are not copied, which would take a tenth of the time of a fast learner's
+        # rounds; no other thread may change them in the meantime.
         indptr = np.array(X.indptr, dtype=np.int64)
         indices = np.ascontiguousarray(X.indices, dtype=np.int32).view(INDEX)
         values = np.ascontiguousarray(X.data)
@@ -80,7 +80,7 @@ def one_row(x: Example) -> Rows:
 
 
 def _for_kernels(array: np.ndarray) -> np.ndarray:
-    """Return a view that is not marked read-only: Numba would compile all kernels anew for those.
+    """Return a view that is not read-only, as Numba would compile all kernels again for those.
 
     No kernel writes into an example.
     """
@@ -104,17 +104,17 @@ def slice_rows(rows: Rows, lo: int, hi: int) -> Rows:
 
 
 LARGEST = 1e30
-"""No feature is larger: squares of features, and their products with weights, remain floats."""
+"""The largest feature: its square, and its products with weights, stay finite."""
 
 SOUND, TOO_LARGE, NOT_SORTED, OUTSIDE, NO_ROW = 0, 1, 2, 3, 4
 
 
 @called_from_python
 def inspect(indices, values, n_features):
-    """Tell what is wrong with one row, and where; SOUND if it can be an example as it is."""
+    """Return what is wrong with one row, and where; SOUND if it can be an example as it is."""
     previous = -1
     for i in range(values.size):
-        if not abs(values[i]) <= LARGEST:  # nor is NaN
+        if not abs(values[i]) <= LARGEST:  # true for NaN, too
             return TOO_LARGE, i
         if indices[i] <= previous:
             return NOT_SORTED, i
@@ -132,7 +132,7 @@ def inspect_entry() -> Any:
 
 @called_from_python
 def inspect_rows(indptr, indices, values, n_features, sparse):
-    """Tell what is wrong with the first bad row, where, and which row it is."""
+    """Return what is wrong with the first bad row, where, and which row it is."""
     n_values = min(indices.size, values.size) if sparse else values.size
     for r in range(indptr.size - 1):
         if not 0 <= indptr[r] <= indptr[r + 1] <= n_values:

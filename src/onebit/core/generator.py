@@ -1,7 +1,8 @@
 """The random generator that compiled code draws from: NumPy's SFC64, bit for bit.
 
-It is written out here because its state must live in the learner's state: four integers that
-kernels advance, files store and copies copy. Reference: C. Doty-Humphrey, PractRand (2010).
+It is implemented here because its state must be part of the learner's state: four integers that
+kernels advance, and that are saved and copied with it. Reference: C. Doty-Humphrey, PractRand
+(2010).
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ def new_generator(random_state: Any) -> np.ndarray:
 
 
 def random_state_of(random_state: Any) -> np.random.RandomState:
-    """Return a `random_state` as scikit-learn does, but for None with entropy of its own.
+    """Return a `random_state` as scikit-learn does, except that None gets fresh entropy.
 
-    NumPy's global generator, which scikit-learn takes, is the same in all processes of a fork.
+    NumPy's global generator, which scikit-learn uses, is the same in all forked processes.
     """
     if random_state is None:
         return np.random.RandomState(np.random.MT19937(np.random.SeedSequence()))
@@ -32,7 +33,7 @@ def random_state_of(random_state: Any) -> np.random.RandomState:
 
 
 LEAST_PROBABILITY = 1e-30
-"""The least probability of a decision to learn from: learners divide by it."""
+"""The least probability of a decision that can be learned from: learners divide by it."""
 
 
 @lean_kernel
@@ -49,7 +50,7 @@ def uniform(rng):
 
 @lean_kernel
 def normal(rng):
-    """Draw from N(0, 1), by the formula of Box and Muller."""
+    """Draw from N(0, 1), by the Box-Muller transform."""
     length = math.sqrt(-2.0 * math.log(1.0 - uniform(rng)))
     return length * math.cos(2.0 * math.pi * uniform(rng))
 
@@ -62,13 +63,13 @@ def below(rng, n):
 
 @lean_kernel
 def draw(rng, p):
-    """Draw a label with the probabilities `p`, of those that can be learned from."""
+    """Draw a label from the probabilities `p`, among those that can be learned from."""
     left = uniform(rng)
     for k in range(p.size):
         left -= p[k]
         if left < 0.0 and p[k] >= LEAST_PROBABILITY:
             return k
-    # Rounding left the sum of p below one, and the draw above it: the last possible label.
+    # The draw exceeds the sum of p, which rounding left below one: the last possible label.
     last = p.size - 1
     while p[last] < LEAST_PROBABILITY:
         last -= 1

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Growing:
-    """Rows that more can be appended to. Memory doubles when it is full."""
+    """Rows that can be appended to. The memory doubles when it is full."""
 
     def __init__(self, rows: np.ndarray) -> None:
         self._memory, self._n = rows, len(rows)

@@ -15,8 +15,8 @@ _PER_DECADE = 40
 class History:
     """Mistakes, explorations and updates of a run.
 
-    A recorded history keeps one byte a round. One that is not recorded keeps the totals and the
-    curve only, the same few kilobytes however long the run.
+    A recorded history keeps one byte per round. One that is not recorded keeps only the totals and
+    the curve, a few kilobytes however long the run.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class History:
     n_mistakes, n_explored, n_updated : int
         Rounds whose label was wrong; whose label was not the greedy one; that changed the learner.
     changes : list
-        Changes that the learner noticed, if it is one that does, by rounds of this run; see
+        Changes that the learner noticed, if it looks for them, in rounds of this run; see
         `OneBitClassifier.changes_`.
     """
 
@@ -71,7 +71,7 @@ class History:
         return self.n_mistakes / self.rounds if self.rounds else float("nan")
 
     def curve(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return rounds, evenly spaced in their logarithm, and the error rate up to each."""
+        """Return logarithmically spaced rounds, and the error rate up to each."""
         points = list(self._curve)
         if self.rounds and (not points or points[-1][0] != self.rounds):
             points.append((self.rounds, self.n_mistakes))
@@ -81,7 +81,7 @@ class History:
     def plot(self, ax: Any = None, **line: Any) -> Any:
         """Draw the error rate against rounds with matplotlib, and return the axes.
 
-        Changes that were noticed are dotted lines: dark if everything changed, pale if one label.
+        Changes that were noticed are dotted lines: dark if all labels changed, pale if one did.
         """
         if ax is None:
             import matplotlib.pyplot as plt

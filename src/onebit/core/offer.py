@@ -1,8 +1,8 @@
 """The labels on offer: those that a decision may choose from.
 
-To kernels an offer is None, for all labels, or the positions of labels in `classes_`, which
-increase. They loop with ``for k in on_offer(offer, n)``: compiled for None that is the loop over
-``range(n)``, which is quicker.
+For kernels, an offer is None, for all labels, or the increasing positions of labels in `classes_`.
+They loop with
+``for k in on_offer(offer, n)``: compiled for None, this is the faster loop over ``range(n)``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from onebit.core.validation import unknown
 
 def on_offer(offer, n):
     """Return the positions of the labels on offer, of `n` labels in all."""
-    return range(n) if offer is None else offer.tolist()  # whose integers are quicker in Python
+    return range(n) if offer is None else offer.tolist()  # a list's integers are faster in Python
 
 
 @chosen_by_type(on_offer)
@@ -43,7 +43,7 @@ def _n_on_offer(offer, n):
 
 
 def nth_on_offer(offer, i):
-    """Return the position of label number `i` of those on offer."""
+    """Return the position of the `i`-th label on offer."""
     return i if offer is None else offer[i]
 
 
@@ -55,7 +55,7 @@ def _nth_on_offer(offer, i):
 
 
 def label_list(given: Any, name: str) -> list[Any]:
-    """Return labels, of which there must be one at least, as a list."""
+    """Return labels, of which there must be at least one, as a list."""
     if isinstance(given, str | bytes):
         raise ValueError(f"{name} is a list of labels; got the text {given!r}")
     try:

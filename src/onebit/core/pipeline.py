@@ -53,10 +53,10 @@ def make_pipeline(*steps: Any) -> Pipeline:
 class Pipeline(pipeline.Pipeline):
     """A scikit-learn pipeline with the online interface of the learner at its end.
 
-    All methods of the learner exist here too: `decide`, `learn`, `policy`, `scores`,
-    `partial_fit` and so on. Where a learner takes examples, a pipeline takes what its first step
-    takes, such as records. Only `fit` fits steps; all other methods use them as they are.
-    `make_pipeline` makes one.
+    All methods of the learner exist here too: `decide`, `learn`, `policy`, `scores`, `partial_fit`
+    and so on. Where a learner takes examples, a pipeline takes the input of its first step, such as
+    records. Only `fit` fits steps; all other methods use them as they are. `make_pipeline` makes
+    one.
     """
 
     def decide(self, record: Any, among: Any = None, **options: Any) -> Decision:
@@ -65,7 +65,7 @@ class Pipeline(pipeline.Pipeline):
         Parameters
         ----------
         record
-            What the first step takes one of.
+            One input of the first step.
         among : array-like of labels, optional
             The labels on offer.
         **options
@@ -74,7 +74,7 @@ class Pipeline(pipeline.Pipeline):
         Returns
         -------
         Decision
-            It holds the example that the record became, so that to learn from it needs no step.
+            It holds the example that the record became, so learning from it runs no step again.
         """
         return self.steps[-1][1].decide(self._example(record), among, **options)
 
@@ -84,8 +84,8 @@ class Pipeline(pipeline.Pipeline):
         Parameters
         ----------
         decision : Decision
-            From `decide`, or made by hand from a log with the record as its `x`, which the example
-            then replaces.
+            From `decide`, or made by hand from a log with the record as its `x`, which is then
+            replaced by the example.
         **feedback
             `correct` or `truth`, as `learn` of the learner takes them.
         """
@@ -94,9 +94,9 @@ class Pipeline(pipeline.Pipeline):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the steps and the learner, its random generator included, to a safetensors file.
 
-        `onebit.load` reads it back. Steps are written by their parameters: those of
-        `onebit.features`, and of scikit-learn `FeatureHasher`, `HashingVectorizer`, `Binarizer` and
-        `Normalizer`. Others, which may hold what they were fitted to, are refused.
+        `onebit.load` reads it back. Steps are stored as their parameters: those of
+        `onebit.features`, and scikit-learn's `FeatureHasher`, `HashingVectorizer`, `Binarizer` and
+        `Normalizer`. Others, which may have been fitted, are refused.
         """
         storage.write(path, self.steps[-1][1], list(self._transformers()))
 
@@ -151,7 +151,7 @@ _BEFORE: dict[str, Callable[[Pipeline, Any], Any]] = {
     "X": Pipeline._matrix,
     "decisions": Pipeline._with_examples,
 }
-"""What happens to the first argument of a learner's method before the method, by its name."""
+"""How the first argument of each method of the learner is encoded, by the method's name."""
 
 
 def _one(step: Any, x: Any) -> Any:

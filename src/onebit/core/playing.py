@@ -27,17 +27,17 @@ def play(
     Parameters
     ----------
     learner : Learner
-        It goes on from where it stands.
+        It continues from its current state.
     X : {array-like, sparse matrix} of shape (n_samples, n_features), or iterable of batches
         Without `y`: an iterable of pairs (X, y), for streams larger than memory. The learner must
         then know its classes.
     y : array-like of shape (n_samples,), optional
         The labels, which only the referee sees: a bandit learner is told right or wrong.
     record : bool, default=True
-        Keep what happened in every round, one byte each. Without it the history has the totals
-        and the curve, and memory stays the same however long the stream.
+        Keep what happened in every round, one byte each. Otherwise the history has only the totals
+        and the curve, and memory stays constant however long the stream.
     log : onebit.evaluation.Log, optional
-        Takes each decision with its probability and its bit, beside what is in it already.
+        Each decision is appended to it, with its probability and its bit.
     progress : callable, optional
         Called with the history after each block of rounds, some twenty times a second.
 
@@ -88,19 +88,19 @@ def _batches(stream: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _notices(learner: Any) -> bool:
-    """Tell whether a learner has `changes_` to tell of."""
+    """Tell whether a learner has `changes_` to report."""
     return learner._started and hasattr(learner, "changes_")
 
 
 def _since(before: int, changes: list[Any]) -> list[Any]:
-    """Return the changes after so many rounds, by rounds since then."""
+    """Return the changes after a number of rounds, counted from there."""
     return [
         change._replace(round=change.round - before) for change in changes if change.round > before
     ]
 
 
 def _note_for(log: Any, run: Started, n: int) -> Noted:
-    """Return room for what a log takes of n rounds."""
+    """Return memory for what a log stores of n rounds."""
     least, confidence, probabilities = np.full((3, n), np.nan)
     policy = np.empty((n if log.keeps_policy else 0, run.classes.size))
     temper = np.nan if run.temper is None else run.temper

@@ -1,7 +1,7 @@
-"""Ranges of real parameters in which the arithmetic of all learners holds.
+"""Ranges of real parameters in which the arithmetic of all learners is safe.
 
-Numbers from 1e-30 to 1e30, with features and probabilities in similar bounds, leave room for their
-products and squares in a float.
+Numbers from 1e-30 to 1e30, with features and probabilities in similar bounds, have products and
+squares that a float can hold.
 """
 
 from __future__ import annotations

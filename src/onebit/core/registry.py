@@ -1,4 +1,4 @@
-"""The classes of learners that there are, by the names that files know them by."""
+"""The known classes of learners, by their names in files."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _CLASSES: dict[str, type[Learner]] = {}
 
 
 def register(cls: type[Learner]) -> None:
-    """Remember a class; of two with the same name, as in a notebook run again, the later one."""
+    """Remember a class; a later one of the same name replaces it, as in a notebook run again."""
     _CLASSES[name_of(cls)] = cls
 
 
 def name_of(cls: type) -> str:
-    """Return the name of a class: onebit's own by that alone, others with their module."""
+    """Return the name of a class: onebit's own without, others with their module."""
     if cls.__module__.partition(".")[0] == _OWN:
         return cls.__qualname__
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def class_named(name: str, *, without_module: bool = False) -> type[Learner]:
-    """Return the class of that name; nothing is imported to find it.
+    """Return the class of that name, without importing anything.
 
-    If the name is `without_module`, it may also be that of the one class elsewhere so called.
+    If the name is `without_module`, it may also be that of the only class of this name elsewhere.
     """
     found = [_CLASSES[name]] if name in _CLASSES else []
     if without_module and not found:

@@ -12,16 +12,16 @@ from os import PathLike
 
 try:
     import fcntl
-except ImportError:  # not on Windows, where a file that is open cannot be removed
+except ImportError:  # missing on Windows, where an open file cannot be removed
     fcntl = None  # type: ignore[assignment]
 
 
 def replace_file(path: str | PathLike[str], content: bytes) -> None:
-    """Put a file with this content in the place of `path`, or raise OSError and change nothing.
+    """Replace the file at `path` by one with this content, or raise OSError and change nothing.
 
-    The mode of the file that is there is kept, and if `path` is a link, what it leads to is
-    replaced. A process that is killed may leave a file named .onebit-*, which the next one that
-    writes to the same path removes.
+    The mode of an existing file is kept, and if `path` is a link, its target is replaced. A process
+    that is killed may leave a file named .onebit-*, which the next one that writes to the same path
+    removes.
     """
     place = os.path.realpath(os.fsdecode(path))
     folder, name = os.path.split(place)
@@ -51,7 +51,7 @@ def replace_file(path: str | PathLike[str], content: bytes) -> None:
 
 
 def _regular(place: str) -> os.stat_result | None:
-    """Return what is known of the file in that place, if there is one."""
+    """Return the status of the file at that path, if there is one."""
     try:
         found = os.stat(place)
     except FileNotFoundError:
@@ -72,7 +72,7 @@ def _new_file(folder: str, prefix: str, mode: int) -> tuple[str, int]:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.path.exists(name):
             return name, descriptor
-        os.close(descriptor)  # it was taken for a leftover before it was locked
+        os.close(descriptor)  # another process took it for a leftover before it was locked
 
 
 def _remove_leftovers(folder: str, prefix: str) -> None:
@@ -81,7 +81,7 @@ def _remove_leftovers(folder: str, prefix: str) -> None:
         if not name.startswith(prefix):
             continue
         leftover = os.path.join(folder, name)
-        with contextlib.suppress(OSError):  # locked, by one that is alive, or not ours
+        with contextlib.suppress(OSError):  # locked by a live process, or not ours
             descriptor = os.open(leftover, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
             try:
                 if fcntl is not None:
@@ -101,7 +101,7 @@ def _copy_owner_and_mode(before: os.stat_result, descriptor: int) -> None:
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
         try:
             os.fchown(descriptor, before.st_uid, before.st_gid)
-        except OSError:  # only root gives files away; what is now ours must not act as us
+        except OSError:  # only root gives files away; a file that is now ours must not act as us
             mode &= 0o777
     os.fchmod(descriptor, mode)
 

@@ -1,7 +1,7 @@
-"""Declarations of a state's arrays: their axes, their types and the values that kernels rely on.
+"""Declarations of a state's arrays: their axes, their types and the ranges of their values.
 
-Compiled code trusts the arrays of a state. So each state declares its arrays, in the
-annotations of its fields, and `check_state` compares a state with what it declares:
+Compiled code trusts the arrays of a state. So each state declares its arrays, in the annotations of
+its fields, and `check_state` checks a state against its declarations:
 
     class State(NamedTuple):
         W: Weights
@@ -9,11 +9,11 @@ annotations of its fields, and `check_state` compares a state with what it decla
         A_inv: Annotated[Inverse, Within(n="weights")]
         rng: Generator
 
-A field that is one thing or another, as a covariance that is full or diagonal, is a union of both.
-What holds between several arrays, a state tells by a method ``check(self)`` that raises ValueError.
-By the axes, too, a state takes more classes, see `grown`.
+A field with two possible forms, such as a full or diagonal covariance, is a union of both.
+Conditions that relate several arrays go into a method ``check(self)`` that raises ValueError. The
+axes also say how a state grows with more classes, see `grown`.
 
-States of one kind can be `stacked`: all of them in one, whose arrays have an axis more.
+States of one kind can be `stacked` into one, whose arrays have one more axis.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from onebit.core.compiling import chosen_by_type
 from onebit.core.example import LARGEST
 
 LIMIT = 1e150
-"""The largest number, positive or negative, in a sound state: its square is a float still."""
+"""The largest absolute value in a sound state: its square is still finite."""
 
 MOST_ROUNDS = 10**15
-"""The largest count in a sound state: a round each microsecond for thirty years."""
+"""The largest count in a sound state: one round per microsecond for thirty years."""
 
 ROWS = "rows"
-"""The axis that grows. All arrays of a state that have it have as many rows."""
+"""The axis that grows. All arrays of a state that have it have the same number of rows."""
 
 ANY = "any"
 """An axis of any size, which the state's own `check` inspects."""
@@ -47,9 +47,8 @@ class Field:
 
     Axes are "features"; "classes"; "contrasts", one less than the classes; "weights", one for each
     feature and class; "contrast_weights", one for each feature and contrast; `ROWS`; an integer
-    parameter of the learner, by its name; `ANY`; or any other name, of a size that the first state
-    has.
-    With `below`, the values are less than the size of that axis.
+    parameter of the learner, by its name; `ANY`; or any other name, whose size is that in the
+    initial state. With `below`, the values are less than the size of that axis.
     """
 
     def __init__(
@@ -64,17 +63,17 @@ class Field:
         self.least, self.most, self.below = least, most, below
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int | None, ...]:
-        """Return the size of each axis, None where `sizes` does not tell it."""
+        """Return the size of each axis, None where `sizes` does not give it."""
         return tuple(axis if isinstance(axis, int) else sizes.get(axis) for axis in self.axes)
 
 
 class Within:
-    """Axes of the state inside of a field, by their names outside; `each` is one before them all.
+    """Outer names for the axes of a state inside a field; `each` is an axis before all others.
 
     Parameters
     ----------
     each : str, optional
-        The axis that every array inside has first.
+        The first axis of every array inside.
     **axes : str
         For an axis inside, its name outside.
     """
@@ -85,7 +84,7 @@ class Within:
         self.around: Within | None = None
 
     def __call__(self, field: Field) -> Field:
-        """Return the declaration of an array inside, as it is outside."""
+        """Return the declaration of an inner array, with the outer names."""
         first = () if self.each is None else (self.each,)
         inside = [self.axes.get(axis, axis) for axis in field.axes]
         outside = copy.copy(field)
@@ -93,7 +92,7 @@ class Within:
         return outside if self.around is None else self.around(outside)
 
     def inside(self, outer: Within) -> Within:
-        """Return what this is of a state that is itself inside of a field."""
+        """Return this for a state that is itself inside a field."""
         new = copy.copy(self)
         new.around = outer
         return new
@@ -107,14 +106,14 @@ Amount = Annotated[np.ndarray, Field(least=0.0)]
 Share = Annotated[np.ndarray, Field(least=0.0, most=1.0)]
 Count = Annotated[np.ndarray, Field(dtype=np.int64, least=0, most=MOST_ROUNDS)]
 EXAMPLES = Field(ROWS, "features", least=-LARGEST, most=LARGEST)
-"""Of `Growing`, an example in each row."""
+"""`Growing`, with an example in each row."""
 LABELS = Field(ROWS, dtype=np.int64, least=0, below="classes")
-"""Of `Growing`, the position of a label in each row."""
+"""`Growing`, with the position of a label in each row."""
 Generator = Annotated[np.ndarray, Field(4, dtype=np.uint64, least=0, most=2.0**64)]
 
 
 class Declared(NamedTuple):
-    """An array of a state, by its full name, and what is declared of it."""
+    """An array of a state, by its full name, and its declaration."""
 
     name: str
     array: np.ndarray
@@ -136,8 +135,8 @@ def sizes_of(n_features: int, n_classes: int, parameters: Mapping[str, Any]) -> 
 def declared(state: Any, prefix: str = "", mark: Any = None) -> Iterator[Declared]:
     """Yield the arrays of a state and of the states inside it; numbers follow from parameters.
 
-    A field named `scratch` holds nothing that lasts, and is passed over. `mark` is what is declared
-    of the state as a whole, where it is itself a field.
+    A field named `scratch` holds nothing that lasts, and is skipped. `mark` is the declaration of
+    the state as a whole, where it is itself a field.
     """
     cls: Any = type(state)
     marks = _marks(cls)
@@ -171,7 +170,7 @@ def with_arrays(state: Any, arrays: Mapping[str, np.ndarray], prefix: str = "") 
 
 
 def stacked(states: Sequence[Any]) -> Any:
-    """Return states of one kind in one: each array has an axis more, the first; numbers are equal.
+    """Return states of one kind as one: each array gets a new first axis; numbers are equal.
 
     The field that holds it is ``Annotated[tuple, Within(each=...)]``, with the name of that axis.
     """
@@ -211,19 +210,20 @@ def _at(states, i):
         fields = zip(found.fields, found.types, strict=True)
         return f"{cls}({', '.join(written(own, f'{text}.{name}') for name, own in fields)})"
 
-    # A tuple cannot be made field by field in a loop: each of its fields has a type of its own.
+    # A tuple cannot be made field by field in a loop, as its fields have different types.
     exec(f"def one(states, i):\n    return {written(states, 'states')}", names)
     return names["one"]
 
 
 def grown(state: Any, new: Any) -> Any:
-    """Return `new`, the first state of a learner with more classes, with all that `state` learned.
+    """Return `new`, the initial state of a learner with more classes, with what `state` learned.
 
     The classes of `state` come first; those after them are as in `new`. A state whose arrays depend
-    on one another says in a method ``begin_classes(self, first)`` what else there is to set for the
-    classes from `first` on, or raises ValueError if they have no meaning. So does an array with an
-    axis that mixes classes, with its name. Numbers, which follow from parameters, are those of
-    `new`; nothing is shared with `state`.
+    on one another has a method
+    ``begin_classes(self, first)`` that sets what else the classes from `first` on need, or raises
+    ValueError if they cannot be added. An array with an axis that mixes classes raises ValueError,
+    too, with its name. Numbers, which follow from parameters, are those of `new`; no memory is
+    shared with `state`.
     """
     before = {found.name: found.array for found in declared(state)}
     after = list(declared(new))
@@ -231,7 +231,7 @@ def grown(state: Any, new: Any) -> Any:
     arrays = {
         name: _grown_array(name, before[name], first, field, n_before, n_after)
         for name, first, field in after
-        if name in before  # else it is that of a class that is new
+        if name in before  # otherwise it belongs to a new class
     }
     whole = with_arrays(new, arrays)
     _begin_classes(whole, n_before)
@@ -254,7 +254,7 @@ def _grown_array(
     n_before: int,
     n_after: int,
 ) -> np.ndarray:
-    """Return what `old` has, with more classes as in `first`."""
+    """Return `old`, with the additional classes as in `first`."""
     if field is None:
         return old.copy()
     places, shape = [], []
@@ -265,7 +265,7 @@ def _grown_array(
         if axis == "weights":  # number j * n_classes + k, for feature j and class k
             place = place // n_before * n_after + place % n_before
         elif axis not in ("classes", ROWS, ANY) and size != first_size:
-            return first.copy()  # it has the size of the first state, and was replaced since
+            return first.copy()  # it had this size at first, and has been replaced since
         places.append(place)
         shape.append(size if axis in (ROWS, ANY) else first_size)
     array = first.copy() if first.shape == tuple(shape) else np.zeros(shape, dtype=old.dtype)
@@ -282,7 +282,7 @@ def _begin_classes(state: Any, first: int) -> None:
 
 
 def check_state(state: Any, sizes: Mapping[str, int]) -> None:
-    """Raise ValueError, with the name of the field, unless all of a state is as it declares."""
+    """Raise ValueError, with the name of the field, unless a state matches its declarations."""
     check_arrays(declared(state), sizes)
     _check_relations(state, "")
 
@@ -332,7 +332,7 @@ def _check_values(name: str, array: np.ndarray, field: Field, sizes: Mapping[str
 
 
 def _inside(state: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the states inside of a state; of those that are stacked, each."""
+    """Yield the states inside a state; stacked ones one by one."""
     cls: Any = type(state)
     for name, value in state._asdict().items():
         if name == "scratch" or not hasattr(value, "_asdict"):
@@ -359,10 +359,10 @@ def _check_relations(state: Any, prefix: str) -> None:
 
 @cache
 def _marks(cls: Any) -> dict[str, list[tuple[Any, Field | Within]]]:
-    """Return what the annotations of a state declare of each field, by the type of its value."""
+    """Return the declaration of each field of a state, by the type of its value."""
     try:
         hints = get_type_hints(cls, include_extras=True)
-    except NameError:  # a class in a function, whose annotations name what is local there
+    except NameError:  # a class in a function, whose annotations use local names
         return {}
     found: dict[str, list[tuple[Any, Field | Within]]] = {}
     for name, hint in hints.items():

@@ -1,7 +1,7 @@
-"""Steps before a learner in a pipeline, and how files hold them: by name and parameters.
+"""Steps before a learner in a pipeline, and how files store them: by name and parameters.
 
-A file may come from anyone. So only those classes are made from it that are registered or listed
-here, with parameters that can neither run code, nor read files, nor take time without bound.
+A file may come from anyone. So it can only name classes that are registered or listed here, with
+parameters that cannot run code, read files or take unbounded time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _STATELESS = {
     "sklearn.preprocessing.Binarizer": {"threshold"},
     "sklearn.preprocessing.Normalizer": {"norm"},
 }
-"""Steps of scikit-learn that files may hold, each with the parameters that may be set."""
+"""Steps of scikit-learn that files may hold, each with the parameters that it may set."""
 
 _LONGEST_NGRAM = 10
 
@@ -73,9 +73,9 @@ class Step(TransformerMixin, BaseEstimator, ABC):
 
 
 def plain_step(step: Any) -> list[Any]:
-    """Return a step as JSON can hold it: its name and its parameters."""
+    """Return a step as JSON types: its name and its parameters."""
     cls = type(step)
-    # Steps of scikit-learn are imported only if it is none of our own.
+    # Steps of scikit-learn are imported only if the step is not one of our own.
     name = next((name for name in (*_OWN, *_STATELESS) if _class_named(name) is cls), None)
     if name is None:
         names = ", ".join(name.rpartition(".")[2] for name in _STATELESS)

@@ -1,8 +1,8 @@
 """Learners and pipelines in files: safetensors with a JSON header. Never pickle.
 
-A file is treated as untrusted input: nothing in it is run, nothing is imported but the steps listed
-in `onebit.core.steps`, memory is taken only for what it really contains, and each array is compared
-with what the state of its learner declares (`onebit.core.state`).
+A file is treated as untrusted input: nothing in it is run, nothing is imported except the steps
+listed in `onebit.core.steps`, memory is allocated only for what it actually contains, and each
+array is checked against the declarations of the learner's state (`onebit.core.state`).
 """
 
 from __future__ import annotations
@@ -52,40 +52,40 @@ Version 1 had no checksum, and named a class without its module.
 """
 
 _LEARNER = "onebit.learner"
-"""Key, in the header, of the class of a learner that is a parameter of another one."""
+"""Key in the header for the class of a learner that is a parameter of another one."""
 
 _MOST_FEATURES = 10**7
-"""Of a learner whose file has no array of that size, such as one that remembers no example yet."""
+"""Limit if no array in the file has that axis, as for a learner that keeps no example yet."""
 
 _PLAIN_DTYPES = re.compile(r"\|b1|\|[iu]1|[<>][iu][248]|[<>]f[248]|[<>]U[1-9][0-9]{0,6}|\|O")
-"""Of labels. Objects are what JSON has: texts and numbers."""
+"""Types of labels that files may hold. Objects are JSON types: strings and numbers."""
 
 
 def write(path: str | PathLike[str], learner: Learner, steps: Sequence[Any] = ()) -> None:
     """Write a learner to `path`, with the steps before it if it is in a pipeline.
 
-    A file that is there is replaced at once or not at all.
+    An existing file is replaced atomically or not at all.
     """
     replace_file(path, to_bytes(learner, steps))
 
 
 def to_bytes(learner: Learner, steps: Sequence[Any] = ()) -> bytes:
-    """Return what `write` writes."""
+    """Return the bytes that `write` writes."""
     described = [plain_step(step) for step in steps]
     if not learner._started:
         return _in_file(_header(learner, learner.get_params(deep=False), described), {})
     run = learner._run
-    with run.turns:  # what another thread learns meanwhile is in all of the file, or in nothing
+    with run.turns:  # an update by another thread is either entirely in the file or not at all
         return _content(learner, run, described)
 
 
 def read(path: str | PathLike[str]) -> Learner | Pipeline:
-    """Return the learner or pipeline in `path`, ready to go on as if nothing had happened.
+    """Return the learner or pipeline in `path`, ready to continue as if nothing had happened.
 
-    Only learners and steps whose class has been imported can be read. What is not sound raises
+    Only learners and steps whose class has been imported can be read. An unsound file raises
     ValueError.
     """
-    # All at once, for another program may write to the file meanwhile.
+    # In one read, as another program may write to the file in the meantime.
     with open(path, "rb", opener=_open_to_read) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError(f"{path} is not a learner saved by onebit: it is no regular file")
@@ -97,7 +97,7 @@ def read(path: str | PathLike[str]) -> Learner | Pipeline:
 
 
 def from_bytes(content: bytes) -> Learner | Pipeline:
-    """Return the learner or pipeline of which `to_bytes` made this; raise ValueError if none."""
+    """Return the learner or pipeline that `to_bytes` wrote; raise ValueError if there is none."""
     steps, learner = parts_from_bytes(content)
     if not steps:
         return learner
@@ -107,7 +107,7 @@ def from_bytes(content: bytes) -> Learner | Pipeline:
 
 
 def parts_from_bytes(content: bytes) -> tuple[list[Any], Learner]:
-    """Return the steps and the learner of which `to_bytes` made this, as no pipeline."""
+    """Return the steps and the learner that `to_bytes` wrote, not joined to a pipeline."""
     try:
         return _parts_in(content)
     except (SafetensorError, RecursionError) as error:
@@ -121,7 +121,7 @@ def arrays_of(state: Any) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def writeable(state: Any) -> Any:
-    """Return `state`, with copies of the arrays that cannot be written."""
+    """Return `state`, with copies of the read-only arrays."""
     new = {}
     for name, value in state._asdict().items():
         if isinstance(value, np.ndarray) and not value.flags.writeable:
@@ -132,7 +132,7 @@ def writeable(state: Any) -> Any:
 
 
 def _open_to_read(path: str, flags: int) -> int:
-    # A pipe that nobody writes to would be waited for.
+    # Reading from a pipe without a writer would block.
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -159,7 +159,7 @@ def _content(learner: Learner, run: Started, steps: list[Any]) -> bytes:
 
 
 def _header(learner: Learner, parameters: dict[str, Any], steps: list[Any]) -> dict[str, Any]:
-    """Return what there is to say of a learner before it starts."""
+    """Return the header entries of a learner that has not started."""
     return {
         "format": FORMAT,
         "learner": name_of(type(learner)),
@@ -171,10 +171,10 @@ def _header(learner: Learner, parameters: dict[str, Any], steps: list[Any]) -> d
 def _in_file(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     text = json.dumps(header, allow_nan=False)
     content = safetensors.numpy.save(arrays, {"onebit": text, "sha256": _digest(text, arrays)})
-    # What safetensors says of a file comes in any order; the same learner should be the same bytes.
+    # The order of safetensors' header varies; the same learner should give the same bytes.
     (size,) = struct.unpack("<Q", content[:8])
     ordered = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True).encode()
-    ordered += b" " * (-len(ordered) % 8)  # arrays begin at a multiple of eight
+    ordered += b" " * (-len(ordered) % 8)  # arrays start at a multiple of eight
     return b"".join((struct.pack("<Q", len(ordered)), ordered, content[8 + size :]))
 
 
@@ -211,7 +211,7 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     except _MismatchError:
         raise
     except Exception as error:
-        # Whatever a learner says of parameters that it was never meant to have.
+        # Whatever error a learner raises for parameters that no valid file has.
         raise ValueError(_wrong_parameters(learner, error)) from error
     grows = isinstance(learner._kernels, PythonKernels)
     for later in learner._later:
@@ -243,7 +243,7 @@ def _wrong_parameters(learner: Learner, error: Exception) -> str:
 
 
 def _retired(header: Mapping[str, Any], n_classes: int) -> list[int]:
-    """Return the positions of retired labels; files from before have none."""
+    """Return the positions of retired labels; older files have none."""
     found = _item(header, "retired", list) if "retired" in header else []
     sound = all(type(k) is int and 0 <= k < n_classes for k in found)
     if not sound or len(set(found)) < len(found) or len(found) == n_classes:
@@ -252,7 +252,7 @@ def _retired(header: Mapping[str, Any], n_classes: int) -> list[int]:
 
 
 def _learned(header: Mapping[str, Any]) -> list[str]:
-    """Return the ids of decisions that were learned from; files from before have none."""
+    """Return the ids of decisions that were learned from; older files have none."""
     found = _item(header, "learned", list) if "learned" in header else []
     if len(found) > MOST_IDS:
         raise ValueError(f"learned has {len(found)} ids, and at most {MOST_IDS} are remembered")
@@ -264,7 +264,7 @@ class _MismatchError(ValueError):
 
 
 def _parse(content: bytes) -> tuple[dict[str, str], dict[str, np.ndarray]]:
-    """Return the metadata of a safetensors file and its arrays, which cannot be written."""
+    """Return the metadata of a safetensors file and its arrays, which are read-only."""
     try:
         arrays = safetensors.numpy.load(content)
     except KeyError as error:
@@ -298,7 +298,7 @@ def _item(header: Mapping[str, Any], name: str, kind: type) -> Any:
 
 
 def _digest(header: str, arrays: Mapping[str, np.ndarray]) -> str:
-    """Return a checksum of all there is in a file. It tells of damage, not of who wrote it."""
+    """Return a checksum of a file's content. It detects damage, not forgery."""
     digest = hashlib.sha256(header.encode())
     for name in sorted(arrays):
         array = arrays[name]
@@ -317,7 +317,7 @@ def _classes(header: Mapping[str, Any], header_size: int) -> np.ndarray:
         raise ValueError(f"classes_dtype {dtype} is wider than the labels are")
     try:
         classes = np.array(labels, dtype=dtype)
-        # In any order: labels that are added come last.
+        # They need not be sorted: labels that were added come last.
         sound = classes.tolist() == labels and check_classes(classes).size == len(labels)
     except (TypeError, OverflowError) as error:
         raise ValueError(f"classes are not of type {dtype}: {error}") from None
@@ -340,7 +340,7 @@ def _plain_parameters(learner: Learner, given: dict[str, Any]) -> dict[str, Any]
     from onebit.core.learner import Learner
 
     parameters = dict(given)
-    # The generator's own state is among the arrays; what seeded it matters to `fit` only.
+    # The generator's state is among the arrays; its seed matters only to `fit`.
     if not isinstance(parameters["random_state"], int | None):
         parameters["random_state"] = None
     if parameters["classes"] is not None:
@@ -361,7 +361,7 @@ def _plain_parameters(learner: Learner, given: dict[str, Any]) -> dict[str, Any]
 
 
 def _made(header: Mapping[str, Any], version: int, key: str = "learner") -> Learner:
-    """Return a new learner, and what is a learner among its parameters."""
+    """Return a new learner, and the learner among its parameters, if any."""
     cls = class_named(_item(header, key, str), without_module=version == 1)
     parameters = cls._before | _item(header, "parameters", dict)
     unknown = parameters.keys() - set(cls._get_param_names())
@@ -378,7 +378,7 @@ def _made(header: Mapping[str, Any], version: int, key: str = "learner") -> Lear
 
 
 def _steps(header: Mapping[str, Any]) -> list[Any]:
-    """Return the steps before the learner, none if it is in no pipeline."""
+    """Return the steps before the learner, none if it is not in a pipeline."""
     steps = []
     for i, item in enumerate(_item(header, "steps", list) if "steps" in header else []):
         try:
@@ -394,7 +394,7 @@ def _steps(header: Mapping[str, Any]) -> list[Any]:
 def _sizes(
     learner: Learner, parameters: dict[str, Any], n_features: int, n_classes: int
 ) -> dict[str, int]:
-    """Return the sizes that the state's axes may name, those of a learner inside included."""
+    """Return the sizes of the state's named axes, including those of a learner inside."""
     from onebit.core.learner import Learner
 
     inside: dict[str, int] = {}
@@ -405,9 +405,9 @@ def _sizes(
 
 
 def _check_shapes(learner: Learner, arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
-    """Raise ValueError unless the arrays have the shapes of a state, before it takes any memory.
+    """Raise ValueError unless the arrays have the shapes of a state, before memory is allocated.
 
-    Which arrays there are, and their axes, a small learner of the same form tells.
+    A small learner of the same form shows which arrays there are, and their axes.
     """
     n_features, n_classes = sizes["features"], sizes["classes"]
     small = _small(learner._at_size(n_features, n_classes))
@@ -416,7 +416,7 @@ def _check_shapes(learner: Learner, arrays: dict[str, np.ndarray], sizes: dict[s
     expected = {_of_any_class(name): (array, field) for name, array, field in declared(state)}
     for name in sorted(expected.keys() - set(map(_of_any_class, arrays))):
         if name.startswith(learner._later):
-            continue  # in a file from before
+            continue  # in an older file
         raise _MismatchError(f"it has no {name}")
     for name, array in arrays.items():
         if _of_any_class(name) not in expected:
@@ -430,12 +430,12 @@ def _check_shapes(learner: Learner, arrays: dict[str, np.ndarray], sizes: dict[s
 
 
 def _of_any_class(name: str) -> str:
-    """Return the name of an array with that of the first class in place of any."""
+    """Return the name of an array, with any class in it replaced by the first one."""
     return re.sub(r"\.[0-9]+(?=\.|$)", ".0", name)
 
 
 def _small(learner: Learner) -> Learner:
-    """Return a copy with all those parameters small that are sizes: n_nodes, n_samples, ..."""
+    """Return a copy in which all parameters that are sizes (n_nodes, n_samples, ...) are small."""
     from onebit.core.learner import Learner
 
     new = clone(learner)
@@ -448,12 +448,12 @@ def _small(learner: Learner) -> Learner:
 
 
 def _scalar(array: np.ndarray, ndim: int) -> np.ndarray:
-    """Return a number that was stored as an array of one number, as what it was."""
+    """Return an array of one number without axes, if the state has a number there."""
     return array.reshape(()) if ndim == 0 and array.size == 1 else array
 
 
 def _restored(state: Any, arrays: dict[str, np.ndarray], grows: bool) -> Any:
-    """Return `state` with copies of the arrays that were stored; compiled code trusts them."""
+    """Return `state` with checked copies of the stored arrays, as compiled code trusts them."""
     new: dict[str, np.ndarray] = {}
     names = {name for name, _ in arrays_of(state)}
     for name in sorted(names ^ arrays.keys()):

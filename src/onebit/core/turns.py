@@ -1,11 +1,12 @@
 """Turns that threads take with one learner.
 
-Compiled code trusts the state it is given, and runs over a stream without the interpreter's lock:
-two threads in one state would corrupt memory. So whoever touches a state holds the learner's lock
-while it does. A run over a stream lets go of it after each block of rounds; those who wait then
-come first, as nobody gets the lock twice while another one queues for it.
+Compiled code trusts the state it is given, and runs over a stream without the GIL: two threads in
+one state would corrupt memory. So a thread holds the learner's lock while it uses the state. A run
+over a stream releases the lock after each block of rounds; threads that wait come next, as no
+thread gets the lock twice while another one queues for it.
 
-Around a fork all learners are held, so that a child process finds whole states and free locks.
+During a fork the locks of all learners are held, so that the child process finds consistent states
+and free locks.
 """
 
 from __future__ import annotations
@@ -16,23 +17,22 @@ from weakref import WeakSet
 
 
 class Turns:
-    """A lock that is handed on to those who wait for it.
+    """A fair lock: it is handed to the threads that wait, in their order.
 
-    ``with turns:`` queues. Where that takes too long, as in single rounds, `lock` is taken without
-    a queue if it is free: ``lock.acquire(False) or turns.wait()``.
+    ``with turns:`` queues. Where queueing would take too long, as in single rounds, `lock` is taken
+    directly if it is free: ``lock.acquire(False) or turns.wait()``.
     """
 
     __slots__ = ("__weakref__", "_queue", "lock")
 
     def __init__(self) -> None:
-        # The same thread may take it again: a user's function that a kernel calls may look at the
-        # learner.
+        # Re-entrant, as a user's function that a kernel calls may use the learner.
         self.lock = RLock()
         self._queue = Lock()
         _ALL.add(self)
 
     def wait(self) -> bool:
-        """Take the lock when those who came before have had it."""
+        """Take the lock after all threads that came before."""
         if self.lock._is_owned():  # type: ignore[attr-defined]
             return self.lock.acquire()
         with self._queue:
@@ -47,13 +47,13 @@ class Turns:
 
 _ALL: WeakSet[Turns] = WeakSet()
 _FORKING = Lock()
-"""Held by the one thread that forks, which alone may touch `_held`."""
+"""Held by the thread that forks, which alone may use `_held`."""
 _held: list[Turns] = []
 
 
 def _hold_all() -> None:
     _FORKING.acquire()
-    while new := [turns for turns in _all() if turns not in _held]:  # others start meanwhile
+    while new := [turns for turns in _all() if turns not in _held]:  # others may start meanwhile
         for turns in new:
             turns._queue.acquire()
             turns.lock.acquire()
@@ -64,7 +64,7 @@ def _all() -> list[Turns]:
     while True:
         try:
             return list(_ALL)
-        except RuntimeError:  # another thread starts a learner
+        except RuntimeError:  # another thread started a learner
             continue
 
 

@@ -28,7 +28,7 @@ from onebit.core.example import (
 
 
 def check_rows(X: Any, estimator: Any) -> Rows:
-    """Return the rows of a matrix, fit to become rounds."""
+    """Return the rows of a matrix, checked, as rounds."""
     given = _real(X, "X") if isinstance(X, list | tuple) else X
     _check_storage(given, "X")
     try:
@@ -64,9 +64,9 @@ def check_rows(X: Any, estimator: Any) -> Rows:
 
 
 def check_example(x: Any, all_features: np.ndarray | None) -> Example:
-    """Return one x as an example with memory of its own.
+    """Return one x as an example, copied.
 
-    `all_features` is 0, 1, ... as indices, if the number of features is known.
+    `all_features` are the indices 0, 1, ..., if the number of features is known.
     """
     kind = type(x)
     if isinstance(x, Example):
@@ -109,7 +109,7 @@ def names_in(x: Any) -> list[str] | None:
 
 
 def check_names_in(x: Any, expected: np.ndarray) -> None:
-    """Raise for a row of a data frame whose features have other names, or another order."""
+    """Raise for a row of a data frame with other feature names, or in another order."""
     names = names_in(x)
     if names is not None and names != expected.tolist():
         pairs = zip_longest(names, expected.tolist())
@@ -152,7 +152,7 @@ def check_classes(classes: Any) -> np.ndarray:
 
 
 def check_more_classes(classes: np.ndarray, new: list[Any]) -> np.ndarray:
-    """Return the classes with `new` ones, which must be of their kind, after them."""
+    """Return the classes followed by the `new` ones, which must be of the same kind."""
     more = as_labels(new, np.asarray(new), "classes")
     if more.ndim != 1 or len(set(more.tolist())) < more.size:
         raise ValueError(f"classes to add are a list of different labels; got {short(new)}")
@@ -164,15 +164,15 @@ def check_more_classes(classes: np.ndarray, new: list[Any]) -> np.ndarray:
 
 
 _LARGEST_FLOAT = 2**53
-"""Up to here each integer is a float of its own."""
+"""Up to here, floats represent integers exactly."""
 
 _ALLOWED = "a str, an int of 64 bits, a bool or a whole float, all of one kind"
 
 
 def as_labels(given: Any, array: np.ndarray, name: str) -> np.ndarray:
-    """Return `array`, made from `given`, if all it contains can be labels."""
+    """Return `array`, made from `given`, if all its items can be labels."""
     if array.dtype.kind == "O" or (array.dtype.kind == "U" and not isinstance(given, np.ndarray)):
-        # NumPy turned what was mixed with text into text.
+        # NumPy converts everything in a list with strings into strings.
         items = np.ravel(np.asarray(given, dtype=object)).tolist()
         if all(isinstance(item, str) for item in items):
             merged = array.dtype.kind == "U" and next((s for s in items if s.endswith("\0")), None)
@@ -208,9 +208,9 @@ def as_labels(given: Any, array: np.ndarray, name: str) -> np.ndarray:
 
 
 def positions_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the position of each label of `y` in `classes`, in whichever order these are."""
+    """Return the position of each label of `y` in `classes`, which need not be sorted."""
     order = None
-    if not (classes[:-1] < classes[1:]).all():  # as where labels were added
+    if not (classes[:-1] < classes[1:]).all():  # labels were added
         order = np.argsort(classes)
     ordered = classes if order is None else classes[order]
     try:
@@ -231,7 +231,7 @@ def positions_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _exact(labels: np.ndarray) -> np.ndarray:
-    """Return labels so that those beyond 2^53, where floats skip integers, stay apart."""
+    """Return labels such that those beyond 2^53, where floats skip integers, stay distinct."""
     if (
         labels.dtype.kind in "iu"
         and labels.size
@@ -242,7 +242,7 @@ def _exact(labels: np.ndarray) -> np.ndarray:
 
 
 def unknown(label: Any, classes: np.ndarray) -> str:
-    """Return words for a label that is none of `classes`."""
+    """Return a message for a label that is not one of `classes`."""
     label = label.item() if isinstance(label, np.generic) else label
     shown = ", ".join(repr(known) for known in classes[:5].tolist())
     return f"{label!r}: the classes are {shown}{', ...' if classes.size > 5 else ''}"
@@ -251,7 +251,7 @@ def unknown(label: Any, classes: np.ndarray) -> str:
 def short(value: Any) -> str:
     """Return a value as an error shows it, in at most 80 characters."""
     if isinstance(value, int) and abs(value) > 10**80:
-        return f"an integer of {value.bit_length()} bits"  # Python does not print the longest
+        return f"an integer of {value.bit_length()} bits"  # Python refuses to print the longest
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -260,11 +260,11 @@ _FLOAT, _INT32, _UINT32 = np.dtype(np.float64), np.dtype(np.int32), np.dtype(IND
 _CSR = (sp.csr_array, sp.csr_matrix)
 
 _as_example: Any = partial(tuple.__new__, Example)
-"""`Example._make`, without its check of the length: in half the time."""
+"""`Example._make` without its length check, which takes half the time."""
 
 
 def _trusted(x: Example) -> Example:
-    """Return an example that may have been made by hand, of the types that kernels trust."""
+    """Return an example, which may be made by hand, with the types that kernels rely on."""
     indices, values, n_features = x
     if (
         type(indices) is type(values) is np.ndarray
@@ -336,7 +336,7 @@ def _sparse_example(x: Any) -> Example:
 
 
 def _real(x: Any, name: str) -> np.ndarray:
-    """Return x as an array of anything but complex numbers."""
+    """Return x as an array; refuse complex numbers."""
     x = np.asarray(x)
     if x.dtype.kind == "c" or (x.dtype.kind == "O" and any(map(np.iscomplexobj, x.flat))):
         raise ValueError(f"{name} contains complex numbers; features are real")
@@ -347,7 +347,7 @@ def _check_storage(X: Any, name: str) -> None:
     """Raise for masked values, dates, and sparse matrices whose arrays contradict each other."""
     columns = [X.dtype] if hasattr(X, "dtype") else getattr(X, "dtypes", ())
     if name != "y" and any(getattr(dtype, "kind", "") in ("M", "m") for dtype in columns):
-        # As a float, a date that is missing is -9.2e18.
+        # As a float, a missing date would be -9.2e18.
         raise ValueError(f"{name} contains dates or times; features are numbers, such as days")
     if np.ma.is_masked(X):
         raise ValueError(f"{name} is a masked array with values missing; fill them in first")
@@ -359,7 +359,7 @@ def _check_storage(X: Any, name: str) -> None:
 
 
 def _sparse_fault(X: Any) -> str | None:
-    """Say what is wrong with the arrays of a sparse matrix, which SciPy checks only once."""
+    """Return what is wrong with the arrays of a sparse matrix, which SciPy checks only once."""
     if X.format == "coo":
         return _coordinates_fault(X.data, X.coords, X.shape)
     if X.format not in ("csr", "csc", "bsr"):
@@ -381,7 +381,7 @@ def _sparse_fault(X: Any) -> str | None:
         return f"there are {indices.size} indices of {len(data)} values"
     if indptr[0] < 0 or indptr[-1] > indices.size or (indptr[1:] < indptr[:-1]).any():
         return f"indptr does not increase from 0 to at most {indices.size}, the number of values"
-    # Those of 32 bits are compared with the number of features row by row, in compiled code.
+    # Compiled code compares 32-bit indices with the number of features, row by row.
     if X.format != "csr" or indices.dtype.itemsize > 4:
         return _coordinates_fault(data, (indices,), (n_minor,))
     return None
@@ -410,7 +410,7 @@ def _no_float(name: str) -> str:
 def _fault(fault: int, x: Example, i: int, where: str) -> str:
     j, value = x.indices[i], x.values[i]
     if fault == OUTSIDE:
-        j = j.astype(np.int32) if x.n_features < 2**31 else j  # as it was before it became unsigned
+        j = j.astype(np.int32) if x.n_features < 2**31 else j  # as before it became unsigned
         return f"{where} has a feature {j}, but features are numbered 0 to {x.n_features - 1}"
     if np.isfinite(value):
         return f"{where} contains {value:g}, in feature {j}: values beyond {LARGEST:g} are refused"

@@ -1,4 +1,4 @@
-"""Whether a learner's confidence is honest: of decisions at 80 %, 80 % should be right."""
+"""Calibration of a learner's confidence: of decisions at 80 %, 80 % should be right."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Calibration:
     Attributes
     ----------
     bins : tuple of Bin
-        Of about as many decisions each, the least confident first.
+        With about the same number of decisions each, the least confident first.
     error : float
-        The mean distance of confidence and accuracy over the bins (the calibration error).
+        The mean distance between confidence and accuracy over the bins (the calibration error).
     confidence, right : float
         Over all decisions.
     interval : Interval
@@ -49,7 +49,7 @@ class Calibration:
 
     @property
     def verdict(self) -> str:
-        """In words: honest as far as can be told, too sure, or too modest."""
+        """In words: honest as far as the log can tell, overconfident, or underconfident."""
         if self.confidence > self.interval.high:
             return "too sure"
         if self.confidence < self.interval.low:
@@ -99,9 +99,9 @@ def calibration(log: Log, bins: int = 10, level: float = 0.95) -> Calibration:
     Parameters
     ----------
     log : Log
-        With `confidence`: learners that are probability models have it.
+        With `confidence`, which learners that are probability models provide.
     bins : int, default=10
-        At most so many, of about as many decisions each.
+        The largest number of bins, with about the same number of decisions each.
     level : float in (0, 1), default=0.95
         Of each interval.
 

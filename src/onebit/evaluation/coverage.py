@@ -1,8 +1,9 @@
-"""How much of a policy a log covers, and whether the log's probabilities can be true.
+"""How much of a policy a log covers, and whether the log's probabilities are plausible.
 
-The weights w = policy(label) / probability have mean one, if each label that the policy may choose
-could be chosen in the log. What is missing from one is what the log does not cover; a mean above
-one is impossible, and says that the probabilities are not those that labels were chosen with.
+The weights w = policy(label) / probability have mean one if each label that the policy may choose
+could be chosen in the log. The shortfall from one is the part that the log does not cover; an
+expectation above one is impossible, and shows that labels were not chosen with the logged
+probabilities.
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ from onebit.evaluation.intervals import LowerBound, check_level
 from onebit.evaluation.log import Log
 
 RARE = 1e-3
-"""Labels that may be less probable than this are not counted on: the weights must show them."""
+"""Labels that may be less probable are not assumed covered: the weights must show that they are."""
 
 NEGLIGIBLE = 0.01
-"""A share of a policy that may be uncovered, without a warning."""
+"""Share of a policy that may be uncovered without a warning."""
 
 UNKNOWN = 0.25
-"""If what is covered is known no better than to this share of the policy, it counts as not covered.
+"""If the covered share is known only to within this, the policy counts as not covered.
 
-So it is where a few rows have large weights, and the log does not say the least probability.
+This happens if a few rows have large weights, and the log has no least probability.
 """
 
 STRIKING = 3.5
-"""Standard deviations beyond which something is not chance."""
+"""Standard deviations beyond which a difference is not attributed to chance."""
 
 
 def weigh(log: Log, p: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return, of each row, its weight, the largest it could have, and the covered probability.
+    """Return, for each row, its weight, the largest it could have, and the covered probability.
 
-    `p` is what the judged policy does, (n, n_classes); None is what was chosen.
+    `p` are the probabilities of the judged policy, (n, n_classes); None judges what was chosen.
     """
     if p is None:
         one = np.ones(len(log))
@@ -54,14 +55,14 @@ def largest_weight(log: Log, p: np.ndarray) -> np.ndarray:
 
 
 def covered_part(log: Log, p: np.ndarray) -> np.ndarray:
-    """Return the policy `p` without what is known not to be covered."""
+    """Return the policy `p` without the part that is known not to be covered."""
     if log.policy is not None:
         return np.where(log.policy > 0.0, p, 0.0)
     return p if log.among is None else np.where(log.among, p, 0.0)
 
 
 class Coverage:
-    """What the weights of the rows so far say of a log."""
+    """What the weights of the rows so far say about a log."""
 
     def __init__(self) -> None:
         self.n = 0
@@ -96,14 +97,14 @@ class Coverage:
 
     @property
     def covered(self) -> float:
-        """The share of the policy that the log covers, as far as can be told."""
+        """The share of the policy that the log covers, as far as it can tell."""
         if not self.n:
             return math.nan
         return float(np.clip(1.0 - (self._uncovered + self._unsure[0]) / self.n, 0.0, 1.0))
 
     @property
     def is_short(self) -> bool:
-        """Whether a part of the policy that matters is not covered, or none can tell."""
+        """Whether a substantial part of the policy is not covered, or may not be."""
         if not self.n:
             return True
         return (
@@ -115,17 +116,17 @@ class Coverage:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether what is covered is a matter of a few rows with large weights."""
+        """Whether the covered share depends on a few rows with large weights."""
         return self._chance > UNKNOWN * self.n
 
     @property
     def _chance(self) -> float:
-        """How far by chance the rows that may be uncovered can be from those that are."""
+        """By how much the estimated uncovered part can be off by chance."""
         return 3.0 * math.sqrt(self._unsure[1])
 
     @property
     def is_impossible(self) -> bool:
-        """Whether the weights cannot be those of true probabilities, but by a rare chance."""
+        """Whether true probabilities would give such weights only by a rare chance."""
         found, expected, variance = self._sure
         strange = abs(found - expected) > STRIKING * math.sqrt(variance) + 1e-6 * self.n
         return bool(strange) or self._bound.refutes(1.0, 1e-4, anytime=True)
@@ -144,7 +145,7 @@ class LabelCheck:
         The mean over the rows where it was on offer of 1 / probability if it was chosen, else 0:
         near one, if the label is covered and the probabilities are right.
     passed : bool
-        Whether that can be chance.
+        Whether the deviation can be chance.
     """
 
     label: Any
@@ -169,15 +170,15 @@ class ProbabilityCheck:
 def check_probabilities(log: Log, alarms: float = 0.001) -> ProbabilityCheck:
     """Check that each label was chosen as often as the probabilities say.
 
-    The check knows no truth: a log whose probabilities are wrong in a way that leaves all sums as
-    they should be passes it. That a label was chosen too rarely can be told only where the log
-    says that it was covered, by `policy` or `least`.
+    The check does not know the true probabilities: wrong ones that leave all sums as they should be
+    pass it. A label that was chosen too rarely can be found only where the log says that it was
+    covered, by `policy` or `least`.
 
     Parameters
     ----------
     log : Log
     alarms : float in (0, 1), default=0.001
-        At most with this probability is anything said about a log that is right.
+        The largest probability of a false alarm on a log whose probabilities are right.
 
     Returns
     -------
@@ -219,9 +220,9 @@ def check_probabilities(log: Log, alarms: float = 0.001) -> ProbabilityCheck:
 
 
 def _exceeds(values: np.ndarray, mean: float, alpha: float) -> bool:
-    """Tell whether non-negative values have a higher mean than this, but for a chance of alpha."""
+    """Tell whether non-negative values have a mean above this, with error probability alpha."""
     if not values.size:
         return False
     bound = LowerBound()
-    bound.update(np.maximum(values, 0.0))  # below zero by rounding
+    bound.update(np.maximum(values, 0.0))  # rounding may leave them below zero
     return bound.refutes(float(mean), alpha, anytime=False)

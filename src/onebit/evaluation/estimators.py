@@ -5,13 +5,13 @@ With weights w = policy(label) / probability and bits c, a row's value is, for e
     ips       w c
     clipped   min(w, clip) c
     snips     w c, and the sum is divided by that of w, not by n
-    direct    q(policy), what a model says
+    direct    q(policy), by a model alone
     dr        q(policy) + w (c - q(label)): the model, corrected by the bits (doubly robust)
     sndr      the same, with the correction divided by the mean of w
 
-where q(label) is the probability that a model gives to the label to be right, and q(policy) its
-mean over the policy. Intervals are of the policy's accuracy, not of the method's error, and are
-true whatever is covered: see `Bets`.
+where q(label) is a model's probability that the label is right, and q(policy) its mean over the
+policy. The intervals are for the policy's accuracy, whatever the method, and are valid however much
+the log covers: see `Bets`.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from onebit.evaluation.policies import has_learned_from, name_of, probabilities_
 
 METHODS = ("auto", "ips", "snips", "clipped", "direct", "dr", "sndr")
 MODELLED = ("snips", "direct", "dr", "sndr")
-"""Methods whose intervals take a model along; that of snips is one number."""
+"""Methods whose intervals use a model; that of snips is a single number."""
 
 FIRST_BLOCK, LARGEST_BLOCK = 64, 16_384
-"""Rows between two lessons of a model: few at first."""
+"""Rows between two updates of a model: few at first."""
 
 ENOUGH_ROWS = 50_000
-"""After so many rows a model learns no more, which takes longer than all else."""
+"""After this many rows a model stops learning, which takes longer than all else."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Estimate:
     policy, method, interval : str
         Whose accuracy, how it was estimated, and what kind the interval is.
     value : float
-        The accuracy; NaN if the log does not cover the policy, so that there is no number to give.
+        The accuracy; NaN if the log does not cover the policy, as there is then no point estimate.
     low, high : float
         Its interval. Where the log does not cover the policy these are bounds: what is not covered
         may be all wrong, or all right.
@@ -66,16 +66,16 @@ class Estimate:
     rows, feedback : int
         Rows of the log, and those with a bit.
     effective_rows : float
-        So many rows chosen by the policy itself would tell as much: (sum w)^2 / sum w^2.
+        The number of rows chosen by the policy itself that would tell as much: (sum w)^2 / sum w^2.
     covered : float
         The share of the policy that the log covers.
     mean_weight, largest_weight : float
-        Of the importance weights. The mean is near one, if all is covered and the log's
+        Of the importance weights. The mean is near one if all is covered and the log's
         probabilities are right.
     missing_bounds : Interval
-        An interval that is true also if rows without a bit are not missing at random.
+        An interval that is valid even if bits are not missing at random.
     values : dict
-        The value by each method that was computed on the way, also if it is not in [0, 1].
+        The value by each method that was also computed, even if it is not in [0, 1].
     warnings : tuple of str
         What to know before using the number.
     """
@@ -99,11 +99,11 @@ class Estimate:
 
     @property
     def is_covered(self) -> bool:
-        """Whether there is a number."""
+        """Whether there is a point estimate."""
         return not math.isnan(self.value)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as what JSON has; numbers that do not exist are None."""
+        """Return everything as JSON types; numbers that do not exist are None."""
         return _jsonable(asdict(self) | {"missing_bounds": list(self.missing_bounds)})
 
     def __str__(self) -> str:
@@ -127,26 +127,26 @@ def estimate(
     Parameters
     ----------
     log : Log or iterable of Log
-        Batches, as of `Log.batches`, are gone through once, one in memory at a time.
+        Batches, such as those of `Log.batches`, are read once, one in memory at a time.
     policy : learner, function or label, optional
-        A learner as it stands; a function of the x of some rows, that returns labels or
+        A learner in its current state; a function of the x of some rows that returns labels or
         probabilities of shape (n, n_classes); or a label, which is then always chosen. By default
-        what was chosen is judged.
+        the logged decisions are judged.
     method : {"auto", "ips", "snips", "clipped", "direct", "dr", "sndr"}, default="auto"
         "auto" is "dr" where the log says that it covers all labels (`Log.least`, `Log.policy`),
         else "ips".
     level : float in (0, 1), default=0.95
-        The interval holds the accuracy with this probability, or a higher one.
+        The interval contains the accuracy with at least this probability.
     interval : {"fixed", "anytime"}, default="fixed"
-        "anytime" for a log that grows and is looked at more than once: all of its intervals
-        together hold with the probability `level`.
+        "anytime" is for a log that grows and is looked at more than once: all of its intervals hold
+        simultaneously with probability `level`.
     greedy : bool, default=False
         Judge a learner as if it did not explore.
     model : learner or array of shape (n, n_classes), optional
-        For "direct" and doubly robust: a learner with `predict_proba`, of which a copy goes on to
-        learn from the log; or predictions of which label is right, each made without the row's own
-        bit. By default the policy, if it is such a learner, else a logistic regression for each
-        label.
+        For "direct" and doubly robust: a learner with `predict_proba`, a copy of which keeps
+        learning from the log; or predicted probabilities of each label being right, made without
+        the row's own bit. By default the policy, if it is such a learner, else a logistic
+        regression for each label.
     clip : float, default=100.0
         The largest weight, for "clipped".
 
@@ -182,23 +182,23 @@ def estimate(
 
 
 class Bets:
-    """Lower bounds for what is right and for what is wrong under a policy.
+    """Lower bounds for the shares of right and of wrong labels under a policy.
 
-    The values that are bet on are w c and w (1 - c), plus a part s of what a model adds, of mean
-    zero. Their means are at most the policy's share of right and of wrong labels, and less by what
-    the log does not cover: so both bounds are true without any assumption about coverage.
+    The bets are on w c and w (1 - c), plus a part s of the model's correction, which has mean zero.
+    Their means are the policy's shares of right and of wrong labels, minus what the log does not
+    cover: so both bounds are valid without any assumption about coverage.
 
-    A value must be more than -1 / b for a bet b, and the model takes away at most w q(label), so
-    that s = min(1, f / (b m)), with the largest m = w q(label) that the row could have had, and two
-    values f < 1: small bets, which many rows need, take all of the model, and where nothing is
-    known of the probabilities of other labels, s is zero.
+    A value must be above -1 / b for a bet b, and the model subtracts at most w q(label); hence s =
+    min(1, f / (b m)), with the largest m = w q(label) that the row could have had, and two values f
+    < 1. Small bets, which many rows need, use the whole model; where the probabilities of other
+    labels are unknown, s is zero.
     """
 
     def __init__(self) -> None:
         self.right, self.wrong = LowerBound(), LowerBound()
 
     def update(self, w: np.ndarray, c: np.ndarray, modelled: Modelled | None = None) -> None:
-        """Take rows, with NaN as the bits that nobody said: they are neither right nor wrong."""
+        """Take rows; bits that are missing are NaN, neither right nor wrong."""
         right, wrong = np.nan_to_num(w * c), np.nan_to_num(w * (1.0 - c))
         if modelled is None:
             self.right.update(right)
@@ -233,7 +233,7 @@ _ROWS = 2048
 
 
 class Modelled(NamedTuple):
-    """What a model says of rows.
+    """A model's predictions for some rows.
 
     mass: the covered part of the policy; most_right, most_wrong: the largest w q(label) and
     w (1 - q(label)) that there could have been, of any label.
@@ -247,12 +247,12 @@ class Modelled(NamedTuple):
 
 
 def one_for_all(q: float, mass: np.ndarray, most: np.ndarray) -> Modelled:
-    """Return what a model says that has one number for all rows and labels."""
+    """Return the predictions of a model that has one number for all rows and labels."""
     return Modelled(q * mass, np.full(mass.size, q), mass, q * most, (1.0 - q) * most)
 
 
 class Sums:
-    """What an estimate needs of the rows so far; its size does not grow."""
+    """What an estimate needs from the rows so far; its size does not grow."""
 
     def __init__(self, policy: Any, method: str, *, greedy: bool, model: Any, clip: float) -> None:
         self.policy, self.method, self.clip, self.greedy = policy, method, clip, greedy
@@ -281,7 +281,7 @@ class Sums:
         if self.probabilities is not None:
             models = self.method in ("direct", "dr", "sndr")
             if models and len(log) >= _ROWS:
-                with ThreadPoolExecutor(1) as pool:  # compiled code runs beside compiled code
+                with ThreadPoolExecutor(1) as pool:  # two pieces of compiled code run in parallel
                     predicted = pool.submit(self._predict, log)
                     p = self.probabilities(log)
                 q = predicted.result()
@@ -307,7 +307,7 @@ class Sums:
             self.added += float(w[known] @ (log.correct - modelled.q_label)[known])
 
     def _predict(self, log: Log) -> np.ndarray:
-        """Return what the model says of rows whose bits it has not seen, and then show them."""
+        """Return the model's predictions for rows with unseen bits, then let it learn from them."""
         if not self.started:
             self.model, self.started = model_for(self.model, self.policy, log), True
         q = self.model.predict(log)
@@ -318,7 +318,7 @@ class Sums:
     def _judge(
         self, log: Log, q: np.ndarray | None, p: np.ndarray, mass: np.ndarray, most: np.ndarray
     ) -> Modelled:
-        """Return what a model says of rows; `p` is what is covered of the policy."""
+        """Return a model's predictions for rows; `p` is the covered part of the policy."""
         if q is None:  # snips
             return one_for_all((self.right + 0.5) / (self.coverage.sum + 1.0), mass, most)
         return Modelled(
@@ -330,7 +330,7 @@ class Sums:
         )
 
     def estimate(self, level: float, *, anytime: bool) -> Estimate:
-        """Return what the rows so far say."""
+        """Return the estimate from the rows so far."""
         coverage, n = self.coverage, self.known.right.n
         values = self._values(n)
         found = self.known.interval(level, anytime=anytime)
@@ -413,7 +413,7 @@ class Sums:
 
 
 FEW_ROWS = 50
-"""Effective rows below which an estimate has a warning."""
+"""Effective rows below which an estimate carries a warning."""
 
 
 def _jsonable(value: Any) -> Any:

@@ -1,8 +1,9 @@
 """Logs in files: JSON lines, Parquet, CSV, and the decision service format of Vowpal Wabbit.
 
 All have the same columns: id, time, label, probability, correct, truth, among, confidence, least,
-policy and x. In JSON lines a row is what `Decision.to_dict` gives, with its feedback. In CSV, what
-is no number or text is JSON in its cell. Parquet needs PyArrow: pip install 'onebit[evaluation]'.
+policy and x. In JSON lines a row is the result of `Decision.to_dict` with its feedback. In CSV, a
+cell that is neither a number nor a text is JSON. Parquet needs PyArrow: pip install
+'onebit[evaluation]'.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SINGULAR = {
     "probability": "probabilities",
     **{name: name for name in ("correct", "truth", "among", "confidence", "least", "policy", "x")},
 }
-"""What a column of a file is in a `Log`."""
+"""The parameter of `Log` for each column of a file."""
 
 Rows = Iterator[tuple[int, dict[str, Any]]]
 
@@ -59,7 +60,7 @@ def read(path: str | PathLike[str], size: int | None, **columns: Any) -> Iterato
 
 
 def classes_in(path: str | PathLike[str]) -> list[Any]:
-    """Return the labels of a log in a file, which is read for them unless it says them."""
+    """Return the labels of a log in a file, which is read to find them unless it lists them."""
     path, found = Path(path), set[Any]()
     if _format(path) == "parquet":
         path.stat()
@@ -80,7 +81,7 @@ def classes_in(path: str | PathLike[str]) -> list[Any]:
 
 
 def write(path: str | PathLike[str], log: Log) -> None:
-    """Write a log to a file, of the format that its name says."""
+    """Write a log to a file, in the format that its name implies."""
     path = Path(path)
     if _format(path) == "parquet":
         _write_parquet(path, log)
@@ -127,7 +128,7 @@ def _check_label(label: Any, where: Callable[[int], str], i: int) -> None:
 
 
 def _listed(column: Any) -> list[Any]:
-    """Return a column of Python's objects; of numbers in an array, there is nothing to check."""
+    """Return a column of Python objects; an array of numbers needs no check."""
     return column if isinstance(column, list) else []
 
 
@@ -162,7 +163,7 @@ def _write_jsonl(log: Log) -> Iterator[str]:
 
 
 def _rows(log: Log) -> Iterator[dict[str, Any]]:
-    """Yield each row of a log as what JSON has; what is not known is left out."""
+    """Yield each row of a log as JSON types; unknown values are left out."""
     labels = log.classes.tolist()
     for i in range(len(log)):
         row = log.decision(i).to_dict() | {
@@ -259,7 +260,7 @@ def _read_dsjson(file: Iterable[str], path: Path) -> Rows:
     """Yield rows; a label is the `_tag` of its action, else its number, from one."""
     for number, row in _read_jsonl(file, path):
         if "_label_cost" not in row and "c" not in row:
-            continue  # lines that are no decisions
+            continue  # lines that are not decisions
         try:
             actions, p = [int(a) for a in row["a"]], [float(one) for one in row["p"]]
             context = dict(row["c"])
@@ -285,7 +286,7 @@ def _read_dsjson(file: Iterable[str], path: Path) -> Rows:
             ) from None
         if cost not in (0.0, -1.0):
             raise ValueError(f"{path}:{number}: the cost is 0 or -1, a bit; got {cost:g}")
-        if row.get("o", True):  # an empty list of outcomes: nobody said
+        if row.get("o", True):  # an empty list of outcomes means no feedback
             made["correct"] = cost == -1.0
         yield number, made | {"x": _x_of(context, row)}
 
@@ -350,7 +351,7 @@ def _tag(label: Any) -> str:
 _CLASSES = b"onebit.classes"
 
 GROUP = 65_536
-"""Rows that a Parquet file keeps together: a reader has them in memory."""
+"""Rows in a row group of a Parquet file, which a reader holds in memory."""
 
 
 def _pyarrow() -> tuple[Any, Any]:
@@ -387,7 +388,7 @@ def _read_parquet(
 def _parquet_file(path: Path) -> Iterator[Any]:
     pa, pq = _pyarrow()
     try:
-        # Prefetching would keep all of the file in memory that has been read, to its end.
+        # Prefetching would keep everything read so far in memory.
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=2**16) as file:
             yield file
     except (pa.ArrowException, OSError) as error:
@@ -395,7 +396,7 @@ def _parquet_file(path: Path) -> Iterator[Any]:
 
 
 def _classes_said(file: Any, path: Path) -> list[Any] | None:
-    """Return the classes that a Parquet file says it has, if it does."""
+    """Return the classes that a Parquet file lists, if it does."""
     said = (file.schema_arrow.metadata or {}).get(_CLASSES)
     if said is None:
         return None
@@ -534,7 +535,7 @@ def _example(x: Any) -> Any:
 
 
 def _plain_example(x: Any) -> Any:
-    """Return an example as what JSON has."""
+    """Return an example as JSON types."""
     if sp.issparse(x):
         row = x.reshape(1, -1).tocsr()
         return {
@@ -546,7 +547,7 @@ def _plain_example(x: Any) -> Any:
 
 
 def _labels_named(names: list[str], labels: list[Any]) -> list[Any]:
-    """Return labels by the texts that they are in the keys of JSON."""
+    """Return labels by the strings that represent them as JSON keys."""
     if all(isinstance(label, str) for label in labels):
         return sorted(names)
     return sorted(json.loads(name) for name in names)

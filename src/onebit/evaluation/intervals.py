@@ -7,14 +7,14 @@ the mu_i: so
 
     sum over bets of prior(b) prod (1 + b X_i) / (1 + b m)^n
 
-reaches 1 / alpha, ever, with a probability of at most alpha (Ville's inequality). The least m at
-which it has not is a lower bound for the mean of the mu_i that holds at all times at once. It needs
-no upper limit of the values, so importance weights may be as heavy as they are; and no sample is
-too small. Its state is one sum for each bet.
+ever reaches 1 / alpha with probability at most alpha (Ville's inequality). The least m at which it
+has not is a lower bound for the mean of the mu_i that holds simultaneously at all times. The values
+need no upper limit, so importance weights may be arbitrarily large, and no sample is too small. The
+state is one sum for each bet.
 
-This is the betting of Waudby-Smith and Ramdas (2023) with bets that are fixed in advance, which is
-what makes it true for means that drift; for importance weighted bits the bounds are in the manner
-of Waudby-Smith, Wu, Ramdas, Karampatziakis and Mineiro (2022).
+This is the betting of Waudby-Smith and Ramdas (2023) with bets that are fixed in advance, which
+makes it valid for means that drift; for importance-weighted bits the bounds follow Waudby-Smith,
+Wu, Ramdas, Karampatziakis and Mineiro (2022).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ import numpy as np
 _SIZES = 2.0 ** np.arange(-20, 11)
 
 BETS = np.tile(_SIZES, 2)
-"""The bets b. Neighbours differ by two: the best of all bets is hardly better than the nearest.
+"""The bets b. Neighbours differ by a factor of two: the best possible bet is hardly better.
 
-Each is there twice, for values that are not the same for all bets: see `CAUTION`.
+Each occurs twice, for values that depend on the bet: see `CAUTION`.
 """
 
 CAUTION = np.repeat([0.1, 0.7], _SIZES.size)
-"""How much of each bet a model may put at risk: little is best with few rows, much with many."""
+"""Part of each bet that a model may risk: small is best with few rows, large with many."""
 
 
 class Interval(NamedTuple):
@@ -45,12 +45,12 @@ class Interval(NamedTuple):
 
     @property
     def width(self) -> float:
-        """How far apart the ends are."""
+        """The distance between the ends."""
         return self.high - self.low
 
 
 class LowerBound:
-    """A lower bound for the mean of values, valid at all times at once.
+    """A lower bound for the mean of values, valid simultaneously at all times.
 
     Attributes
     ----------
@@ -82,14 +82,14 @@ class LowerBound:
         self.n += len(found)
 
     def bound(self, alpha: float, *, anytime: bool) -> float:
-        """Return a number that the mean is below with a probability of at most `alpha`.
+        """Return a lower bound that exceeds the mean with probability at most `alpha`.
 
         Parameters
         ----------
         alpha : float in (0, 1)
         anytime : bool
-            Whether the bound is looked at while values come, and must hold at all times at once;
-            if not, `n` must have been decided without looking.
+            Whether the bound is looked at while values arrive, and must hold simultaneously at all
+            times; if not, `n` must have been fixed without looking.
         """
         if not self.n or self._excess(0.0, alpha, anytime) <= 0.0:
             return 0.0
@@ -105,7 +105,7 @@ class LowerBound:
         return bool(self.n) and self._excess(mean, alpha, anytime) > 0.0
 
     def _excess(self, mean: float, alpha: float, anytime: bool) -> float:
-        """Return the logarithm of the capital if this were the mean, less that of 1 / alpha."""
+        """Return the logarithm of the capital, if this were the mean, minus that of 1 / alpha."""
         prior = log_prior_anytime() if anytime else log_prior_at(self.n, alpha)
         logs = prior + self.log_capital - self.n * np.log1p(BETS * mean)
         highest = float(logs.max())
@@ -113,16 +113,16 @@ class LowerBound:
 
 
 class ConfidenceSequence:
-    """The accuracy of a policy, watched while feedback comes: its interval holds at all times.
+    """The accuracy of a policy, monitored while feedback arrives: its interval holds at all times.
 
-    Whoever stops, or raises an alarm, when the interval says so is wrong with a probability of at
-    most 1 - level, however often he looks. The accuracy may change: what the interval holds is its
-    mean over the decisions so far.
+    Stopping, or raising an alarm, when the interval says so is wrong with probability at most 1 -
+    level, however often one looks. The accuracy may change: the interval is for its mean over the
+    decisions so far.
 
-    For decisions of another policy than the one that is judged, each bit comes with a weight: the
-    probability that the judged policy has of the label that was chosen, divided by the probability
-    that it was chosen with. Weights may be as large as they are. Where the log does not cover the
-    judged policy the interval stays wide, and is still true.
+    For decisions of another policy than the judged one, each bit comes with a weight: the
+    probability of the chosen label under the judged policy, divided by the probability with which
+    it was chosen. Weights may be arbitrarily large. Where the log does not cover the judged policy,
+    the interval stays wide, and is still valid.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class ConfidenceSequence:
     mean : float
         Of the bits, times their weights; NaN before the first.
     mean_weight : float
-        Near one in the long run, if all is covered and the probabilities are right.
+        Near one in the long run if all is covered and the probabilities are right.
 
     Examples
     --------
@@ -202,7 +202,7 @@ class ConfidenceSequence:
         return interval_of(self._right, self._wrong, self.level, anytime=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state as what JSON has, for `from_dict`."""
+        """Return the state as JSON types, for `from_dict`."""
         return {
             "level": self.level,
             "n": self.n,
@@ -213,7 +213,7 @@ class ConfidenceSequence:
 
     @classmethod
     def from_dict(cls, state: Any) -> ConfidenceSequence:
-        """Return the sequence that `to_dict` made this of."""
+        """Return the sequence that `to_dict` turned into this."""
         made = cls(state["level"])
         made._sums[:] = state["sums"]
         for bound, name in ((made._right, "right"), (made._wrong, "wrong")):
@@ -227,14 +227,14 @@ class ConfidenceSequence:
 
 
 def interval_of(right: LowerBound, wrong: LowerBound, level: float, *, anytime: bool) -> Interval:
-    """Return the interval of an accuracy, from bounds for what is right and for what is wrong.
+    """Return the interval of an accuracy, from lower bounds for the right and the wrong share.
 
-    What is known to be neither lies between them: the interval is true without being covered.
+    What is not known to be either lies between them: the interval needs no coverage.
     """
     alpha = 0.5 * (1.0 - level)
     low = min(right.bound(alpha, anytime=anytime), 1.0)
     high = max(1.0 - wrong.bound(alpha, anytime=anytime), 0.0)
-    # They cross only where one of them is false, which has a probability of at most 1 - level.
+    # They cross only if one of them is wrong, which has probability at most 1 - level.
     return Interval(min(low, high), max(low, high))
 
 
@@ -255,12 +255,12 @@ def _normalised(weights: np.ndarray) -> np.ndarray:
 
 @lru_cache
 def log_prior_anytime() -> np.ndarray:
-    """Return log prior(b), around what is best for some thousand values."""
+    """Return log prior(b), centred on the best bet for some thousand values."""
     return _normalised(1.0 / (1.0 + (0.25 * (np.log2(BETS) + 5.0)) ** 2))
 
 
 @lru_cache(maxsize=64)
 def log_prior_at(n: int, alpha: float) -> np.ndarray:
-    """Return log prior(b), around what is best for n values of deviation 0.7."""
+    """Return log prior(b), centred on the best bet for n values of deviation 0.7."""
     best = 0.5 * math.log2(-2.0 * math.log(alpha) / n) + 0.5
     return _normalised(np.exp(-np.abs(np.log2(BETS) - best) / 1.5))

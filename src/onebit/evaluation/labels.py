@@ -1,9 +1,9 @@
-"""Which labels go wrong, as far as bits can tell.
+"""Accuracy by label, as far as bits can tell.
 
-A bit tells of one label whether it is right. How often a label is right when it is chosen needs no
-more. How often it is chosen when it is right (its recall), and what is right when another label is
-chosen (the confusion), must be found from those rounds in which the right label happened to be
-tried: by importance weights, and only as far as the log covers all labels.
+A bit says whether one label is right. That is enough for how often a label is right when it is
+chosen (its precision). How often it is chosen when it is right (its recall), and what is right when
+another label is chosen (the confusion), must be estimated from the rounds in which the right label
+happened to be tried, by importance weights, and only as far as the log covers all labels.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from onebit.evaluation.policies import probabilities_of
 
 @dataclass(frozen=True)
 class LabelResult:
-    """What is known of a label.
+    """What a log says about a label.
 
     Attributes
     ----------
     label
     shown, right : int
-        Rounds with a bit in which it was chosen, and in which it was right then.
+        Rounds with a bit in which it was chosen, and those in which it was then right.
     precision : float
         right / shown, with `precision_interval`.
     share : float
-        The share of examples for which it is right, with `share_interval`; NaN if that is not
-        covered by the log, and the interval is then one of bounds.
+        The share of examples for which it is right, with `share_interval`; NaN if the log does not
+        cover it, and the interval then has bounds only.
     recall : float
-        The share of those for which it was chosen, with `recall_interval`; NaN in the same way.
+        The share of those for which it was chosen, with `recall_interval`; NaN in the same case.
     """
 
     label: Any
@@ -50,7 +50,7 @@ class LabelResult:
 
 
 def by_label(log: Log, level: float = 0.95) -> list[LabelResult]:
-    """Return what is known of each label.
+    """Return what a log says about each label.
 
     Parameters
     ----------
@@ -116,8 +116,8 @@ class Confusion:
     chosen : ndarray of shape (n_classes,)
         How often the policy chooses each label.
     share : ndarray of shape (n_classes, n_classes)
-        Row: the label that the policy chooses; column: the label that is right. NaN where nothing
-        tells.
+        Row: the label that the policy chooses; column: the label that is right. NaN where the log
+        does not tell.
     low, high : ndarray of shape (n_classes, n_classes)
         The interval of each cell.
     """
@@ -130,11 +130,11 @@ class Confusion:
 
 
 def confusion(log: Log, policy: Any, level: float = 0.95, *, greedy: bool = False) -> Confusion:
-    """Estimate what a policy chooses where which label is right.
+    """Estimate how often a policy chooses each label where each label is right.
 
-    Each cell is the mean of policy(row) w c over rounds in which the column was chosen, w being one
-    over the probability of that. Of what was chosen in the log itself, bits alone tell only the
-    diagonal: that needs a policy, such as the learner that wrote the log.
+    Each cell is the mean of policy(row) w c over rounds in which the column was chosen, where w is
+    one over the probability of that choice. For the logged decisions themselves, bits alone give
+    only the diagonal; the rest needs a policy, such as the learner that wrote the log.
 
     Parameters
     ----------

@@ -15,25 +15,25 @@ from onebit.core.example import Example, dense
 from onebit.core.validation import positions_of, unknown
 
 UNKNOWN = -1
-"""The position of a truth that nobody said."""
+"""The position of an unknown truth."""
 
 NONE = -2
 """The position of NONE_OF_THESE, until its bit is noted."""
 
 ROUNDING = 1e-4
-"""By how much probabilities of other tools may exceed one."""
+"""By how much probabilities from other tools may exceed one."""
 
 
 Where = Callable[[Any], str]
-"""Says where in a file a row is."""
+"""Returns where in a file a row is."""
 
 
 class Log:
     """Decisions with their feedback, in the order of the feedback.
 
     A log is made by ``play(..., log=log)``, from decisions (`from_decisions`), from a data frame
-    (`from_frame`), from a file (`read`), or here, by hand, from columns. What a column contains is
-    checked, and an error names the row.
+    (`from_frame`), from a file (`read`), or here, by hand, from columns. The contents of columns
+    are checked, and an error names the row.
 
     Parameters
     ----------
@@ -42,36 +42,36 @@ class Log:
     probabilities : array-like of shape (n,)
         With which it was chosen, in (0, 1].
     correct : array-like of shape (n,), optional
-        Whether it was right: True or False, 1 or 0; None or NaN where nobody said.
+        Whether it was right: True or False, 1 or 0; None or NaN without feedback.
     x : {array-like, sparse matrix} of shape (n, n_features), or list of records, optional
         What was decided about.
     classes : array-like, optional
         All labels, in the order of `policy`; by default those that occur.
     among : list of lists of labels, optional
-        Those on offer in each round; None, also for single rounds, is all.
+        Those on offer in each round; None, also for single rounds, means all.
     truth : array-like of shape (n,), optional
         The right labels, where known, else None. `correct` follows from it.
     ids, times : array-like of shape (n,), optional
-        Each decision's id, which no other has, and when it was made.
+        Each decision's unique id, and when it was made.
     confidence : array-like of shape (n,), optional
-        What the learner thought of the label: the probability that it is right.
+        The learner's estimate of the probability that the label is right.
     least : float or array-like of shape (n,), optional
-        The least probability that any label on offer had: a learner's `min_probability`. It tells
+        The least probability that any label on offer had: a learner's `min_probability`. It shows
         that all labels are covered, which the chosen label's probability alone cannot.
     policy : array-like of shape (n, n_classes), optional
         The probabilities of all labels, from which `least` follows.
     keeps_policy : bool, default=False
-        Whether `play` notes the probabilities of all labels here.
+        Whether `play` stores the probabilities of all labels here.
     where : callable, optional
-        Says where a row is, for errors: by default "row 7".
+        Returns where a row is, for errors: by default "row 7".
 
     Attributes
     ----------
     classes : ndarray
     labels, truth : ndarray of int
-        Positions in `classes`; a truth that nobody said is -1.
+        Positions in `classes`; an unknown truth is -1.
     probabilities, correct, confidence, least : ndarray of float
-        NaN where something is not known.
+        NaN where unknown.
     x, among, policy, ids, times
         As above, None if the log has none; `among` is an array of bool, (n, n_classes).
 
@@ -160,7 +160,7 @@ class Log:
         self.times = None if times is None else _column(times, n, "times")
         self._check_ids(where)
 
-    # Made from what there is
+    # Constructors
 
     @classmethod
     def from_decisions(
@@ -203,10 +203,10 @@ class Log:
         Parameters
         ----------
         frame : data frame
-            Its columns `label`, `probability` and, as far as there are, `correct`, `truth`, `id`,
-            `time`, `confidence`, `least`, `among` and `x`.
+            Its columns `label`, `probability` and, if present, `correct`, `truth`, `id`, `time`,
+            `confidence`, `least`, `among` and `x`.
         features : list of str, optional
-            The columns that are x, if not one column is.
+            The columns that make up x, if it is not a single column.
         **columns
             What holds for all rows: `classes`, `least`.
         """
@@ -237,7 +237,7 @@ class Log:
 
     @classmethod
     def batches(cls, path: str | PathLike[str], size: int = 50_000, **columns: Any) -> LogFile:
-        """Return the log in a file as an iterable of logs, of which one is in memory.
+        """Return the log in a file as an iterable of logs, one of which is in memory at a time.
 
         Parameters
         ----------
@@ -246,9 +246,9 @@ class Log:
             Rows of a batch.
         **columns
             What holds for all rows: `classes`, `least`. Without `classes`, the file is read once
-            before the first batch for its labels, unless it says them.
+            before the first batch to find its labels, unless it lists them.
 
-        Ids that are in two batches are not noticed; `read` notices them.
+        An id that occurs in two batches is not noticed; `read` notices it.
         """
         return LogFile(path, size, columns)
 
@@ -263,7 +263,7 @@ class Log:
     def note(
         self, X: Any, noted: Any, truth: np.ndarray, classes: np.ndarray, offer: np.ndarray | None
     ) -> None:
-        """Take rounds of `play`: what the engine noted of them, and the truth."""
+        """Take rounds of `play`: what the engine recorded, and the truth."""
         if "labels" in self.__dict__ and len(self):
             self._more.append(self[:])
         for name in _COLUMNS:
@@ -271,7 +271,7 @@ class Log:
         self._more.append(_from_rounds(X, noted, truth, classes, offer))
 
     def __getattr__(self, name: str) -> Any:
-        # The rounds of many batches become one table when someone looks at it.
+        # The rounds of many batches become one table only when it is used.
         if name not in _COLUMNS:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self.__dict__ |= vars(join(self._more)) | {"keeps_policy": self.keeps_policy}
@@ -373,7 +373,7 @@ class Log:
 
 
 class LogFile:
-    """A log in a file: an iterable of logs, that can be gone through any number of times."""
+    """A log in a file: an iterable of logs that can be iterated any number of times."""
 
     def __init__(self, path: str | PathLike[str], size: int, columns: dict[str, Any]) -> None:
         if not isinstance(size, int) or size < 1:
@@ -395,7 +395,7 @@ _COLUMNS = (
 
 
 def join(logs: Iterable[Log]) -> Log:
-    """Return several logs as one; classes of later ones may be more."""
+    """Return several logs as one; later ones may have more classes."""
     parts = list(logs)
     joined, last = Log(), parts[-1]
     n = last.classes.size
@@ -456,7 +456,7 @@ def _column(values: Any, n: int, name: str) -> list[Any]:
 def _classes_of(labels: Any, truths: Any, classes: Any) -> np.ndarray:
     if classes is None:
         said = {*_plain_list(labels), *_plain_list(truths)} - {None, NONE_OF_THESE}
-        found = {label for label in said if label == label}  # NaN, in a data frame, is nothing
+        found = {label for label in said if label == label}  # in a data frame, NaN is missing
         try:
             classes = sorted(found)
         except TypeError:
@@ -468,7 +468,7 @@ def _classes_of(labels: Any, truths: Any, classes: Any) -> np.ndarray:
 
 
 def _positions(labels: Any, classes: np.ndarray, find: Callable[[Any, int], int]) -> np.ndarray:
-    """Return the positions of labels in `classes`; `find` is for what is not plain."""
+    """Return the positions of labels in `classes`; `find` handles unusual ones."""
     if isinstance(labels, np.ndarray) and labels.dtype.kind == classes.dtype.kind in "iU":
         with suppress(ValueError):  # that names no file and line
             return positions_of(classes, labels)

@@ -1,7 +1,7 @@
 """Models of which label is right, learned from the bits of a log as they come.
 
-The model that judges a row has seen only rows before it. That is what keeps doubly robust intervals
-true, whatever the model: it is cross-fitting in the order of the log, and needs one pass.
+The model that predicts a row has seen only rows before it. This keeps doubly robust intervals
+valid, whatever the model: it is cross-fitting in the order of the log, and needs one pass.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from onebit.numerics.linear import products
 from onebit.numerics.softmax import softmax
 
 STEP = 1.0
-"""Of the regression: AdaGrad's eta."""
+"""Step size of the regression: AdaGrad's eta."""
 
 MOST_WEIGHTS = 50_000_000
-"""Numbers in the regression, at most; with more features and labels, only labels are modelled."""
+"""Most weights of the regression; with more features and labels, only labels are modelled."""
 
 
 @lean_kernel
 def _fill_shares(W, x, p):
-    """Fill softmax(W x); the last row of W is a constant's."""
+    """Fill softmax(W x); the last row of W is the intercept."""
     products(W, x, p)
     for k in range(p.size):
         p[k] += W[x.n_features, k]
@@ -37,7 +37,7 @@ def _fill_shares(W, x, p):
 
 @lean_kernel
 def _move(W, S, at, slopes, x_j, step):
-    """Move a row of weights against its slopes, by AdaGrad."""
+    """Move a row of weights against its gradient, by AdaGrad."""
     for k in range(slopes.size):
         slope = slopes[k] * x_j
         if slope != 0.0:
@@ -54,7 +54,7 @@ def _fill(W, rows, p, q):
 
 
 def _learn(W, S, rows, labels, correct, weights, step, p):
-    """Learn from bits: a label that is wrong makes all others likelier, the likely ones most."""
+    """Learn from bits: a wrong label makes all others likelier, the likely ones most."""
     for i in range(labels.size):
         if math.isnan(correct[i]):
             continue
@@ -78,11 +78,11 @@ learn = compiled(f"{__name__}.learn", _learn, nogil=True)
 
 
 class Softmax:
-    """A logistic regression of which label is right, if any, told one bit an example."""
+    """A logistic regression of which label is right, if any, told one bit per example."""
 
     def __init__(self, n_features: int, n_classes: int) -> None:
         self.n_classes = n_classes
-        # The last class is that no label is right.
+        # The last class means that no label is right.
         self.W, self.S = np.zeros((2, n_features + 1, n_classes + 1))
         self.S += 1e-12
         self._p = np.empty(n_classes + 1)
@@ -94,14 +94,14 @@ class Softmax:
         return q
 
     def learn(self, log: Log, weights: np.ndarray | None = None) -> None:
-        """Learn from the bits of some rows, by default of the same weight."""
+        """Learn from the bits of some rows, by default with equal weights."""
         step = STEP / math.sqrt(self._length(log.x))
         weights = np.ones(len(log)) if weights is None else weights
         rows = _rows(log.x)
         learn(self.W, self.S, rows, log.labels, log.correct, weights, step, self._p)
 
     def _length(self, x: Any) -> float:
-        """Return how many features of an example are not zero, about: they all move the score."""
+        """Return about how many features of an example are non-zero: they all move the score."""
         return 1.0 + (x.nnz if sp.issparse(x) else np.count_nonzero(x)) / max(1, x.shape[0])
 
 
@@ -123,7 +123,7 @@ class Shares:
 
 
 class OfLearner:
-    """A learner with `predict_proba` as a model, which goes on to learn from the log."""
+    """A learner with `predict_proba` as a model, which keeps learning from the log."""
 
     def __init__(self, learner: Any, classes: np.ndarray) -> None:
         if not hasattr(learner, "predict_proba") or not hasattr(learner, "replay"):
@@ -154,7 +154,7 @@ class OfLearner:
 
 
 class Given:
-    """Predictions that someone else made, a row for each of the log."""
+    """Predictions that were made elsewhere, one row for each row of the log."""
 
     def __init__(self, predictions: Any) -> None:
         self.predictions, self.at = np.asarray(predictions, dtype=np.float64), 0
@@ -178,10 +178,10 @@ class Given:
 
 
 def model_for(given: Any, policy: Any, log: Log) -> Any:
-    """Return the model that was asked for, for a log that begins with these rows.
+    """Return the requested model, for a log that begins with these rows.
 
-    By default the policy itself, if it is a probability model of these labels: it knows most of
-    what it is judged by.
+    By default this is the policy itself, if it is a probability model of these labels: it predicts
+    best what it is judged by.
     """
     if given is None and hasattr(policy, "predict_proba") and hasattr(policy, "replay"):
         last = policy.steps[-1][1] if hasattr(policy, "steps") else policy

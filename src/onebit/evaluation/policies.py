@@ -11,11 +11,11 @@ from onebit.core.validation import positions_of
 from onebit.evaluation.log import Log
 
 Probabilities = Callable[[Log], np.ndarray]
-"""Of some rows of a log: the probability of each label, of shape (n, n_classes)."""
+"""Returns the probability of each label for some rows of a log, of shape (n, n_classes)."""
 
 
 def probabilities_of(policy: Any, *, greedy: bool = False) -> Probabilities:
-    """Return how a policy chooses: a learner, a function, or one label always."""
+    """Return the probabilities of a policy: a learner, a function, or a constant label."""
     if hasattr(policy, "policy") and hasattr(policy, "predict"):
         return lambda log: _of_learner(policy, log, greedy)
     if greedy:
@@ -66,7 +66,7 @@ def _of_learner(learner: Any, log: Log, greedy: bool) -> np.ndarray:
 
 
 def _by_offer(log: Log) -> Any:
-    """Yield rows with the labels that were on offer in them; None for all."""
+    """Yield rows with the labels on offer in them; None for all."""
     if log.among is None:
         yield np.arange(len(log)), None
         return
@@ -88,7 +88,7 @@ def _known_to(learner: Any, among: np.ndarray) -> list[Any]:
 
 
 def _aligned(p: np.ndarray, theirs: np.ndarray, ours: np.ndarray) -> np.ndarray:
-    """Return probabilities in the order of the log's labels; those of others are left out."""
+    """Return probabilities in the order of the log's labels; other labels are left out."""
     if theirs.tolist() == ours.tolist():
         return p
     made = np.zeros((len(p), ours.size))

@@ -1,4 +1,4 @@
-"""Learners that learn from a log as they go, to see how another one would have done."""
+"""Learners that learn from a log as they go, to estimate how they would have done."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from onebit.evaluation.intervals import check_level
 from onebit.evaluation.log import Log
 
 NEARLY_UNIFORM = 3.0
-"""Rejection is taken if no label was more than so many times less probable than uniformly."""
+"""Rejection is used if every label was at most this many times less probable than uniform."""
 
 LEAST_ROUNDS = 200
-"""And if so many rounds, about, are left by it."""
+"""And if it leaves about this many rounds."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Counterfactual:
     value : float
         Its accuracy over all rounds; NaN if the log does not cover what it would have chosen.
     low, high : float
-        The interval of it. All intervals of the curve hold together, with the probability `level`.
+        Its interval. All intervals of the curve hold simultaneously with probability `level`.
     level : float
     curve : ndarray of shape (n_points, 4)
         Rounds, accuracy up to there, and the ends of its interval.
     covered : float
         The share of its choices that the log covers.
     learner : Learner
-        As it stands after the log.
+        In its state after the log.
     """
 
     name: str
@@ -97,19 +97,20 @@ def counterfactual(
     log : Log
         With x.
     learners : Learner, iterable of them, or mapping of names to them
-        Copies of them go through the log; pipelines take records.
+        Copies of them learn from the log; pipelines take records.
     method : {"auto", "rejection", "weights"}, default="auto"
-        "rejection" keeps those rounds in which the learner, too, would have chosen the label, drawn
-        so that they are as if it had decided all along: exact, but few rounds are left unless the
-        log's choices were nearly uniform. "weights" learns from every bit of the log, and weighs
-        it by how probably the learner would have chosen its label: what is estimated is a learner
-        that watches another one's decisions. "auto" is "rejection" where that leaves enough rounds.
+        "rejection" keeps rounds in which the learner would have chosen the same label, by rejection
+        sampling, so that they are distributed as if it had decided all along: exact, but few rounds
+        are left unless the log's choices were nearly uniform. "weights" learns from every bit of
+        the log, and weights it by the probability that the learner would have chosen its label: the
+        estimate is for a learner that watches another one's decisions. "auto" is "rejection" where
+        that leaves enough rounds.
     level : float in (0, 1), default=0.95
         Of the intervals.
     random_state : int, RandomState instance or None, default=0
         For the draws of "rejection".
     progress : callable, optional
-        Called with a learner's name and the rows that it has gone through.
+        Called with a learner's name and the number of rows it has processed.
 
     Returns
     -------
@@ -191,7 +192,7 @@ class _Run:
             w, c = chosen / log.probabilities, log.correct
             most = np.full(len(log), np.inf)
             np.divide(1.0, log.least, out=most, where=log.least > 0.0)
-            accuracy = (self.right + 0.5) / (self.coverage.sum + 1.0)  # of the rows before
+            accuracy = (self.right + 0.5) / (self.coverage.sum + 1.0)  # of the earlier rows
             modelled = one_for_all(accuracy, np.ones(len(log)), np.maximum(most, w))
         self.bets.update(w, c, modelled)
         self.coverage.update(w, most, np.ones(w.size))
@@ -201,7 +202,7 @@ class _Run:
             self.curve.append((self.coverage.n, self._value(), *interval))
 
     def result(self) -> Counterfactual:
-        """Return what came of it."""
+        """Return the result."""
         if not self.curve:
             raise ValueError(f"rejection left no round for {self.name}; take method='weights'")
         value = np.nan if self.coverage.is_short else self._value()
@@ -229,7 +230,7 @@ class _Run:
 
 
 def _points(n: int) -> list[int]:
-    """Return the rows at which a curve has points, evenly spaced in their logarithm."""
+    """Return the logarithmically spaced rows at which a curve has points."""
     return np.unique(np.rint(np.geomspace(min(n, 20), n, 60)).astype(int)).tolist()
 
 

@@ -1,4 +1,4 @@
-"""Records and texts, made into examples. It knows no learner."""
+"""Records and texts, turned into examples. It imports no learner."""
 
 from onebit.features.records import Records
 

@@ -19,17 +19,17 @@ from onebit.core.steps import Step
 from onebit.core.validation import short
 
 _WORD = re.compile(r"\w\w+")
-"""What is a word of a text: the same as in scikit-learn's vectorizers."""
+"""A word of a text, as in scikit-learn's vectorizers."""
 
 _SPACE = re.compile(r"\s")
 
 _WIDTHS = frozenset(2**k for k in range(1, 31))
 
 _DEEPEST = 32
-"""Of dicts and lists inside one another; also where one of them is in itself."""
+"""Deepest nesting of dicts and lists, which also ends those that contain themselves."""
 
 _MOST_VALUES = 2**17
-"""Of a record: lists that share their items can have more than there is time for."""
+"""Most values of a record: lists that share their items can expand beyond all bounds."""
 
 _LONGEST_NAME = 1000
 
@@ -40,7 +40,7 @@ _RECORD = (str, Mapping)
 
 
 class Records(Step):
-    r"""Turn records into examples: texts, dicts as JSON has them, rows of tables.
+    r"""Turn records into examples: texts, JSON-like dicts, rows of tables.
 
     Each feature has a name, and its column is the hash of that name: nothing is learned from data,
     so new words and fields need no preparation, and the same record gives the same example in any
@@ -60,27 +60,26 @@ class Records(Step):
     a record that is a text               ``charged``: 1, ``twice``: 1
     ====================================  =================================================
 
-    A string with white space in it is a text, and any other one a category, taken as it is. The
-    words of a text are lower-cased, have at least two letters, digits or underscores (``\w\w+``),
-    and are there or not, however often. NaN is a missing value, as None is. Dicts in a list have
-    the name of the list, and numbers of the same name are summed; numbers and lists in a list are
-    named by their places.
+    A string that contains white space is a text, and any other string a category, used verbatim.
+    The words of a text are lower-cased, have at least two letters, digits or underscores
+    (``\w\w+``), and count once, however often they occur. NaN is a missing value, as None is. Dicts
+    in a list have the name of the list, and numbers of the same name are summed; numbers and lists
+    in a list are named by their positions.
 
-    A record may also be a row of pandas (a Series, or a DataFrame of one row) or of polars (a
-    dict, or a DataFrame of one row); of `transform`, a whole DataFrame.
+    A record may also be a row of pandas (a Series, or a DataFrame of one row) or of polars (a dict,
+    or a DataFrame of one row); `transform` also takes a whole DataFrame.
 
-    The hash is the signed 32-bit MurmurHash3 h of the name in UTF-8. The column is
-    abs(h) mod n_features, and the value is multiplied by the sign of h, so that two names in one
-    column are as likely to cancel out as to add up. Dicts without lists, dicts and white space give
-    what `sklearn.feature_extraction.FeatureHasher` gives.
+    The hash is the signed 32-bit MurmurHash3 h of the name in UTF-8. The column is abs(h) mod
+    n_features, and the value is multiplied by the sign of h, so that two names in one column are as
+    likely to cancel as to add up. Dicts that contain no lists, no dicts and no white space give the
+    same as `sklearn.feature_extraction.FeatureHasher`.
 
     Parameters
     ----------
     n_features : int, default=2**16
-        The number of columns: a power of two, from 2 to 2^30. Of m names, the share of those that
-        have a column to themselves is about exp(-m / n_features): 98.5 % of 1,000 names at the
-        default, 86 % of 10,000, 22 % of 100,000. `OneBitClassifier` holds 16 bytes for each
-        feature and label.
+        The number of columns: a power of two, from 2 to 2^30. Of m names, a share of about exp(-m /
+        n_features) have a column to themselves: 98.5 % of 1,000 names at the default, 86 % of
+        10,000, 22 % of 100,000. `OneBitClassifier` holds 16 bytes for each feature and label.
 
     Examples
     --------
@@ -180,12 +179,12 @@ def _columns(record: str | Mapping[Any, Any], width: int) -> dict[int, float]:
 def _hashes(names: Iterable[str]) -> list[int]:
     try:
         return list(map(murmurhash3_32, names))
-    except UnicodeEncodeError:  # half a character, as JSON may have it
+    except UnicodeEncodeError:  # a lone surrogate, which JSON allows
         return [murmurhash3_32(name.encode(errors="surrogatepass")) for name in names]
 
 
 class _Features:
-    """The features of a record: words, which are there or not, and numbers, which are summed."""
+    """The features of a record: words, which count once, and numbers, which are summed."""
 
     __slots__ = ("n_values", "numbers", "words")
 
@@ -219,7 +218,7 @@ class _Features:
             )
         kind = type(value)
         if kind is str:
-            if value.isalnum() or not _SPACE.search(value):  # the first takes less time
+            if value.isalnum() or not _SPACE.search(value):  # the first test is faster
                 self.words[f"{name}={value}"] = 1.0
             else:
                 for word in _WORD.findall(value.lower()):
@@ -247,7 +246,7 @@ class _Features:
     def _add_number(self, name: str, value: Any) -> None:
         try:
             number = float(value)
-        except (OverflowError, ValueError):  # of integers and decimals that are no float
+        except (OverflowError, ValueError):  # integers and decimals beyond the floats
             number = np.inf
         if abs(number) <= LARGEST:
             if number:
@@ -281,8 +280,8 @@ def _article(value: Any) -> str:
 
 
 def _as_record(record: Any) -> str | Mapping[Any, Any]:
-    """Return what is a record as a text or a mapping."""
-    if type(record) is dict or isinstance(record, _RECORD):  # to ask for the first takes no time
+    """Return a record of any form as a text or a mapping."""
+    if type(record) is dict or isinstance(record, _RECORD):  # the first test is fast
         return record
     if _is_table(record):
         rows = list(_rows(record))

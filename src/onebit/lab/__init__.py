@@ -1,4 +1,4 @@
-"""The laboratory: sweeps over learners, parameters, streams and seeds, and what papers did.
+"""The laboratory: sweeps over learners, parameters, streams and seeds, and papers' experiments.
 
 It needs ``pip install 'onebit[lab]'``.
 """

@@ -1,4 +1,4 @@
-"""Confidit on rows of zeros and ones, which its paper had, and which are not of unit length."""
+"""Confidit on rows of zeros and ones, as in its paper, which are not of unit length."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onebit.numerics.linear import products, with_values
 
 @lean_kernel
 def score_binary(state, x, scores):
-    """Fill the scores w_i . x and n_i = x' A_i^{-1} x, where each feature that is there is one."""
+    """Fill the scores w_i . x and n_i = x' A_i^{-1} x, with non-zero features taken as one."""
     scratch = state.scratch
     for i in range(x.values.size):
         scratch.x[i] = 0.0 if x.values[i] == 0.0 else 1.0
@@ -26,11 +26,11 @@ KERNELS = Kernels("binary", score_binary, policy, learn_diagonal)
 
 
 class BinaryConfidit(Confidit):
-    """Confidit, version 5, that takes each feature that is there as 1, and rows as long as that.
+    """Confidit, version 5, with each non-zero feature taken as 1 and rows not normalised.
 
-    A document of m words has the length sqrt(m) then, beside an A_0 that is 4 I: weights and
-    intervals change about m times as much in a round as with rows of unit length. No other learner
-    of the paper has a number beside its data that is not tuned. Parameters are those of `Confidit`.
+    A document of m words then has norm sqrt(m), against A_0 = 4 I: weights and intervals change
+    about m times as much in a round as with rows of unit length. No other learner of the paper has
+    a fixed constant next to its data that is not tuned. Parameters are those of `Confidit`.
 
     Examples
     --------

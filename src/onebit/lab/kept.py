@@ -1,7 +1,7 @@
-"""Runs of other tools, kept in the repository.
+"""Runs of other tools, stored in the repository.
 
-They are the same for a version and a seed, and take hours; so a comparison reads them here. Each
-line of the file is a tool on a stream, with the number of mistakes for each seed.
+They are determined by the version and the seed, and take hours, so a comparison reads them from
+here. Each line of the file is a tool on a stream, with the number of mistakes for each seed.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 PATH = Path(__file__).parents[3] / "bench" / "rivals.csv"
-"""In the repository; it is not installed with the package."""
+"""Path in the repository; the file is not installed with the package."""
 
 SEEDS = 5
 
 
 class Runs(NamedTuple):
-    """What a run is of: a tool on the first `rows` rows of a stream, of which the last count.
+    """What is run: a tool on the first `rows` rows of a stream, of which the last ones count.
 
-    change: what moves in the stream; feedback: when it comes; counted: the rounds whose mistakes
-    are counted.
+    change: that of the stream; feedback: when it comes; counted: the rounds whose mistakes are
+    counted.
     """
 
     stream: str
@@ -34,7 +34,7 @@ class Runs(NamedTuple):
 
 
 class Kept:
-    """The file, which is rewritten after each run, so that nothing is lost."""
+    """The file, rewritten after each run, so that nothing is lost."""
 
     def __init__(self, path: Path = PATH) -> None:
         self.path = path

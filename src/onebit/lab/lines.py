@@ -1,4 +1,4 @@
-"""The streams that comparisons with other tools are made on, and how many rows each must have."""
+"""The streams of the comparisons with other tools, and how many rows each must have."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS = {
     "synnonsep": 1_000_000,
     "kddcup99": 494_020,
 }
-"""All streams that have a name, those of little work first."""
+"""All named streams, the cheapest first."""
 
 MOVING_ROWS = {
     "optdigits": 5_620,
@@ -42,7 +42,7 @@ MOVING_ROWS = {
 """Streams that are changed, and how many rows are played."""
 
 NATURAL_ROWS = {"reuters_r8": 7_674, "amazon4": 8_000, "kddcup99": 100_000, "covtype": 100_000}
-"""Streams in their natural order: that of time, but for covtype, where it is that of place."""
+"""Streams in their natural order: that of time, except for covtype, where it is by place."""
 
 NATURAL = "natural order"
-"""What stands for the change of these."""
+"""The name that these have in place of a change."""

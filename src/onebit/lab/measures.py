@@ -1,4 +1,4 @@
-"""What is measured in a run: mistakes online, the error on other rows, or regret."""
+"""What is measured in a run: online mistakes, the error on held-out rows, or regret."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from onebit.streams.synthetic import replaced
 from onebit.theory import best_linear, online_log_loss, regret
 
 Grid = tuple[tuple[str, tuple[Any, ...]], ...]
-"""Parameters and the values that are tried of each, as `grid_of` makes it."""
+"""Parameters and the values to try for each, as `grid_of` makes it."""
 
 
 class Measure(Protocol):
-    """Plays a learner, and returns what is measured, as JSON has it.
+    """Plays a learner, and returns the measurements as JSON types.
 
-    Its `repr` must tell all that the result depends on.
+    Its `repr` must contain all that the result depends on.
     """
 
     def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
-        """Measure a learner that has not begun, whose random_state is the seed of all draws."""
+        """Measure a learner that has not started, whose random_state is the seed of all draws."""
         ...
 
 
@@ -53,7 +53,7 @@ class Online:
     since : int, default=0
         Only rounds from this one on are counted.
     at : tuple of int, default=()
-        Rounds up to which the error is returned; by default evenly spaced in their logarithm.
+        Rounds up to which the error is returned; by default logarithmically spaced.
     """
 
     since: int = 0
@@ -100,14 +100,14 @@ def _totals(history: History) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class WrongTold:
-    """Mistakes round by round, where labels that are told, or answered by, may be wrong.
+    """Mistakes round by round against the true labels, where feedback is by noisy labels.
 
-    The learner hears of the wrong label; what is counted is by the right one.
+    The learner gets its feedback from the noisy label; mistakes are counted by the true one.
 
     Parameters
     ----------
     noise : float in [0, 1]
-        Probability that a label is drawn anew, uniformly from all of them, once for all epochs.
+        Probability that a label is redrawn, uniformly from all labels, once for all epochs.
     """
 
     noise: float
@@ -134,7 +134,7 @@ class WrongTold:
 
 
 class _Chosen:
-    """Takes the labels that were chosen, as a log does."""
+    """Collects the chosen labels, as a log does."""
 
     keeps_policy = False
 
@@ -146,23 +146,23 @@ class _Chosen:
 
 
 def with_noise(learner: Learner, y: np.ndarray, noise: float) -> np.ndarray:
-    """Return labels of which some were drawn anew, with the learner's seed."""
+    """Return labels, some of them redrawn with the learner's seed."""
     rng = np.random.default_rng([learner.random_state, 2])
     return replaced(y, len(learner.classes), noise, "any", rng)
 
 
 @dataclass(frozen=True)
 class CrossValidated:
-    """Error on folds that were held out, with the parameters that are best on another split.
+    """Error on held-out folds, with the parameters that are best on another split.
 
-    Parameters of `grid` are chosen on one split of all rows, 80 % to learn from. Labels to learn
-    and to choose from may be wrong, those to test by are right.
+    Parameters of `grid` are chosen on one split of all rows, 80 % to learn from. Labels for
+    learning and for this choice may be noisy; those for testing are right.
 
     Parameters
     ----------
     grid : Grid
     noise : float in [0, 1], default=0
-        Probability that a label is drawn anew, uniformly from all of them.
+        Probability that a label is redrawn, uniformly from all labels.
     folds : int, default=10
     """
 
@@ -193,7 +193,7 @@ class HeldOut:
     n_test : int
         Rows at the end that are not learned from.
     n_train : int
-        Of the others, drawn anew for each seed.
+        Number of other rows to learn from, redrawn for each seed.
     grid : Grid
     """
 
@@ -231,7 +231,7 @@ def _wrong(
     test: np.ndarray,
     epochs: int,
 ) -> np.ndarray:
-    """Tell of each row of `test` whether a copy that learned from `train` is wrong about it."""
+    """Tell for each row of `test` whether a copy that learned from `train` is wrong."""
     fresh = clone(learner)
     play(fresh, repeated(X[train], told[train], epochs=epochs), record=False)
     wrong: np.ndarray = fresh.predict(X[test]) != y[test]
@@ -254,19 +254,19 @@ def _tested(wrong: list[np.ndarray], chosen: Learner, grid: Grid, seconds: float
 
 
 _TIMED_PLAYS, _LONG = 3, 5.0
-"""How often a run that is timed is played, if it takes fewer than so many seconds."""
+"""How often a timed run is played, if it takes fewer than this many seconds."""
 
 
 @dataclass(frozen=True)
 class Regret:
-    """Logarithmic loss over that of the best weights in hindsight, in nats.
+    """Log loss in excess of that of the best weights in hindsight, in nats.
 
     Parameters
     ----------
     B : float
-        The best weights are those with rows of at most this length.
+        The comparators have rows of at most this norm.
     times : tuple of int
-        Rounds after which the regret is measured; each has weights of its own.
+        Rounds after which the regret is measured, each against its own best weights.
     """
 
     B: float
@@ -275,7 +275,7 @@ class Regret:
     def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
         """Return the regret after each of the times, and the processor time that `play` takes.
 
-        Of several plays the shortest counts, unless one takes long.
+        The shortest of several plays counts, unless one takes long.
         """
         compile_for(learner, X, y)
         seconds = np.inf
@@ -317,7 +317,7 @@ class RegretAndBound:
     Parameters
     ----------
     radius : float
-        The best weights are at most as long as this.
+        The largest norm of the comparators.
     """
 
     radius: float
@@ -338,5 +338,5 @@ class RegretAndBound:
 
 
 def compile_for(learner: Learner, X: Any, y: np.ndarray) -> None:
-    """Let what a learner needs be compiled, so that it is not timed."""
+    """Compile what a learner needs, so that compilation is not timed."""
     play(clone(learner), X[:2], y[:2])

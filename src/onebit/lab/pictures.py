@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 INK = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's colours, which the colour-blind can tell apart; yellow is too pale for a line."""
+"""Okabe and Ito's colour-blind safe palette, without yellow, which is too pale for a line."""
 
 DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
-"""With more learners than colours, the next styles of line begin."""
+"""Line styles: with more learners than colours, the next style begins."""
 
 
 def style(i: int) -> dict[str, Any]:
@@ -27,9 +27,9 @@ def style(i: int) -> dict[str, Any]:
 def draw_sweep(table: pd.DataFrame) -> Any:
     """Return a figure of a sweep, a column for each stream.
 
-    The upper row has the error so far against rounds, of each learner with the parameters that are
-    best for it on that stream in hindsight; the band is one standard deviation over the seeds to
-    either side. Where one parameter has several values, a row below has the error against it.
+    The upper row has the error so far against rounds, for each learner with its best parameters on
+    that stream in hindsight; the band is one standard deviation over the seeds to either side.
+    Where one parameter has several values, a row below has the error against it.
     """
     from matplotlib.figure import Figure
 
@@ -72,7 +72,7 @@ class Line(NamedTuple):
 
     @classmethod
     def of(cls, x: np.ndarray, values: np.ndarray) -> Line:
-        """Return that of values with a row for each run."""
+        """Return the line of values with one row per run."""
         return cls(x, values.mean(axis=0), values.std(axis=0, ddof=min(1, len(values) - 1)))
 
     def until(self, last: float) -> Line:
@@ -81,7 +81,7 @@ class Line(NamedTuple):
 
 
 def draw_lines(ax: Any, lines: Mapping[str, Line], names: Sequence[str]) -> Any:
-    """Draw lines with bands; the colour of each is that of its place among all `names`."""
+    """Draw lines with bands, coloured by their positions among all `names`."""
     for name, line in lines.items():
         look = style(names.index(name))
         ax.plot(line.x, line.mean, label=name, linewidth=1.6, **look)
@@ -142,7 +142,7 @@ def draw_curves(ax: Any, table: pd.DataFrame) -> Any:
 
 
 def draw_parameter(ax: Any, table: pd.DataFrame, parameter: str) -> Any:
-    """Draw the error against a parameter on one stream; learners without it are level lines."""
+    """Draw the error against a parameter on one stream; learners without it are flat lines."""
     styles = {name: style(i) for i, name in enumerate(dict.fromkeys(table.learner))}
     means = summary(table)
     for name, line in styles.items():
@@ -150,7 +150,7 @@ def draw_parameter(ax: Any, table: pd.DataFrame, parameter: str) -> Any:
         if some[parameter].isna().all():
             ax.axhline(100 * some.error.min(), linewidth=1.2, label=name, **line)
             continue
-        # Of other parameters, those that are best.
+        # With the best values of all other parameters.
         some = some.loc[some.groupby(parameter).error.idxmin()].sort_values(parameter)
         x, mean = some[parameter].to_numpy(), 100 * some.error.to_numpy()
         sd = 100 * some.error_sd.fillna(0).to_numpy()

@@ -1,4 +1,4 @@
-"""Processes that play at the same time, as copies of this one."""
+"""Processes that play in parallel, forked from this one."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any
 
 
 def may_copy() -> bool:
-    """Whether a copy of this process can work: one made while a thread holds a lock cannot."""
+    """Whether this process can be forked safely: not while another thread may hold a lock."""
     return sys.platform == "linux" and active_count() == 1
 
 
 def in_copies(
     n_jobs: int, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]
 ) -> Iterator[Any]:
-    """Yield what a function returns, as it comes; calls begin in their order.
+    """Yield the results of a function as they come; calls start in their order.
 
-    A copy has all modules and compiled code at once, which takes a new process seconds.
+    A forked process has all modules and compiled code, which would take a new one seconds.
     """
     pool = ProcessPoolExecutor(n_jobs, get_context("fork"), _begin)
     try:
@@ -33,7 +33,7 @@ def in_copies(
 
 
 def _begin() -> None:
-    """Let a process end when it is interrupted, or when nobody waits for its results any more."""
+    """Make a process end when it is interrupted, or when its parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     Thread(target=_end_with_parent, daemon=True).start()
 

@@ -1,4 +1,4 @@
-"""Runs of papers' experiments, and one page that tells what came out."""
+"""Runs of papers' experiments, and one page with the results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ABOUT = "about.json"
-"""The settings and versions that made results, beside them."""
+"""File with the settings and versions that made the results, beside them."""
 
 
 def run_paper(
@@ -37,9 +37,9 @@ def run_paper(
     dask: str | None = None,
     progress: Callable[[str, int, int], Any] | None = None,
 ) -> Path:
-    """Run a paper's experiments, what is missing of them, and return the folder of the results.
+    """Run what is missing of a paper's experiments, and return the folder of the results.
 
-    `seeds` is the most that are played of each sweep, by default all.
+    `seeds` is the largest number of seeds of each sweep, by default all.
     """
     place = _place(name, scale, folder)
     sweeps = {
@@ -204,7 +204,7 @@ def _cell(value: Any) -> str:
 
 
 def _begins_with_number(cell: str) -> bool:
-    """Whether a cell is of numbers, as 1,234 ±5 is, or empty."""
+    """Whether a cell is empty or holds numbers, such as 1,234 ±5."""
     try:
         float(cell.partition(" ")[0].replace(",", "") or 0.0)
     except ValueError:

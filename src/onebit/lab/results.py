@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MEASURED = ("rounds", "mistakes", "explored", "updated", "error", "seconds")
-"""What is counted and timed in a run."""
+"""Columns that are counted and timed in a run."""
 
 
 SUMMARISED = (
     *("curve_rounds", "curve_errors", "curve_explored", "fold_errors", "chosen"),
     *("times", "regret", "allowed", "seeds", "error_sd", "microseconds"),
 )
-"""What else a table or its summary has that is no parameter."""
+"""Other columns of a table or its summary that are not parameters."""
 
 
 class Folder:
     """A folder of results, each in a file with the name of its run.
 
-    A file is written under another name and renamed when it is on disk: whenever the process is
-    killed, a result is there or it is not.
+    Files are written atomically: whenever the process is killed, a result is either complete or
+    missing.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Folder:
 
 @contextmanager
 def locked(path: Path, wait: bool = True) -> Iterator[None]:
-    """Hold the lock that a file is; without waiting for others, if so wanted."""
+    """Hold a file as a lock, with or without waiting for others."""
     import fcntl
 
     with path.open("w") as file:
@@ -112,7 +112,7 @@ def grid_columns(table: pd.DataFrame) -> list[str]:
 
 
 def best(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs with those parameters of each learner that have the least mean error."""
+    """Return the runs of each learner with the parameters of least mean error."""
     means = summary(table).drop_duplicates(["stream", "learner"])
     return table.merge(means[["stream", "learner", "parameters"]])
 

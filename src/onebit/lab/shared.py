@@ -1,4 +1,4 @@
-"""Streams on disk, which all processes map into their memory: one copy for all."""
+"""Streams on disk that all processes memory-map: one copy for all."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from onebit.streams import Asked, in_memory
 
 @dataclass(frozen=True)
 class Shared:
-    """Arrays that were stored, by the hash of what is in them."""
+    """Stored arrays, identified by the hash of their contents."""
 
     digest: str
 
 
 def fingerprint(source: Asked | Shared) -> dict[str, Any]:
-    """Return what tells one stream from all others: of a file, what is in it, not its name."""
+    """Return what identifies a stream: for a file, its contents, not its name."""
     if isinstance(source, Shared):
         return {"arrays": source.digest}
     found = asdict(source)
@@ -36,7 +36,7 @@ def fingerprint(source: Asked | Shared) -> dict[str, Any]:
 
 
 def store(X: Any, y: Any, data: Path) -> Shared:
-    """Store a stream that is in memory, and return by what it is found."""
+    """Store a stream that is in memory, and return its identification."""
     classes, codes = np.unique(np.asarray(y), return_inverse=True)
     X = sp.csr_array(X, dtype=np.float64) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or X.shape[0] != codes.size:
@@ -54,7 +54,7 @@ def store(X: Any, y: Any, data: Path) -> Shared:
 def shared(source: Asked | Shared, seed: int, data: Path) -> tuple[Any, np.ndarray, int]:
     """Return a stream as a memory map, its labels 0 to K - 1, and K; the first to ask makes it.
 
-    Epochs are left out: they are the same rows again.
+    Epochs are left out, as they repeat the same rows.
     """
     path = data / data_name(source, seed)
     if not path.is_dir():

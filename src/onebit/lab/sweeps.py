@@ -51,11 +51,11 @@ class Run:
     source : Asked or Shared
         The stream, or arrays that have been stored.
     seed : int
-        Of the stream's draws and of the learner.
+        Seed of the stream and of the learner.
     grid : tuple of pairs (name, value)
         The parameters that come from a grid, which are columns of the table.
     measure : Measure
-        What is measured; by default mistakes online.
+        What is measured; by default online mistakes.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Run:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """All parameters but classes and random_state, as JSON has them."""
+        """All parameters except classes and random_state, as JSON types."""
         found = self.learner.get_params(deep=False)
         return {
             name: value if isinstance(value, str | int | float | None) else repr(value)
@@ -93,7 +93,7 @@ class Run:
         return f"{self.learner} on {self.stream}, seed {self.seed}"
 
     def play(self, data: Path) -> dict[str, Any]:
-        """Play, with the stream from or put into the folder `data`, and return the result."""
+        """Play, with the stream shared in the folder `data`, and return the result."""
         try:
             return self._play(data)
         except (TypeError, ValueError, ArithmeticError) as error:
@@ -126,22 +126,22 @@ def sweep(
     ----------
     learners : list of Learner, class or name; or dict {name: Learner, or list of them}
     grid : dict {parameter: values}, optional
-        Each learner that has such a parameter gets each of its values; one that has none of them
-        is played as it is.
+        Each learner that has such a parameter is played with each of its values; one that has none
+        of them is played as it is.
     streams : list of name, path or Asked; or dict {name: any of these, or a pair (X, y)}
     seeds : int or iterable of int, default=10
-        How many, from 0 on, or which. A seed draws the stream, or its order if it has a name or is
-        asked for in a random one, and all that the learner draws.
+        Their number, from 0 on, or the seeds themselves. A seed determines the stream, or its order
+        if it is a named or shuffled one, and all random draws of the learner.
     measure : Measure, optional
-        What is measured in a run, one of `onebit.lab.measures`; by default mistakes online.
+        What is measured in a run, one of `onebit.lab.measures`; by default online mistakes.
     jobs : int, default=-1
-        Processes at a time; -1 for one a core. They share the memory of streams.
+        Parallel processes; -1 for one per core. They share the memory of streams.
     dask : str, optional
-        Address of a Dask scheduler, whose workers then play. Files must be where they are here, on
-        each worker's machine, and so must `folder` if a stream is a pair of arrays.
+        Address of a Dask scheduler, whose workers then play. Files must have the same path on each
+        worker's machine, and so must `folder` if a stream is a pair of arrays.
     folder : path, optional
-        Where results are kept: what is there is not played again, and whatever ends the process,
-        no result is lost. The table is written there too, as results.parquet.
+        Where results are kept: existing ones are not played again, and none is lost if the process
+        is killed. The table is written there too, as results.parquet.
     progress : callable, optional
         Called with the number of results so far and of all.
 
@@ -169,7 +169,7 @@ def sweep(
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="onebit-"))
         kept = Folder(folder)
         stack.enter_context(kept.locked())
-        # Streams that a killed sweep left behind are of no use.
+        # Streams that a killed sweep left behind are useless.
         data = kept.path / "streams"
         shutil.rmtree(data, ignore_errors=True)
         data.mkdir()
@@ -310,9 +310,9 @@ def _played(
 
 
 def _interleaved(missing: Mapping[str, Run], n_jobs: int) -> Iterator[str]:
-    """Yield runs so that each of `n_jobs` processes makes another stream, and none waits for it.
+    """Yield runs such that `n_jobs` processes make different streams, without waiting.
 
-    Only so many streams are there at a time: the runs of one follow those of another.
+    Only that many streams exist at a time: the runs of one follow those of another.
     """
     of_streams: dict[Any, list[str]] = {}
     for key, run in missing.items():
@@ -340,7 +340,7 @@ def _row(run: Run, result: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def code_fingerprint() -> str:
-    """Return a hash of all code that a result depends on: what it was made by must be what is."""
+    """Return a hash of all code that a result depends on, to detect results of older code."""
     package = Path(onebit.__file__).parent
     found = hashlib.sha256(onebit.__version__.encode())
     for room in (

@@ -27,7 +27,7 @@ class Verdict:
 
     @property
     def says(self) -> str:
-        """Return "fewer" mistakes, "more", or a "tie": no further apart than one standard error.
+        """Return "fewer" mistakes, "more", or a "tie": within one standard error.
 
         That is the standard error of the mean of the differences, seed by seed.
         """
@@ -40,7 +40,7 @@ class Verdict:
 
 
 def verdict(ours: list[float], others: dict[str, list[float]]) -> Verdict | None:
-    """Return how our errors compare with the best of those rivals that have runs."""
+    """Return how our errors compare with the best rival that has runs."""
     complete = {name: errors for name, errors in others.items() if errors}
     if not ours or not complete:
         return None
@@ -49,7 +49,7 @@ def verdict(ours: list[float], others: dict[str, list[float]]) -> Verdict | None
 
 
 def counts(verdicts: Sequence[tuple[str, Verdict]], rival: str) -> str:
-    """Return in words on how many lines we make fewer mistakes, as many, and more; and where."""
+    """Return in words on how many streams we make fewer, as many and more mistakes, and where."""
     by = {
         say: [name for name, verdict in verdicts if verdict.says == say]
         for say in ("fewer", "tie", "MORE")
@@ -62,7 +62,7 @@ def counts(verdicts: Sequence[tuple[str, Verdict]], rival: str) -> str:
 
 
 def table(title: str, left: Sequence[str], *headings: str) -> Table:
-    """Return a table whose columns are right-aligned, but for the first and those in `left`."""
+    """Return a table with right-aligned columns, except for the first and those in `left`."""
     made = Table(
         title=title,
         title_justify="left",
@@ -79,7 +79,7 @@ def table(title: str, left: Sequence[str], *headings: str) -> Table:
 
 
 def mean_and_sd(errors: list[float]) -> str:
-    """Return both with as many decimals as give the mean three digits, but no more than three."""
+    """Return both with at most three decimals, so that the mean has three digits."""
     if not errors:
         return ""
     mean = np.mean(errors)

@@ -1,4 +1,4 @@
-"""The learners: one algorithm, one file. A new one is a line here, and nothing more."""
+"""The learners: one algorithm, one file. A new learner needs one line here."""
 
 from onebit.learners.aggregating import Aggregating as Aggregating
 from onebit.learners.aioli import Aioli as Aioli

@@ -64,29 +64,29 @@ class Forecaster(ProbabilityLearner):
 class Aggregating(Forecaster):
     """Vovk's aggregating forecaster: the mean prediction of all weights, weighted by past losses.
 
-    The prior over W is uniform where no row is longer than `B`; the loss l of a round multiplies
-    the weight of W by e^{-l}. The prediction for x is the mean of sigma(W x), the softmax,
-    over all W so weighted. It is no sigma(W x) itself: the forecaster is improper, and its regret
-    grows with ln(B) only, where learners that choose one W need e^B.
+    The prior is uniform over all W whose rows have norm at most `B`; the loss l of a round
+    multiplies the weight of W by e^{-l}. The prediction for x is the weighted mean over all W of
+    sigma(W x), the softmax. In general no single W gives it: the forecaster is improper, and its
+    regret grows only with ln(B), where learners that choose one W need e^B.
 
-    For small problems only: the mean is taken over samples of W, and to renew them takes all past
-    examples, which are kept. A renewal after n rounds costs n (K d)^2 for each sample. They become
-    rare, some K d ln(n) / 3 in all, so that time grows with n and not with its square: 1,000 rounds
-    of 5 features and 3 classes take a second or two. `Folklore` and `GaussianAggregating` keep no
-    examples.
+    For small problems only: the mean is taken over samples of W, and resampling needs all past
+    examples, which are kept. Resampling after n rounds costs n (K d)^2 for each sample. It becomes
+    rare, some K d ln(n) / 3 times in all, so the time grows with n and not with its square: 1,000
+    rounds of 5 features and 3 classes take a second or two. `Folklore` and `GaussianAggregating`
+    keep no examples.
 
     Parameters
     ----------
     B : float > 0, default=1.0
-        Largest length ||w_k|| of a row of the weights.
+        Largest norm ||w_k|| of a row of the weights.
     mu : float in [0, 1), default=0.0
-        The prediction is (1 - mu) p + mu / K, with p the mean. It costs at most -ln(1 - mu) in a
-        round, and limits the loss of a round to ln(K / mu), also where the samples are few:
-        mu = 1 / T in T rounds.
+        The prediction is (1 - mu) p + mu / K, where p is the mean. This costs at most -ln(1 - mu)
+        in a round, and limits the loss of a round to ln(K / mu), even with few samples. For T
+        rounds, mu = 1 / T is a good choice.
     n_samples : int >= 2, default=100
         How many W the mean is taken over.
     n_sweeps : int in [1, 1000], default=1
-        When the samples are renewed, each of them moves so many times in each of K d directions.
+        On resampling, the number of moves of each sample in each of K d directions.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -95,12 +95,12 @@ class Aggregating(Forecaster):
     Attributes
     ----------
     effective_sample_size_ : float
-        1 / sum of w_i^2, where w_i are the weights of the samples: the number of samples of equal
-        weight that they are worth, between `n_samples` / 2 and `n_samples`. The standard error of a
-        probability is the standard deviation of sigma(W x) over its square root, about. Samples
-        that were copies of one another and have not moved apart enough are not seen by it: in
-        trials with 5 features and 3 classes, the errors over many seeds were those of two thirds to
-        four fifths as many samples.
+        1 / sum of w_i^2, where w_i are the weights of the samples: the number of equally weighted
+        samples that they are worth, between `n_samples` / 2 and `n_samples`. The standard error of
+        a probability is about the standard deviation of sigma(W x) over the square root of this
+        number. It ignores the correlation of samples that were copies of one another and have not
+        moved apart enough: in trials with 5 features and 3 classes, the errors over many seeds were
+        those of two thirds to four fifths as many samples.
 
     Notes
     -----
@@ -109,16 +109,16 @@ class Aggregating(Forecaster):
         P_t proportional to exp(-sum over s < t of l_s(W)) where all ||w_k|| <= B,
 
     and the logits of the prediction are z_t = ln smooth_mu(E sigma(W x_t)), W from P_t. For mu = 0
-    their loss is l(z_t, y_t) = -ln E e^{-l_t(W)}, so that the losses of all rounds sum to
-    -ln E e^{-L(W)} with L the sum of all l_t and W uniform, as before the first round. From this,
-    the regret over any U with rows no longer than B is at most
+    their loss is l(z_t, y_t) = -ln E e^{-l_t(W)}, so that the losses of all rounds sum to -ln E
+    e^{-L(W)} with L the sum of all l_t and W uniform, as before the first round. From this, the
+    regret over any U with rows of norm at most B is at most
 
         d K (1 + ln max{1, T (B R + ln K) / (d K)}) - T ln(1 - mu),
 
-    `onebit.theory.bounds.aggregating`, if no example is longer than R. For the W = (1 - a) U + a V,
-    with V uniform, are a part a^{dK} of all weights, and L(W) <= (1 - a) L(U) + a L(V). So
-    -ln E e^{-L(W)} <= d K ln(1 / a) + L(U) + a E L(V), by Jensen's inequality, and
-    E L(V) <= T (B R + ln K), as the mean of V x is zero. Take a = d K / (T (B R + ln K)), or 1.
+    `onebit.theory.bounds.aggregating`, if no example has a norm above R. Indeed, the W = (1 - a)
+    U + a V, with V uniform, make up a share a^{dK} of all weights, and L(W) <= (1 - a) L(U) + a
+    L(V). So -ln E e^{-L(W)} <= d K ln(1 / a) + L(U) + a E L(V), by Jensen's inequality, and E
+    L(V) <= T (B R + ln K), as the mean of V x is zero. Take a = d K / (T (B R + ln K)), or 1.
 
     The bound is for the exact mean. The authors leave open how to sample; `onebit.numerics.sampler`
     says how it is done here. The algorithm is reconstructed from later

@@ -59,7 +59,7 @@ def learn(state, x, scores, label, probability, offer, truth):
     """Add the surrogate of the round: A += c s' xx' and b += (s - 1[y = 1] - 2 c s' u) x.
 
     s = sigma(u) is the probability of the second class and s' = s (1 - s). Unlike in the paper,
-    nothing moves where rounding has left no digits of x' A^{-1} x.
+    there is no update where x' A^{-1} x is only rounding error.
     """
     v, q, hx = state.scratch.v, state.scratch.q[()], state.scratch.hx[()]
     if not q > 0.0 or is_settled(state.A_inv, x, v, q):  # x is zero, or known
@@ -80,19 +80,19 @@ AIOLI = Kernels("aioli", score, greedy, learn)
 class Aioli(ProbabilityLearner):
     """AIOLI: logistic regression for two classes that hedges over both labels before it predicts.
 
-    Its weights theta_t, computed for each x, are the minimiser of a regularisation, a quadratic
+    Its weights theta_t, computed for each x, minimise the sum of a regulariser, a quadratic
     surrogate for the loss of every earlier round, and the losses of both labels that x might have.
-    This last part pulls the prediction towards one half where x is new. It makes the regret grow
-    with `B` and ln T only, where proper learners, those that choose theta_t before they see x, need
-    e^B.
+    This last part pulls the prediction towards one half where x is new. Because of it the regret
+    grows only with `B` and ln T, where proper learners, which choose theta_t before they see x,
+    need e^B.
 
     Parameters
     ----------
     B : float > 0, default=1.0
-        Largest length ||theta|| of the weights it competes with. theta . x is the logarithm of the
-        odds of the second class.
+        Largest norm ||theta|| of the weights it competes with. theta . x is the log odds of the
+        second class.
     R : float > 0, default=1.0
-        Largest length ||x|| of an example. Longer ones are learned from, but void the bound.
+        Largest norm ||x|| of an example. Longer ones are learned from, but void the bound.
     regularization : float > 0 or None, default=None
         lambda, the weight of ||theta||^2. None is 1 / B^2.
     classes : array-like, optional
@@ -108,11 +108,10 @@ class Aioli(ProbabilityLearner):
                   + l(theta . x_t, 1) + l(theta . x_t, -1),
         l^_s(theta) = l_s + g_s . (theta - theta_s) + eta_s / 2 (g_s . (theta - theta_s))^2,
 
-    where l_s and g_s are the loss of round s and its gradient at theta_s, and
-    eta_s = e^{y_s theta_s . x_s} / (1 + B R). As (l')^2 e^{y u} = l'', the last term is
-    c l'' (x_s . (theta - theta_s))^2 with c = 1 / (2 (1 + B R)). By the derivation in the notes of
-    `Folklore`, a surrogate of this kind is a lower bound of the loss where c <= 1 / (2 + B R): so
-    this one is.
+    where l_s and g_s are the loss of round s and its gradient at theta_s, and eta_s = e^{y_s
+    theta_s . x_s} / (1 + B R). As (l')^2 e^{y u} = l'', the last term is c l'' (x_s . (theta -
+    theta_s))^2 with c = 1 / (2 (1 + B R)). By the derivation in the notes of `Folklore`, a
+    surrogate of this kind is a lower bound of the loss if c <= 1 / (2 + B R), which holds here.
 
     The algorithm is reconstructed from later accounts, such as FOLKLORE's; its recursion and the
     bound, that of `onebit.theory.bounds.aioli`, were derived anew.

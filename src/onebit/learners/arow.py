@@ -30,7 +30,7 @@ class State(NamedTuple):
 def learn_full(state, x, scores, label, probability, offer, truth):
     """With z = (e_y - e_j) (x) x: mu += alpha Sigma z, Sigma -= beta Sigma z z' Sigma.
 
-    Unlike in the paper, nothing moves where rounding has left no digits of z' Sigma z.
+    Unlike in the paper, there is no update where z' Sigma z is only rounding error.
     """
     y = truth
     j = argmax_except(scores, y)
@@ -80,8 +80,8 @@ class AROW(Learner):
 
     It keeps a Gaussian over the weights and chooses the label with the highest mean score. It
     learns whenever the true label leads the best other label by less than one: the means move most
-    where the weights are least certain, just so far as `r` allows, and the weights of the features
-    seen become more certain.
+    where the weights are least certain, as far as `r` allows, and the weights of the features seen
+    become more certain.
 
     Parameters
     ----------
@@ -97,15 +97,15 @@ class AROW(Learner):
 
     Notes
     -----
-    This is the multiclass version with the one best other label, j. In full form
-    Sigma^{-1} = I + sum z z' / r and the means are those of the second-order Perceptron with a = r,
-    had it the same updates. The bound on the mistakes, with A = r Sigma^{-1} and N the number of
-    updates on right labels, is the paper's for two classes; its proof goes through with z in the
-    place of y x.
+    This is the multiclass version with a single competing label j, the best other one. In full form
+    Sigma^{-1} = I + sum z z' / r, and the means are those that the second-order Perceptron with a =
+    r would have after the same updates. The mistake bound, where A = r Sigma^{-1} and N is the
+    number of updates on right labels, is the paper's for two classes; its proof goes through with z
+    in place of y x.
 
     Two diagonal forms are in use: one keeps the diagonal of Sigma^{-1}, so that 1 / Sigma grows by
-    x^2 / r, and the other that of Sigma, which falls by beta Sigma^2 x^2. Here it is the first, in
-    which a variance depends on the values of its own feature only.
+    x^2 / r, and the other that of Sigma, which falls by beta Sigma^2 x^2. This is the first, in
+    which a variance depends only on the values of its own feature.
 
     References
     ----------

@@ -56,8 +56,8 @@ def sigma(state, x, scores, offer, p):
 def reduction_kernels(alg: Kernels, samples: bool) -> Kernels:
     """Return the kernels of Algorithm 2 around those of Alg.
 
-    Where it does not explore, the label is drawn from sigma(Alg.Predict(x)) if it `samples`, else
-    from the policy of Alg.
+    A round that does not explore draws its label from sigma(Alg.Predict(x)) if `samples`, else from
+    the policy of Alg.
     """
     compiled = not isinstance(alg, PythonKernels)
     decorator: Any = lean_kernel if compiled else lambda function: function
@@ -85,12 +85,12 @@ def reduction_kernels(alg: Kernels, samples: bool) -> Kernels:
         """If Ber(gamma) = 1 and the label is right, Alg.Update(x, label).
 
         Given the label, Ber(gamma) was 1 with probability gamma / K / p_label. It is drawn here,
-        after the label: together they are distributed as if it had been drawn before.
+        after the label; their joint distribution is the same as if it had been drawn before.
         """
         K = n_on_offer(offer, scores.size)
         if not correct or uniform(state.rng) >= state.gamma / K / probability:
             return False
-        # What is told the label itself learns from all of it, whatever was on offer.
+        # A full-information learner learns from the label over all labels, whatever was on offer.
         return update(state.alg, x, scores, label, probability, None, label)
 
     name = f"{alg._module}.{alg._name}" + ("" if samples else ".greedy")
@@ -99,7 +99,7 @@ def reduction_kernels(alg: Kernels, samples: bool) -> Kernels:
 
 
 class _Forms:
-    """The forms, made when someone asks: the linear models of scikit-learn take long to import."""
+    """The forms, made on demand: scikit-learn's linear models take long to import."""
 
     def __get__(self, learner: Any, cls: type) -> list[dict[str, Any]]:
         from sklearn.linear_model import SGDClassifier
@@ -112,13 +112,13 @@ class _Forms:
 
 
 class BanditReduction(ProbabilityLearner):
-    """A full-information learner run on one bit of feedback: it learns from lucky guesses.
+    """Runs a full-information learner on one bit of feedback: it learns from lucky guesses.
 
     With probability `gamma` it chooses a label uniformly at random. If that label is right, the
-    learner inside is told of it, as the label is now known; that happens in a share gamma / K of
+    true label is known, and the learner inside is told of it; this happens in a share gamma / K of
     the rounds, independently of what the learner inside predicts. In all other rounds the label is
-    drawn from the probabilities of the learner inside, and nothing is learned, right or wrong. What
-    holds for the learner inside with full information then holds here, for fewer rounds.
+    drawn from the probabilities of the learner inside, and nothing is learned, right or wrong. The
+    guarantees of the learner inside for full information then carry over, for fewer rounds.
 
     Parameters
     ----------
@@ -139,8 +139,8 @@ class BanditReduction(ProbabilityLearner):
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the labels drawn. It also seeds the learner inside, where that has a `random_state`
-        which is None. The seed of a classifier of River is its own.
+        Seed of the labels drawn. It also seeds the learner inside if its `random_state` is None. A
+        River classifier keeps its own seed.
 
     Attributes
     ----------
@@ -149,35 +149,34 @@ class BanditReduction(ProbabilityLearner):
 
     Notes
     -----
-    As a round teaches Alg with probability gamma / K whatever Alg predicts in it, the regret Reg of
-    Alg in the rounds it is told of is, in expectation, gamma / K of its regret in all of them. With
-    1 - p_y <= -ln p_y for the chance of a mistake, the mistakes are at most those that exploring
-    costs and the loss of Alg:
+    As Alg learns from a round with probability gamma / K, whatever it predicts there, its regret
+    Reg over the rounds that it learns from is, in expectation, gamma / K times its regret over all
+    rounds. As the probability of a mistake is 1 - p_y <= -ln p_y, the mistakes are at most the cost
+    of exploration plus the loss of Alg:
 
         E[mistakes] <= gamma T + min_W sum of l_t(W) + K Reg(T) / gamma,
 
     which for gamma = sqrt(K Reg(T) / T) is 2 sqrt(K T Reg(T)) above the loss of the best W.
     Theorem 9 says sqrt(K T Reg(T)), without the factor 2.
 
-    Whether a round explored is not known from its label. It is drawn in `learn` with the
-    probability that it did, given the label, which leaves the distribution of runs the same. So a
-    decision from a log needs only its label and the probability q it had: the learner inside is
-    told of it with probability min{1, gamma / (K q)} if it was right. Whichever policy chose it,
-    the right label of an x then is learned with the same chance gamma / K, if q >= gamma / K.
+    The label does not reveal whether a round explored. This is drawn in `learn` from its
+    probability given the label, which leaves the distribution of runs the same. So a logged
+    decision needs only its label and the probability q it had: the learner inside is told of it
+    with probability min{1, gamma / (K q)} if it was right. Whichever policy chose it, the right
+    label of an x is then learned with the same probability gamma / K, if q >= gamma / K.
 
-    *Learners without probabilities.* A learner of onebit that is no probability model, such as
-    `Perceptron`, chooses the labels of its own policy in rounds that do not explore. A classifier
-    of scikit-learn with `decision_function` but without `predict_proba`, such as
-    ``SGDClassifier()``, chooses the label with the largest score: exploring is gamma-greedy.
-    `predict_proba` is missing then, and Theorem 9, which is about the logistic loss, does not hold.
+    *Learners without probabilities.* A learner of onebit that is not a probability model, such as
+    `Perceptron`, follows its own policy in rounds that do not explore. A classifier of scikit-learn
+    with `decision_function` but without `predict_proba`, such as ``SGDClassifier()``, chooses the
+    label with the largest score: the exploration is gamma-greedy. `predict_proba` is missing then,
+    and Theorem 9, which is about the logistic loss, does not hold.
 
-    *Classifiers of other libraries.* Each x is given to them with all its features, dense. Before
-    their first example, and where their output is no distribution, all labels have equal scores;
-    this is the case for `GaussianNB` of scikit-learn until it has seen two examples of each class,
-    since it smoothes over the rows of one call. A classifier of River is told the positions of the
-    labels in `classes_`, as those for two classes take 0 and 1 only, and the features by their
-    positions. A reduction with such a classifier cannot be saved to a file. Each round is a call
-    from Python.
+    *Classifiers of other libraries.* Each x is passed to them as a dense row. Before their first
+    example, and where their output is not a distribution, all labels have equal scores; this is the
+    case for scikit-learn's `GaussianNB` until it has seen two examples of each class, since it
+    smoothes over the rows of one call. A classifier of River is told the positions of the labels in
+    `classes_`, as those for two classes take 0 and 1 only, and the features by their positions. A
+    reduction with such a classifier cannot be saved to a file. Each round is a call from Python.
 
     References
     ----------

@@ -42,9 +42,9 @@ KERNELS = Kernels("banditron", linear_scores, gamma_greedy, learn)
 class Banditron(Learner):
     """Banditron: the Perceptron, with its update estimated from one bit.
 
-    It chooses the label with the highest score, or with probability `gamma` any label. The greedy
-    label is demoted in every round and a label found right is promoted by one over its
-    probability; in expectation that is the Perceptron's update.
+    It chooses the label with the highest score or, with probability `gamma`, a label uniformly at
+    random. The greedy label is demoted in every round, and a label found right is promoted by one
+    over its probability; in expectation this is the Perceptron's update.
 
     Parameters
     ----------

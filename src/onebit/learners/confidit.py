@@ -35,8 +35,8 @@ class Confidence(NamedTuple):
     """How uncertain a score is: eps_i^2 = width n_i, with n_i = x' A_i^{-1} x.
 
     terms: sum of x_s' A_s^{-1} x_s; Q: sum of the approximation errors q_s; rounds: t - 1; q: those
-    errors, after the first `passed` rounds; the last holds for all later rounds. If not by theory,
-    the width stays as it is.
+    errors, from round `passed` + 1 on; the last one holds for all later rounds. Unless
+    confidence="theory", the width is constant.
     """
 
     width: Amount
@@ -117,11 +117,11 @@ def end_round(confidence, term):
 def multipliers(D, n, alpha, tau):
     """Fill tau such that w_i + tau_i A_i^{-1} x is the projection of step 2 (Section 3.1).
 
-    tau_i is lambda, or what lifts D_i to -alpha if that is more, so that the new scores
-    max(-alpha, D_i + lambda n_i) have the sum 1 + alpha - K alpha. The lambda that would give the
-    scores D_i + lambda n_i this sum is too large if some are below -alpha; without those classes it
-    is smaller and leaves more below, and so on, until none. Where x = 0 no weights can have such
-    scores, and none move.
+    tau_i is lambda, or what lifts D_i to -alpha if that is more, so that the new scores max(-alpha,
+    D_i + lambda n_i) have the sum 1 + alpha - K alpha. The lambda that gives the scores D_i +
+    lambda n_i this sum is too large if some of them are below -alpha; without those classes it is
+    smaller, which may leave more classes below, and so on until none is. Where x = 0 no weights can
+    have such scores, and none move.
     """
     if n[0] == 0.0:
         tau[:] = 0.0
@@ -166,7 +166,7 @@ def score_full(state, x, scores):
 
 @lean_kernel
 def at_least(confidence, x, n):
-    """Return n_i free of the worst of rounding: no eigenvalue of A_i exceeds rho + t - 1."""
+    """Return n_i, kept above its lower bound: no eigenvalue of A_i exceeds rho + t - 1."""
     return max(n, squared_norm(x) / (confidence.rho + confidence.rounds[()]))
 
 
@@ -285,7 +285,7 @@ class ConfidenceLearner(Learner):
 
 
 def _foresee(run: Started, n_rounds: int) -> None:
-    """Take the approximation errors of the next rounds, which kernels cannot compute."""
+    """Compute the approximation errors of the next rounds, as kernels cannot call Python."""
     given = run.parameters["approximation_error"]
     if callable(given):
         confidence = run.state.confidence
@@ -297,12 +297,13 @@ def _foresee(run: Started, n_rounds: int) -> None:
 
 
 class Confidit(ConfidenceLearner):
-    """Confidit: it chooses the label whose score could be the highest, given how sure it is.
+    """Confidit: it chooses the label with the highest upper confidence bound on its score.
 
-    To the score of each class it adds the width of a confidence interval, which is wide where few
-    similar examples were given that label, and shrinks as they come. So it explores where there is
-    something to find out, deterministically, and ever less. Only the class that was chosen learns:
-    by a second-order Perceptron's update towards +1 if it was right, -1 if not.
+    To the score of each class it adds the width of a confidence interval, which is wide where that
+    label was chosen for few similar examples, and shrinks as it is chosen more often. So it
+    explores where there is something to find out, deterministically, and less and less. Only the
+    chosen class learns: by a second-order Perceptron's update towards +1 if it was right, -1 if
+    not.
 
     The authors' five versions (their Table 2) are
 
@@ -316,9 +317,10 @@ class Confidit(ConfidenceLearner):
     5       False        "constant"   "diagonal"
     ======= ============ ============ ============
 
-    Version 1 is the one with a proof. In their experiments the labels come from no noise model, and
-    the projection and the wide intervals of the theory only cost mistakes; 2 does best, and 5, the
-    default here, is what they use on real data. The other combinations work too.
+    Version 1 is the one with a proof. In their experiments the labels do not follow the noise
+    model, and the projection and the wide intervals of the theory only cost mistakes; version 2
+    does best, and version 5, the default here, is what they use on real data. The other
+    combinations work too.
 
     Parameters
     ----------
@@ -338,15 +340,16 @@ class Confidit(ConfidenceLearner):
     covariance : {"diagonal", "full"}, default="diagonal"
         "full" keeps a matrix of d^2 numbers for each class, "diagonal" d numbers.
     norm : float >= 0, default=1.0
-        With confidence="theory", a bound on the length ||U|| of the true weights of all classes.
+        With confidence="theory", a bound on the norm ||U|| of the true weights of all classes.
     delta : float in (0, 1), default=0.05
         With confidence="theory", the probability with which the bound may fail.
     approximation_error : float, array-like or callable, optional
         With confidence="theory", for labels that deviate from the noise model: Modified Confidit,
-        with the intervals of equation 10. Bounds on q_1, q_2, ..., the most by which a label's
-        probability in each round differs from the model's. A number, or the last of a sequence, is
-        the bound for all later rounds; a function is called with t = 1, 2, ..., and a learner with
-        one cannot be saved to a file. The regret bound is meaningful only if their sum is o(T).
+        with the intervals of equation 10. Bounds on q_1, q_2, ..., where q_t is the largest
+        difference in round t between a label's probability and the model's. A number, or the last
+        of a sequence, is the bound for all later rounds; a function is called with t = 1, 2, ...,
+        and such a learner cannot be saved to a file. The regret bound is meaningful only if their
+        sum is o(T).
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -354,25 +357,25 @@ class Confidit(ConfidenceLearner):
 
     Notes
     -----
-    The paper asks for examples of unit length, so the learner normalises each; an example of zeros
-    stays as it is. `coef_` are the weights for examples of unit length.
+    The paper assumes examples of unit length, so the learner normalises each; an example of zeros
+    stays as it is. `coef_` are the weights for normalised examples.
 
     The greedy label is the one with the highest score, after the projection if there is one; a
-    round explores if the confidence leads to another label. `decision_function` has no confidence
-    in it, as in the authors' tests on held-out data.
+    round explores if the confidence bounds lead to another label. `decision_function` leaves the
+    confidence widths out, as in the authors' tests on held-out data.
 
-    The paper sketches how to find the multiplier of the projection as taking the first r that fits,
-    in the decreasing order of (alpha + D_i) / n_i; the solution is the last one, and here it is
-    found without sorting. Its equation 12 has (1 + alpha^2) I for the A_0 that is (1 + alpha)^2 I
-    elsewhere, here too. The paper allows alpha down to -1, where A_0 vanishes; below -0.999 the
+    To find the multiplier of the projection, the paper's sketch takes the first r that fits, in
+    decreasing order of (alpha + D_i) / n_i; the solution is the last one, and here it is found
+    without sorting. Its equation 12 has (1 + alpha^2) I for A_0, which is (1 + alpha)^2 I elsewhere
+    in the paper and here. The paper allows alpha down to -1, where A_0 vanishes; below -0.999 the
     inverse of A_0 is so large that rounding would hide all the rounds that follow.
 
-    Only the class that was chosen learns, so a class whose scores fall in the first rounds may
-    never be chosen again. On `onebit.streams.synsep` the diagonal form with eta=1 loses one of
-    nine classes for good in this way; with eta=1000 it finds all.
+    Only the chosen class learns, so a class whose scores fall in the first rounds may never be
+    chosen again. On `onebit.streams.synsep` the diagonal form with eta=1 loses one of nine classes
+    for good in this way; with eta=1000 it finds all of them.
 
-    Late feedback meets the weights and matrices of the moment it arrives, and t counts the rounds
-    with feedback.
+    Late feedback is applied to the weights and matrices at the time it arrives, and t counts the
+    rounds with feedback.
 
     References
     ----------

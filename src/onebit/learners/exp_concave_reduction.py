@@ -47,8 +47,8 @@ def learn_ftal(state, x, scores, label, probability, offer, correct):
     if not correct or label == y_hat:
         return False  # the loss is zero, and so is its gradient
     scale, slope, radius = state.step
-    # Line 9. The best label but y is y_hat. The slope of l_eta by the margin m, with its sign
-    # reversed, is 2 (1 - eta m) / (2 - eta).
+    # Line 9. The best label other than y is y_hat. The negative derivative of l_eta with respect to
+    # the margin m is 2 (1 - eta m) / (2 - eta).
     y, eta = label, state.eta
     m = scores[y] - scores[y_hat]
     c = scale * 2.0 * (1.0 - eta * m) / ((2.0 - eta) * probability)
@@ -58,7 +58,7 @@ def learn_ftal(state, x, scores, label, probability, offer, correct):
 
 @kernel
 def learn_ons(state, x, scores, label, probability, offer, correct):
-    """Do the same with ONS for the oracle: from the weights in the ball."""
+    """Do the same with ONS for the oracle, which steps from the projected weights."""
     assign(state.W_free, state.W)
     return learn_ftal(state, x, scores, label, probability, offer, correct)
 
@@ -70,32 +70,33 @@ KERNELS = {
 
 
 class ExpConcaveReduction(Learner):
-    """A simpler variant of SOBA: any exp-concave optimiser learns to classify with one bit.
+    """A simpler variant of SOBA: any exp-concave optimiser can learn to classify from one bit.
 
-    It chooses the label with the highest score, or with probability `gamma` any label. Where
-    exploration finds the right label against the greedy one, a quadratic loss, weighted by one over
-    the label's probability, is passed to an oracle for online exp-concave optimisation; in all
-    other rounds nothing is learned. The oracle is the Online Newton Step or Follow the Approximate
-    Leader, as in `OnlineNewton`.
+    It chooses the label with the highest score or, with probability `gamma`, a label uniformly at
+    random. Where exploration finds that a label other than the greedy one is right, a quadratic
+    loss, weighted by one over the label's probability, is passed to an oracle for online
+    exp-concave optimisation; in all other rounds nothing is learned. The oracle is the Online
+    Newton Step or Follow the Approximate Leader, as in `OnlineNewton`.
 
     Parameters
     ----------
     oracle : {"ons", "ftal"}, default="ons"
         Online Newton Step, or Follow the Approximate Leader.
     gamma : float in (0, 1] or "theory", default="theory"
-        Share of the rounds that choose a random label. "theory" is what is best for `horizon`
+        Share of the rounds that choose a random label. "theory" is the best value for `horizon`
         rounds, min{1, sqrt(K^2 d ln(T) / (eta T))}.
     eta : float in (0, 1] or "theory", default="theory"
-        Which of the losses between the hinge, 0, and the squared hinge, 1, is learned. "theory" is
-        the largest for which the theorem holds, 1 / max{2 X D, 1}.
+        Which of the losses between the hinge (0) and the squared hinge (1) is minimised. "theory"
+        is the largest value for which the theorem holds, 1 / max{2 X D, 1}.
     radius : float > 0, default=1
-        D, the radius of the ball that the weights stay in. The bound is against the best in it.
+        D, the radius of the ball that the weights stay in. The comparator of the bound is the best
+        in it.
     max_norm : float > 0, default=1
-        X, the largest length of an example. Longer ones are learned from, but void the bound.
+        X, the largest norm of an example. Longer ones are learned from, but void the bound.
     horizon : int >= 2, default=10_000
-        T, how many rounds are expected, for the "theory" of gamma.
+        T, the expected number of rounds, for gamma="theory".
     beta, epsilon : float > 0 or "theory", default="theory"
-        The numbers of the oracle, see `OnlineNewton`.
+        The parameters of the oracle, see `OnlineNewton`.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -107,15 +108,16 @@ class ExpConcaveReduction(Learner):
 
         1[label = y] 1[y_hat != y] / p_y (1 - 2 m / (2 - eta) + eta m^2 / (2 - eta)),
 
-    whose expectation is 1[y_hat != y] times the last factor, l_eta(W): where y_hat != y, that is
-    not below one.
+    whose expectation is 1[y_hat != y] times the last factor, l_eta(W), which is at least one where
+    y_hat != y.
 
     In Claim 1 of the paper, f'' is 2 eta / (2 - eta), twice what is printed, and the trivial case
-    is y_hat = y. In the ball m is at most sqrt(2) X D, not 2 X D, in absolute value, and its
-    gradient has length sqrt(2) ||x||. So with F = 2 (1 + sqrt(2) eta X D) / (2 - eta), the largest
-    slope by m, the losses are alpha-exp-concave with alpha = gamma / K f'' / F^2, which is at least
-    gamma eta / (8 K), and their gradients no longer than K / gamma sqrt(2) X F; the paper has
-    gamma eta / (32 K) and 16 X K / gamma. The theory's beta is that of `OnlineNewton` with these.
+    is y_hat = y. In the ball |m| is at most sqrt(2) X D, not 2 X D, and its gradient has norm
+    sqrt(2) ||x||. So with F = 2 (1 + sqrt(2) eta X D) / (2 - eta), the largest derivative with
+    respect to m, the losses are alpha-exp-concave with alpha = gamma / K f'' / F^2, which is at
+    least gamma eta / (8 K), and their gradients have norm at most K / gamma sqrt(2) X F; the paper
+    has gamma eta / (32 K) and 16 X K / gamma. The theory's beta is that of `OnlineNewton` with
+    these.
 
     References
     ----------

@@ -27,13 +27,13 @@ from onebit.theory import bounds
 from onebit.theory.bounds.gaptron import theory_eta, theory_gamma
 
 SHORTEST = 1e-6
-"""An example that is shorter counts as so long: in the ball it hardly has scores."""
+"""Shorter examples are treated as having this norm: in the ball their scores are negligible."""
 
 
 class State(NamedTuple):
-    """W: weights; eta: step; gamma: least exploration; D: radius of the ball.
+    """W: weights; eta: step size; gamma: minimal exploration; D: radius of the ball.
 
-    by_length: whether eta is a step for examples of unit length, to be divided by ||x||^2.
+    by_length: whether eta is the step size for examples of unit length, to be divided by ||x||^2.
     """
 
     W: Scaled
@@ -61,7 +61,7 @@ def _kernels(loss: str, gap: Any, gradient: Any) -> dict[str, Kernels]:
 
     @kernel
     def gradient_step(state, x, scores, y, weight, offer):
-        """Lines 7-8: a step against `weight` times the gradient of the loss, and back to W."""
+        """Lines 7-8: descend by `weight` times the gradient of the loss, and project."""
         g = np.empty(scores.size)
         if not gradient(scores, y, g, offer):
             return False
@@ -76,7 +76,7 @@ def _kernels(loss: str, gap: Any, gradient: Any) -> dict[str, Kernels]:
 
     @kernel
     def learn_full(state, x, scores, label, probability, offer, truth):
-        """Take the losses (1) to (3) as they are."""
+        """Use the losses (1) to (3) as they are."""
         return gradient_step(state, x, scores, truth, 1.0, None)
 
     @kernel
@@ -98,13 +98,13 @@ KERNELS = {
 
 
 class Gaptron(Learner):
-    """Gaptron: the first learner with one bit, time linear in K d and regret of order K sqrt(T).
+    """Gaptron: the first one-bit learner with time linear in K d and regret of order K sqrt(T).
 
     It chooses the label with the highest score or, with a probability that grows as its margin
-    shrinks, a random one: where the margin is small the surrogate loss is so much larger than the
-    chance of a mistake that guessing costs nothing. The weights follow the gradient of the
-    surrogate loss, and stay in a ball. With one bit the loss counts only where the label was right,
-    divided by its probability.
+    shrinks, a random one: where the margin is small, the surrogate loss exceeds the probability of
+    a mistake by so much that guessing costs nothing. The weights follow the gradient of the
+    surrogate loss, and stay in a ball. With one bit, the loss counts only where the label was
+    right, divided by its probability.
 
     Parameters
     ----------
@@ -113,23 +113,22 @@ class Gaptron(Learner):
     feedback : {"bandit", "full"}, default="bandit"
         What the learner is told: right or wrong, or the label itself.
     eta : float > 0, "practical" or "theory", default="practical"
-        Step of the gradient descent. "theory" is that of the theorems, for the `gamma` in use.
-        "practical" is the same with full information; with one bit it is the step that the theorems
-        have for gamma = 1, for examples as long as x, and nothing is proven.
+        Step size of the gradient descent. "theory" is that of the theorems, for the `gamma` in use.
+        "practical" is the same with full information; with one bit it is the step size of the
+        theorems for gamma = 1 and examples of the norm of x, for which nothing is proven.
     gamma : float in [0, 1] or "theory", default=0
         Each decision is uniformly random with at least this probability. With 0, only the gap map
-        explores. "theory" is that of the theorems: 0 with full information, and else what is best
-        for `horizon` rounds.
+        explores. "theory" is that of the theorems: 0 with full information, and otherwise the best
+        value for `horizon` rounds.
     radius : float > 0 or None, default=10
-        D, the radius of the ball that the weights stay in. The bound with one bit is against the
-        best weights in it. Examples far shorter than one need a larger ball. None, with full
-        information only, is no ball.
+        D, the radius of the ball that the weights stay in. The bound with one bit compares with the
+        best weights in it. Examples of norm far below one need a larger ball. None, with full
+        information only, means no ball.
     max_norm : float > 0, default=1
-        X, the largest length of an example, for the "theory". Longer ones are learned from like any
-        other, but the bounds say nothing of a stream that has them: scale the examples, or give
-        their length here.
+        X, the largest norm of an example, for "theory". Longer ones are learned from like any
+        other, but void the bounds: scale the examples, or give their norm here.
     horizon : int >= 1, default=10_000
-        T, how many rounds are expected, for the "theory" with one bit.
+        T, the expected number of rounds, for "theory" with one bit.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -137,31 +136,32 @@ class Gaptron(Learner):
 
     Notes
     -----
-    Changed against the paper, where its formulas miss what its proofs need:
+    Changes to the paper, where its formulas do not match what its proofs need:
 
-    - The smooth hinge is (max{1 - m, 0})^2 for margins m > 0; printed is max{(1 - m)^2, 0}, which
-      grows beyond m = 1.
+    - The smooth hinge is (max{1 - m, 0})^2 for margins m > 0; the printed max{(1 - m)^2, 0} grows
+      beyond m = 1.
     - The gap map of the hinge is 0 for m* > beta; the printed 1 - max{1[m* > beta], m*} is negative
       for m* > 1.
     - Theorem 4 leaves gamma open. The bound is ||U||^2 / (2 eta) + gamma T (K - 1) / K. Here gamma
-      is min{1, K X D / sqrt(T ln 2)} or 0, whichever has the smaller bound, and
-      eta = ln 2 max{exp(-2 D X), gamma} / (2 K^2 X^2). That is the stated bound; with the printed
-      eta, gamma = 0 costs a factor K more.
+      is min{1, K X D / sqrt(T ln 2)} or 0, whichever has the smaller bound, and eta = ln 2
+      max{exp(-2 D X), gamma} / (2 K^2 X^2). This gives the stated bound; with the printed eta,
+      gamma = 0 costs a factor K more.
     - In Theorem 6 gamma is min{1, K X D sqrt(2 / T)}, which gives the stated bound; the printed
       one, sqrt(2) times as large, does not for K >= 12.
 
     The paper's constants, ``Gaptron("logistic", eta="theory", gamma="theory", radius=1)``, guard
-    against the worst stream, and learn little from a benign one. With one bit, the step is
-    gamma / K times that of full information, as a label may have a probability of gamma / K. The
-    gamma for the logistic loss is 0 where `radius` is small, as the gap map explores enough; and in
-    a ball with D X sqrt(K / (K - 1)) < ln(K - 1) no label reaches p* = 1/2, so that every decision
-    is a guess, however good the greedy label is.
+    against the worst stream, and learn little from a benign one. With one bit, the step size is
+    gamma / K times that of full information, as a label may have a probability of only gamma / K.
+    The gamma for the logistic loss is 0 where `radius` is small, as the gap map explores enough;
+    and in a ball with D X sqrt(K / (K - 1)) < ln(K - 1) no label reaches p* = 1/2, so every
+    decision is a guess, however good the greedy label is.
 
     With the defaults only the gap map explores, as long as the margin is at most 1 / K. Labels then
-    have a probability of (1 - 1 / K) / K at least, so that the step of gamma = 1 moves the margin
-    by about 1 / K: one lucky guess does not end the exploration. But there is no guarantee: what is
-    wrong with a larger margin is not explored, and is mended only by other examples. With a
-    gamma > 0, a label may count K / gamma times, and needs a smaller step.
+    have a probability of at least (1 - 1 / K) / K, so the step size of gamma = 1 moves the margin
+    by about 1 / K: one lucky guess does not end the exploration. But there is no guarantee: an
+    example that is wrong with a larger margin is not explored, and is corrected only through other
+    examples. With gamma > 0, the weight of a label may reach K / gamma, which needs a smaller step
+    size.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""An aggregating forecaster for multiclass logistic regression whose distribution is normal."""
+"""An aggregating forecaster for multiclass logistic regression with a normal posterior."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from onebit.theory import bounds
 class State(NamedTuple):
     """A_inv: A^{-1}; h: A^{-1} G; Q: the basis of the classes that both are written in.
 
-    nodes: points of R^{K-1} that stand for N(0, I), of equal weight.
+    nodes: equally weighted points of R^{K-1} that represent N(0, I).
     """
 
     A_inv: Annotated[Inverse, Within(n="contrast_weights")]
@@ -86,7 +86,7 @@ def root(A):
             for k in range(j):
                 rest -= L[i, k] * L[j, k]
             if i == j:
-                # So little is what rounding left of zero: the column is zero, too.
+                # A pivot this small is zero up to rounding, and then so is its column.
                 if rest <= 1e-15 * A[j, j]:
                     break
                 L[j, j] = math.sqrt(rest)
@@ -111,37 +111,38 @@ class GaussianAggregating(ProbabilityLearner):
 
     Its distribution over the weights W is normal: every round multiplies it by exp(-l^(W)), where
     l^ is a quadratic surrogate of the loss of the round. The prediction for x is the mean of
-    sigma(W x) over that distribution, sigma the softmax. It is close to 1 / K where x is new. As
-    only W x matters, the mean is one over K numbers, not K d, whatever the number of rounds.
+    sigma(W x) over that distribution, where sigma is the softmax. It is close to 1 / K where x is
+    new. As only W x matters, the mean is an integral over K numbers, not K d, whatever the number
+    of rounds.
 
     Parameters
     ----------
     B : float > 0, default=1.0
-        Largest length ||w_k|| of a row of the weights it competes with. It sets the curvature of
-        the surrogates and the regularisation; the weights themselves are not bounded.
+        Largest norm ||w_k|| of a row of the weights it competes with. It sets the curvature of the
+        surrogates and the regularisation; the weights themselves are not bounded.
     R : float > 0, default=1.0
-        Largest length ||x|| of an example. Longer ones are learned from, but their surrogates may
+        Largest norm ||x|| of an example. Longer ones are learned from, but their surrogates may
         exceed their losses.
     regularization : float > 0 or None, default=None
         lambda; before the first round, W is normal with variance 1 / (2 lambda). None is 2 R / B.
     n_nodes : int >= 2, default=256
-        How many points the mean over the K numbers is taken over.
+        Number of quadrature points for the mean over the K numbers.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the points, which are drawn once. After that the predictions follow from the data
-        alone.
+        Seed of the points, which are drawn once. After that the predictions depend only on the
+        data.
 
     Notes
     -----
     **This is not the published algorithm.** Jezequel, Gaillard and Rudi have one with a normal
     distribution and predictions averaged over it, GAF, which could not be reconstructed: where it
-    expands its surrogates, and whether it hedges over the possible labels of x, is not known here.
-    Its regret bound is not claimed for what is here, and none is proven.
+    expands its surrogates, and whether it hedges over the possible labels of x, is unknown to us.
+    Its regret bound is not claimed for this learner, and none is proven.
 
-    What is here is the aggregating forecaster (`Aggregating`) with the surrogates of `Folklore` in
-    the place of the losses. With z_t = ln E sigma(W x_t) the logits of the prediction,
-    p = sigma(z_t), S(p) = diag(p) - pp' and c = 1 / (2 B R + ln(K - 1) + 2),
+    This learner is the aggregating forecaster (`Aggregating`) with the surrogates of `Folklore` in
+    place of the losses. With z_t = ln E sigma(W x_t), the logits of the prediction, p = sigma(z_t),
+    S(p) = diag(p) - pp' and c = 1 / (2 B R + ln(K - 1) + 2),
 
         l^_t(W) = l_t + <W x_t - z_t, p - y> + c (W x_t - z_t)' S(p) (W x_t - z_t),
 
@@ -149,9 +150,9 @@ class GaussianAggregating(ProbabilityLearner):
 
         P_t is proportional to exp(-lambda ||W||_F^2 - sum over s < t of l^_s(W)),
 
-    and W x_t has the mean g0 = -1/2 mat(A^{-1} G) x_t and the covariance A~ = 1/2 x_t'A^{-1}x_t,
-    by blocks, with A and G as in `Folklore`. Unlike there, nothing has to be solved for: to average
-    over P_t draws the prediction to 1 / K as the term for all labels does there.
+    and W x_t has the mean g0 = -1/2 mat(A^{-1} G) x_t and the covariance A~ = 1/2 x_t'A^{-1}x_t, by
+    blocks, with A and G as in `Folklore`. Unlike there, no equation has to be solved: averaging
+    over P_t pulls the prediction towards 1 / K, as the term for all labels does there.
 
     The points are scrambled Sobol points, made normal, and their mirror images. They are the same
     for all x, so predictions are a smooth function of x.
@@ -219,9 +220,9 @@ class GaussianAggregating(ProbabilityLearner):
 
 
 def normal_nodes(n: int, dimension: int, rng: np.ndarray) -> np.ndarray:
-    """Return n points that stand for N(0, I): scrambled Sobol points and their mirror images.
+    """Return n points that represent N(0, I): scrambled Sobol points and their mirror images.
 
-    An odd n is one more, in the middle. They follow from `rng`, which does not move.
+    If n is odd, the origin is added. They are determined by `rng`, whose state does not change.
     """
     from scipy.stats import norm, qmc  # which take long to import
 

@@ -21,16 +21,16 @@ _LEAF = -1
 """Feature of a node that does not split."""
 
 _PLACES = (-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5)
-"""Thresholds that are tried for a feature: its mean, and so many standard deviations from it."""
+"""Thresholds that are tried for a feature, in standard deviations from its mean."""
 
 _NEVER = 1e-300
 """A probability that stands for zero, whose logarithm is not finite."""
 
 _LEAST_SHARE = 0.01
-"""Of the weight of a leaf, what each side of a split must have."""
+"""Share of the weight of a leaf that each side of a split must have."""
 
 _LEAST_DEVIATION = 1e-3
-"""Of a class, relative to that of all classes: values of a class that are all equal have none."""
+"""Least deviation within a class, relative to the pooled one: its values may all be equal."""
 
 
 class Scratch(NamedTuple):
@@ -54,12 +54,12 @@ class Parameters(NamedTuple):
 class State(NamedTuple):
     """A tree, its leaves, and what each leaf has seen.
 
-    feature, threshold: of each node; link: of a node that splits, its left child, with the right
-    one after it, and of a leaf, its place among the leaves; n_nodes: how many there are. counts:
-    weights of the classes in each leaf, those of its parent included; seen: without these; sums,
-    squares: of weight times feature and feature^2; energy: sum of the squared weights; waited:
-    examples since a split was last tried; right: weight that counts and naive Bayes had right;
-    used: 1 for the features that the tree looks at.
+    feature, threshold: of each node; link: the left child of a node that splits (the right one
+    comes after it), or the position of a leaf among the leaves; n_nodes: number of nodes. counts:
+    weights of the classes in each leaf, including what it inherited from its parent; seen: without
+    that; sums, squares: of weight times feature and feature^2; energy: sum of the squared weights;
+    waited: examples since a split was last tried; right: weight of the examples that the counts,
+    and naive Bayes, predicted correctly; used: 1 for the features that the tree uses.
     """
 
     feature: Annotated[np.ndarray, Field("nodes", dtype=np.int64, least=_LEAF, below="features")]
@@ -79,7 +79,7 @@ class State(NamedTuple):
     rng: Generator
 
     def check(self) -> None:
-        """Check that the nodes form a tree, which compiled code walks without looking."""
+        """Check that the nodes form a tree, as compiled code follows links unchecked."""
         n, leaves = int(self.n_nodes[()]), []
         if not (n % 2 == 1 and n <= self.feature.size):
             raise ValueError(f"n_nodes is {n}, of {self.feature.size} at most")
@@ -112,7 +112,7 @@ def value_of(x, j):
 
 @lean_kernel
 def find_leaf(state, x):
-    """Walk from the root to the leaf of x, and note it in the scratch."""
+    """Walk from the root to the leaf of x, and store it in the scratch."""
     node = 0
     while state.feature[node] >= 0:
         right = value_of(x, state.feature[node]) > state.threshold[node]
@@ -159,7 +159,7 @@ def moments(state, leaf, k, j, least):
 
 @lean_kernel
 def pooled_variance(state, leaf, j):
-    """Return the variance of feature `j` in a leaf; zero, where it is rounding."""
+    """Return the variance of feature `j` in a leaf; zero where it is only rounding error."""
     n = total = square = 0.0
     for k in range(state.seen.shape[1]):
         n += state.seen[leaf, k]
@@ -203,7 +203,7 @@ def fill_by_bayes(state, leaf, x, scores):
         if state.seen[leaf, k] > 0.0:
             largest = max(largest, scores[k])
     for k in range(scores.size):
-        # What is known of no class, such as one never seen here, is least likely.
+        # The floor for classes that were never seen in this leaf, or are far too unlikely.
         known = state.seen[leaf, k] > 0.0 and scores[k] - largest > math.log(_NEVER)
         scores[k] = scores[k] - largest if known else math.log(_NEVER)
         mass += math.exp(scores[k])
@@ -221,7 +221,7 @@ def learn_weighted(state, x, truth, weight):
     state.counts[leaf, truth] += weight
     full = state.n_nodes[()] == state.feature.size
     if full and not bayes:
-        return  # the leaf will never split, and nobody asks for its moments
+        return  # the leaf will never split, so its moments are not needed
     state.seen[leaf, truth] += weight
     state.energy[leaf] += weight * weight
     for i in range(x.indices.size):
@@ -236,7 +236,7 @@ def learn_weighted(state, x, truth, weight):
 
 @lean_kernel
 def try_split(state, n_features):
-    """Split the leaf of x at the best threshold, if the best feature is so by Hoeffding's bound.
+    """Split the leaf of x at the best threshold, if Hoeffding's bound confirms the best feature.
 
     The gain is that of the Gini impurity, from zero to one.
     """
@@ -257,7 +257,7 @@ def try_split(state, n_features):
             feature, threshold = j, at
         elif gain > second:
             second = gain
-    # n examples of equal weight know as much as these, whose squared weights sum to energy.
+    # Effective sample size: the number of equally weighted examples with the same variance.
     epsilon = math.sqrt(log_delta * state.energy[leaf] / (2.0 * n * n))
     if feature != _LEAF and (best - second > epsilon or epsilon < tie):
         split(state, feature, threshold)
@@ -293,7 +293,7 @@ def best_threshold(state, leaf, j, n):
 
 @lean_kernel
 def share_below(state, leaf, k, j, threshold, deviation):
-    """Return which share of class `k` a threshold has below it, if its values are normal."""
+    """Return the share of class `k` that lies below a threshold, if its values are normal."""
     if state.seen[leaf, k] == 0.0:
         return 0.0
     mean, variance = moments(state, leaf, k, j, (_LEAST_DEVIATION * deviation) ** 2)
@@ -302,7 +302,7 @@ def share_below(state, leaf, k, j, threshold, deviation):
 
 @lean_kernel
 def split(state, feature, threshold):
-    """Give the node of x two children: the left one in the place of its leaf, and a new one."""
+    """Give the node of x two children: the left one takes over its leaf, the right one is new."""
     node, leaf, n = state.scratch.node[()], state.scratch.leaf[()], state.n_nodes[()]
     new = (n + 1) // 2
     deviation = math.sqrt(pooled_variance(state, leaf, feature))
@@ -336,29 +336,30 @@ KERNELS = Kernels("hoeffding_tree", score, greedy, learn, weighted=learn_weighte
 class HoeffdingTree(ProbabilityLearner):
     """A decision tree that grows with the stream, told every label: VFDT, for small trees.
 
-    A leaf that has seen enough examples splits, at a threshold of the feature that tells the
-    classes apart best, if by Hoeffding's bound that feature would remain the best. The tree stops
-    growing at `n_leaves`. Two leaves are a decision stump; one leaf with
-    ``leaves="naive_bayes"`` is Gaussian naive Bayes. It is the weak learner that boosters of onebit
-    are made for: it takes weights of examples, and its rounds take microseconds.
+    A leaf that has seen enough examples splits at a threshold of the feature that separates the
+    classes best, if by Hoeffding's bound that feature would remain the best. The tree stops growing
+    at `n_leaves`. Two leaves are a decision stump; one leaf with ``leaves="naive_bayes"`` is
+    Gaussian naive Bayes. It is the weak learner that onebit's boosters are designed for: it takes
+    example weights, and its rounds take microseconds.
 
     Parameters
     ----------
     n_leaves : int >= 1, default=32
         The most leaves that the tree may have.
     leaves : {"counts", "naive_bayes"}, default="counts"
-        What says how likely a class is in a leaf: how often it was seen there, or, in leaves where
-        that was right as often, naive Bayes with a normal density for each feature and class.
+        How a leaf estimates the probability of a class: by its frequency there or, in leaves where
+        that was right at least as often, by naive Bayes with a normal density for each feature and
+        class.
     max_features : float in (0, 1], default=1.0
-        Share of the features that the tree looks at, drawn at the start. In a booster each tree
-        draws its own, so that they differ.
+        Share of the features that the tree uses, drawn at the start. In a booster each tree draws
+        its own, so that they differ.
     grace : int >= 1, default=20
-        Examples that a leaf waits before a split is tried, and tried again.
+        Number of examples between attempts to split a leaf.
     delta : float in (0, 1], default=0.1
-        Chance that the feature of a split is not the best one, by Hoeffding's bound.
+        Probability that the feature of a split is not the best one, by Hoeffding's bound.
     tie : float in [0, 1], default=0.1
-        Where the bound is below this, features are as good as each other, and the best one so far
-        is taken. The gain of a split is that of the Gini impurity, from 0 to 1.
+        Where the bound is below this, features count as equally good, and the best one so far is
+        taken. The gain of a split is the decrease of the Gini impurity, from 0 to 1.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -366,16 +367,16 @@ class HoeffdingTree(ProbabilityLearner):
 
     Notes
     -----
-    For each leaf, class and feature, the weight and the weighted sums of x_j and x_j^2 are kept,
-    to which features that are zero add nothing: a round costs O(nnz), and memory is
-    16 n_leaves K d bytes. By these, values are normal in each class. Seven thresholds are tried for
-    each feature: its mean in the leaf, and up to 1.5 standard deviations from it. Naive Bayes takes
-    all features, also those that are zero: O(d K).
+    For each leaf, class and feature, the weight and the weighted sums of x_j and x_j^2 are kept, to
+    which zero features add nothing: a round costs O(nnz), and memory is 16 n_leaves K d bytes.
+    Within each class, values are taken as normal with these moments. Seven thresholds are tried for
+    each feature: its mean in the leaf, and up to 1.5 standard deviations from it. Naive Bayes uses
+    all features, including those that are zero: O(d K).
 
-    Hoeffding's bound is sqrt(ln(1 / delta) / (2 n)). Of weighted examples, n is the number of equal
-    weights that would know as much: the squared sum of the weights over the sum of their squares.
-    As Gini gains are no means of independent draws, it is a rule of thumb here, as in all trees
-    of this kind. The defaults split much earlier than VFDT's own.
+    Hoeffding's bound is sqrt(ln(1 / delta) / (2 n)). For weighted examples, n is the effective
+    sample size: the squared sum of the weights over the sum of their squares. As Gini gains are not
+    means of independent draws, the bound is a heuristic here, as in all trees of this kind. The
+    defaults split much earlier than VFDT's own.
 
     References
     ----------
@@ -456,7 +457,7 @@ class HoeffdingTree(ProbabilityLearner):
 
 
 def _some(n: int, share: float, rng: np.ndarray) -> np.ndarray:
-    """Return 1 for a share of `n` features, one at least, and 0 for the others."""
+    """Return 1 for a share of `n` features, at least one, and 0 for the others."""
     used = np.zeros(n, dtype=np.int64)
     if share == 1.0:
         used[:] = 1

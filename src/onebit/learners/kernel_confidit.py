@@ -31,11 +31,11 @@ from onebit.numerics.exploration import upper_confidence
 from onebit.numerics.rkhs import KERNEL_NAMES, KernelFunction, parameters_of
 
 SMALLEST = 1e-280
-"""A shorter phi(x), by its square, counts as zero: it has few digits, or none."""
+"""A phi(x) with a smaller squared norm counts as zero: it is little but rounding error."""
 
 
 class Factor:
-    """L with L L' = rho I + K_i, the rows of its lower triangle one after the other."""
+    """L with L L' = rho I + K_i, stored as the concatenated rows of its lower triangle."""
 
     def __init__(self, packed: np.ndarray) -> None:
         self._memory, self._n = packed, packed.size
@@ -44,12 +44,12 @@ class Factor:
         """Return L^{-1} b, or L'^{-1} b."""
         if b.size == 0:
             return b
-        # To BLAS, which goes by columns, the rows of L are the columns of an upper triangle.
+        # To BLAS, which is column-major, the rows of L are the columns of an upper triangle.
         return dtpsv(b.size, self._memory, b, trans=not transposed)
 
     @property
     def packed(self) -> np.ndarray:
-        """The numbers so far, as a view."""
+        """The entries so far, as a view."""
         return self._memory[: self._n]
 
     def append(self, row: np.ndarray) -> None:
@@ -165,7 +165,7 @@ def move(state: State, i: int, reduced_k: np.ndarray, amount: float) -> None:
 
 def linear_scores(state: State, seen: Products) -> np.ndarray:
     """Return w_i . phi."""
-    # Not by a matrix product, whose blocks may round equal columns differently.
+    # Not a matrix product: its blocking may round equal columns differently.
     return (seen.k[:, np.newaxis] * state.C.rows).sum(axis=0)
 
 
@@ -177,7 +177,7 @@ def score(state: State, x: Example, scores: np.ndarray) -> None:
 
 
 def score_projected(state: State, x: Example, scores: np.ndarray) -> None:
-    """Figure 1, steps 2-3; it is `learn` that stores the projection."""
+    """Figure 1, steps 2-3; `learn` stores the projection."""
     score(state, x, scores)
     n, tau = state.scratch
     multipliers.py_func(scores, n, state.alpha, tau)
@@ -227,10 +227,11 @@ PROJECTED = PythonKernels("projected_kernel", score_projected, policy, learn_pro
 class KernelConfidit(ConfidenceLearner):
     """Confidit with a kernel: full-matrix `Confidit` in the RKHS of a kernel.
 
-    The weights of each class are a sum over the rounds so far, and how sure it is of a score
-    follows from the kernel function at x and the rounds where that class was chosen. With the
-    linear kernel it does what `Confidit` with covariance="full" does, in time that grows with the
-    rounds and not with the square of the number of features: for few examples of many features.
+    The weights of each class are a sum over the rounds so far, and the uncertainty of a score
+    follows from the kernel function at x and at the rounds where that class was chosen. With the
+    linear kernel it makes the same decisions as `Confidit` with covariance="full", in time that
+    grows with the number of rounds and not with the square of the number of features: it suits few
+    examples of many features.
 
     Parameters
     ----------
@@ -253,9 +254,9 @@ class KernelConfidit(ConfidenceLearner):
 
     Notes
     -----
-    What must have unit length is phi(x), the image of x in the kernel's space, so the learner works
-    with k(x, z) / sqrt(k(x, x) k(z, z)). Then "linear" and "cosine" are the same, and "rbf" and
-    "laplacian" are as they were.
+    It is phi(x), the image of x in the kernel's space, that must have unit length, so the learner
+    uses k(x, z) / sqrt(k(x, x) k(z, z)). Then "linear" and "cosine" are the same, and "rbf" and
+    "laplacian" are unchanged.
 
     The paper only says that the algorithm can be run in dual variables. With rho = (1 + alpha)^2,
     K_i the kernel matrix of the rounds with output i and k_i its column for x, the matrix
@@ -274,7 +275,7 @@ class KernelConfidit(ConfidenceLearner):
 
     Examples
     --------
-    Rings around the origin, which no linear rule tells apart:
+    Rings around the origin, which no linear rule separates:
 
     >>> import numpy as np
     >>> from onebit import Confidit, KernelConfidit, play

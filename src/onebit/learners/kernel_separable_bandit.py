@@ -65,7 +65,7 @@ def learn_theory(state, x, scores, label, probability, offer, correct):
 
 def learn_repository(state, x, scores, label, probability, offer, correct):
     """``f_i += k(x, .)`` or -= for each class whose Perceptron is known to have been mistaken."""
-    amount = repository.py_func  # a call of compiled code takes longer than itself
+    amount = repository.py_func  # calling compiled code would take longer than running this
     labels = on_offer(offer, scores.size)
     return add(state, x, {i: amount(scores, label, correct, i) for i in labels})
 
@@ -95,8 +95,8 @@ REPOSITORY = PythonKernels("repository", score, policy.py_func, learn_repository
 class KernelSeparableBandit(Learner):
     """`SeparableBandit` with a kernel: finitely many mistakes on weakly separable streams.
 
-    The binary Perceptron of each class is a sum of kernel functions, one for each example that it
-    was corrected with. Examples are weakly separable if a linear rule gives the right label the
+    The binary Perceptron of each class is a sum of kernel functions, one for each example on which
+    it was corrected. Examples are weakly separable if a linear rule gives the right label the
     highest score; in the space of the rational kernel they are then strongly separable.
 
     Parameters
@@ -109,24 +109,24 @@ class KernelSeparableBandit(Learner):
     form : {"theory", "repository"}, default="theory"
         As in `SeparableBandit`.
     budget : int >= 1 or None, default=None
-        The largest number of examples that a class remembers. A new one then replaces one drawn at
-        random, as in the authors' code. None: no limit, as in the paper.
+        The largest number of examples that a class remembers. Beyond that, a new one replaces one
+        drawn at random, as in the authors' code. None means no limit, as in the paper.
     kernel_params : dict, optional
         Keyword arguments of the kernel, such as ``{"gamma": 0.1}`` for "rbf". For "rational":
         ``nu`` in (0, 1), in place of 1/2.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the exploration, and of what a budget drops.
+        Seed of the exploration, and of the examples that a budget drops.
 
     Notes
     -----
-    The rational kernel is for examples in the unit ball, as the paper assumes. With that kernel an
-    x that is longer is normalised to unit length.
+    The rational kernel is for examples in the unit ball, as the paper assumes. With that kernel, an
+    x outside the ball is normalised to unit length.
 
-    A round evaluates the kernel function at x and every remembered example, and each of those is
-    stored with all its features: where mistakes never end, nor does the growth: set a budget.
-    With a budget nothing is proven. A learner with a callable kernel cannot be saved to a file.
+    A round evaluates the kernel function at x and every remembered example, each of which is stored
+    as a dense row. Where mistakes never end, neither does the growth: set a budget. With a budget
+    nothing is proven. A learner with a callable kernel cannot be saved to a file.
 
     References
     ----------

@@ -51,15 +51,15 @@ LIN_TS = Kernels("lin_ts", score, policy, learn)
 class LinTS(Learner):
     """Thompson sampling with a linear regression for each label.
 
-    Each label has a linear regression of the bit on x, told only of the rounds in which that label
-    was chosen, as in `LinUCB`. The weights of each are drawn from what is known of them, a normal
-    distribution, and the label with the highest score is chosen.
+    Each label has a linear regression of the bit on x, fitted to the rounds in which that label was
+    chosen, as in `LinUCB`. Its weights are drawn from their posterior, a normal distribution, and
+    the label with the highest score is chosen.
 
     Parameters
     ----------
     v : float >= 0, default=1.0
         Width of the draws, in standard deviations of the weights. 0 is greedy; with many labels,
-        less than 1 makes fewer mistakes.
+        values below 1 make fewer mistakes.
     regularization : float > 0, default=1.0
         The weight of ||mu||^2. The paper has 1.
     classes : array-like, optional
@@ -69,13 +69,14 @@ class LinTS(Learner):
 
     Notes
     -----
-    The paper has one vector of weights for all labels, each of which comes with features of its
-    own. This is the same with the features of x in a block for each label, where the draws of
-    different labels are independent. What is drawn is not the weights but the label, with the
-    probability that its score is the largest: exact to 1e-7, by quadrature.
+    The paper has one weight vector for all labels, each of which comes with features of its own.
+    The same algorithm results if each label has the features of x in a block of its own, which
+    makes the draws of different labels independent. Instead of the weights, the label itself is
+    drawn, with the probability that its score is the largest, computed by quadrature to within
+    1e-7.
 
-    The paper's v, for its bound, grows with d and ln t. As for `LinUCB`, constants do better, and
-    are what libraries have.
+    The v of the paper's bound grows with d and ln t. As for `LinUCB`, constants do better in
+    practice, and are what libraries use.
 
     References
     ----------

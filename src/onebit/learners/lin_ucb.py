@@ -48,7 +48,7 @@ def policy(state, x, scores, offer, p):
 def learn(state, x, scores, label, probability, offer, correct):
     """Algorithm 1, lines 12-13, for the reward 1 or 0.
 
-    Unlike in the paper, nothing moves where rounding has left no digits of x' A^{-1} x.
+    Unlike in the paper, there is no update where x' A^{-1} x is only rounding error.
     """
     A_inv, v, n = class_inverse(state.A_inv, label), state.scratch.v[label], state.scratch.n[label]
     if not n > 0.0 or is_settled(A_inv, x, v, n):  # x is zero, or known
@@ -61,12 +61,12 @@ LIN_UCB = Kernels("lin_ucb", score, policy, learn)
 
 
 class LinUCB(Learner):
-    """LinUCB with disjoint models: the label that could be the best, as far as it is known.
+    """LinUCB with disjoint models: the label with the highest upper confidence bound.
 
-    Each label has a linear regression of the bit on x, told only of the rounds in which that label
-    was chosen. To its prediction is added the width of a confidence interval, and the label with
-    the highest sum is chosen. It is the contextual bandit algorithm that most people know; bits of
-    one label teach nothing about others.
+    Each label has a linear regression of the bit on x, fitted to the rounds in which that label was
+    chosen. The width of a confidence interval is added to its prediction, and the label with the
+    highest sum is chosen. It is the best-known contextual bandit algorithm; feedback for one label
+    teaches nothing about the others.
 
     Parameters
     ----------
@@ -77,15 +77,15 @@ class LinUCB(Learner):
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
-        Not used: it explores without chance.
+        Not used: the exploration is deterministic.
 
     Notes
     -----
-    The paper's line 10 draws a label at random if several have the highest bound; here it is the
-    lowest. There is no constant among the features unless you add one.
+    The paper's line 10 breaks ties at random; here the lowest label wins. There is no intercept
+    unless you add a constant feature.
 
-    A matrix for each label is kept, of d^2 numbers, and none is inverted: `numerics.second_order`
-    gathers the rank-one updates of an inverse.
+    The inverse of each label's matrix, of d^2 numbers, is kept up to date by rank-one updates,
+    which `numerics.second_order` collects; no matrix is inverted.
 
     References
     ----------

@@ -26,7 +26,7 @@ from onebit.theory import bounds
 
 
 class Parameters(NamedTuple):
-    """The learner's numbers, as in the paper."""
+    """The learner's parameters, as in the paper."""
 
     gamma: float
     alpha: float
@@ -131,7 +131,7 @@ def descend_diagonally(state, x, scores, label, offer, own, others, step, curvat
     """Do A += curvature g^2, b += step g and W'' = -b / A; return ||W''||.
 
     The row of `label` in g is `own` x and that of all other classes on offer is `others` x. The
-    scores and p are no longer needed: their memory serves to sum the changes of the squares, class
+    scores and p are no longer needed: their memory is reused for the changes of the squares, class
     by class, and for these factors of x.
     """
     no_alias()
@@ -144,7 +144,7 @@ def descend_diagonally(state, x, scores, label, offer, own, others, step, curvat
     factors[label] = own
     for i in range(x.indices.size):
         j, x_j = x.indices[i], x.values[i]
-        if x_j != 0.0:  # dense and sparse copies of a row leave the same count of changes
+        if x_j != 0.0:  # so that dense and sparse copies of a row count the same number of changes
             for k in range(growth.size):
                 g = factors[k] * x_j
                 A[j, k] += curvature * g * g
@@ -189,9 +189,8 @@ def learn_diagonal(state, x, scores, label, probability, offer, correct):
 def learn_soba2017(state, x, scores, label, probability, offer, correct):
     """Learn as in the code of SOBA's authors, with the diagonal of A.
 
-    Given the label, the coin with chance gamma that makes a round explore came up with probability
-    gamma / K / p'_label. It is thrown here, after the label: together they are distributed as if
-    it had been thrown before.
+    Given the label, the round explored with probability gamma / K / p'_label. This is drawn here,
+    after the label; the joint distribution is the same as if it had been drawn before.
     """
     K, D = n_on_offer(offer, scores.size), state.parameters.D
     r, kappa = estimate(state, scores, label, probability, offer, correct)
@@ -217,21 +216,21 @@ class Newtron(Learner):
 
     It draws its label from a softmax of the scores, or with probability `gamma` uniformly at
     random. Right or wrong, every label gives an unbiased estimate g of the gradient of the logistic
-    loss, and a quadratic bound of the loss from it. The weights are always the minimiser of the
-    sum of these bounds in the ball of radius `D`.
+    loss, and from it a quadratic bound of the loss. The weights always minimise the sum of these
+    bounds over the ball of radius `D`.
 
     Parameters
     ----------
     gamma : float in [0, 1], default=0.01
-        Share of the rounds that choose a label uniformly, not by the softmax. The authors took
+        Share of the rounds that choose a label uniformly, not by the softmax. The authors used
         0.01, 0.006 and 0.05 on SynSep, SynNonSep and Reuters4.
     alpha : float > 0, default=10.0
         Sharpness of the softmax: p = softmax(alpha W x), loss -ln(p_y) / alpha.
     beta : float > 0, default=0.01
-        Curvature of the quadratic bounds. The authors took 0.01 on SynSep and SynNonSep and 0.0001
+        Curvature of the quadratic bounds. The authors used 0.01 on SynSep and SynNonSep and 0.0001
         on Reuters4.
     D : float > 0, default=1.0
-        Largest length ||W||_F of the weights. The sum also has the term ||W||^2 / (2 D).
+        Largest norm ||W||_F of the weights. The minimised sum also has the term ||W||^2 / (2 D).
     covariance : {"diagonal", "full"}, default="diagonal"
         "full" is Newtron, for which the theorems hold; it keeps a matrix of (d K)^2 numbers and
         projects in its norm. "diagonal" is the authors' PNewtron, for many features, with the
@@ -252,12 +251,12 @@ class Newtron(Learner):
     label and 1 after a wrong one, are reconstructed from later accounts, such as SOBA's, and
     were derived anew.
 
-    The variant "soba2017" differs in three ways. The row of the label in g has weight 1/K in place
-    of 1 - 1/K, so that the expectation of g is 2/K of the gradient. In rounds that explore, with
-    chance gamma, W' is taken as zero where b is updated. W' is rescaled to length D in
-    every round; while W'' is zero it stays zero (there the released code divides by zero).
-    Whether a round explored is not known from its label. It is drawn in `learn` with the
-    probability that it did, given the label, which leaves the distribution of runs the same.
+    The variant "soba2017" differs in three ways. The row of the label in g has weight 1/K instead
+    of 1 - 1/K, so the expectation of g is 2/K times the gradient. In rounds that explore, with
+    probability gamma, W' is taken as zero in the update of b. W' is rescaled to norm D in every
+    round; while W'' is zero it stays zero (there the released code divides by zero). The label does
+    not reveal whether a round explored. This is drawn in `learn` from its probability given the
+    label, which leaves the distribution of runs the same.
 
     In full form a round takes O((d K)^2) while W'' is inside the ball. Outside, the projection
     takes m products with a matrix of (d K)^2 numbers, with m at most d K; on 640 weights of the

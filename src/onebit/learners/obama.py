@@ -30,7 +30,7 @@ class State(NamedTuple):
 
 
 def policy(state, x, scores, offer, p):
-    """Draw from p_t itself, of which the scores are the logarithms, given what is on offer."""
+    """Draw from p_t itself, whose logarithms are the scores, conditional on the labels on offer."""
     softmax.py_func(scores, 1.0, p, offer)
     return int(argmax.py_func(scores, offer))
 
@@ -44,32 +44,32 @@ KERNELS = PythonKernels("obama", score, policy, learn)
 
 
 class Obama(Forecaster):
-    """OBAMA: `Aggregating` that draws labels from its own prediction, and learns from one bit.
+    """OBAMA: `Aggregating`, drawing labels from its own prediction and learning from one bit.
 
-    A label is drawn from the smoothed prediction, so that every label has probability mu / K at
-    least. If it is right, its loss counts, divided by its probability: on average over the draws,
+    A label is drawn from the smoothed prediction, so every label has probability at least mu / K.
+    If it is right, its loss counts, divided by its probability: in expectation over the draws,
     every round then counts in full. If it is wrong, nothing is learned.
 
-    For small problems only, as `Aggregating`: all examples with a right label are kept, and now and
-    then the samples are renewed, which takes all of them.
+    For small problems only, like `Aggregating`: all examples with a right label are kept, and
+    resampling, which happens now and then, needs all of them.
 
     Parameters
     ----------
     B : float > 0, default=1.0
-        Largest length ||w_k|| of a row of the weights.
+        Largest norm ||w_k|| of a row of the weights.
     mu : float in (0, 1] or "theory", default="theory"
-        Each label is chosen with probability mu / K at least. "theory" is what the bound asks for
-        in `horizon` rounds.
+        Each label is chosen with probability at least mu / K. "theory" is the value that the bound
+        requires for `horizon` rounds.
     eta : float > 0 or "theory", default="theory"
         Learning rate. "theory" is mu / K: the loss of no round then counts more than once in P_t.
     R : float > 0, default=1.0
-        Largest length ||x|| of an example, for the "theory".
+        Largest norm ||x|| of an example, for "theory".
     horizon : int >= 1, default=10_000
-        T, how many rounds are expected, for the "theory".
+        T, the expected number of rounds, for "theory".
     n_samples : int >= 2, default=100
         How many W the mean is taken over.
     n_sweeps : int in [1, 1000], default=1
-        When the samples are renewed, each of them moves so many times in each of K d directions.
+        On resampling, the number of moves of each sample in each of K d directions.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -88,11 +88,10 @@ class Obama(Forecaster):
         l~_t = 1[yhat_t = y_t] / p_t(y_t) l_t;
         P_t is proportional to exp(-eta sum over s < t of l~_s(W)) where all ||w_k|| <= B.
 
-    For eta = mu / K, eta / p_t(y) <= 1, and (E sigma_y)^a >= E sigma_y^a for a <= 1: so the mean
-    suffers no more than -1/eta ln E e^{-eta l~_t(W)}. From there the derivation in the notes of
-    `Aggregating`, with eta l~ for l, shows that the expected number of mistakes, of which
-    sum of -ln p_t(y_t) is an upper bound, is at most the loss of any U with rows no longer than B
-    and
+    For eta = mu / K, eta / p_t(y) <= 1, and (E sigma_y)^a >= E sigma_y^a for a <= 1: so the loss of
+    the mean is at most -1/eta ln E e^{-eta l~_t(W)}. From there the derivation in the notes of
+    `Aggregating`, with eta l~ for l, shows that the expected number of mistakes, of which the sum
+    of -ln p_t(y_t) is an upper bound, is at most the loss of any U with rows of norm at most B plus
 
         d K^2 / mu (1 + ln max{1, mu T (B R + ln K) / (d K^2)}) - T ln(1 - mu),
 

@@ -18,7 +18,7 @@ from onebit.theory import bounds
 
 
 class State(NamedTuple):
-    """W: weights; t: rounds; eta: the step, or if it `shrinks`, eta_1; D: radius of the ball."""
+    """W: weights; t: rounds; eta: step size, or eta_1 if it `shrinks`; D: radius of the ball."""
 
     W: Scaled
     t: Count
@@ -47,7 +47,7 @@ KERNELS = Kernels("online_gradient", scaled_scores, greedy, learn)
 
 
 class OnlineGradient(ProbabilityLearner):
-    """Online gradient descent: logistic regression with one gradient step a round.
+    """Online gradient descent: logistic regression with one gradient step per round.
 
     After each round the weights move against the gradient of the logarithmic loss of that round,
     by a step that shrinks as 1 / sqrt(t), and are projected onto the ball ||W||_F <= `radius`.
@@ -55,11 +55,11 @@ class OnlineGradient(ProbabilityLearner):
     Parameters
     ----------
     radius : float > 0, default=1
-        D, the radius of the ball: the bound is against the best weights in it.
+        D, the radius of the ball: the comparators of the bound are the weights in it.
     max_norm : float > 0, default=1
-        R, the largest length of an example. Longer ones are learned from, but void the bound.
+        R, the largest norm of an example. Longer ones are learned from, but void the bound.
     eta : float > 0 or "theory", default="theory"
-        "theory" is eta_t = sqrt(2) D / (R sqrt(t)). A number is the step of every round.
+        "theory" is eta_t = sqrt(2) D / (R sqrt(t)). A number is the step size of every round.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -67,9 +67,9 @@ class OnlineGradient(ProbabilityLearner):
 
     Notes
     -----
-    The loss is -ln sigma_y, with sigma the softmax of Wx. Its gradient g = (sigma - e_y) (x) x is
-    no longer than G = sqrt(2) R. With the diameter 2 D of the ball, the theory's step is
-    2 D / (G sqrt(t)) and the regret over the best weights in the ball at most 3 G D sqrt(T),
+    The loss is -ln sigma_y, with sigma the softmax of Wx. Its gradient g = (sigma - e_y) (x) x has
+    norm at most G = sqrt(2) R. As the ball has diameter 2 D, the theory's step size is 2 D / (G
+    sqrt(t)), and the regret over the best weights in the ball is at most 3 G D sqrt(T),
     `onebit.theory.bounds.online_gradient`.
 
     References

@@ -48,7 +48,7 @@ def learn_ftal(state, x, scores, label, probability, offer, truth):
 
 @kernel
 def learn_ons(state, x, scores, label, probability, offer, truth):
-    """Do A += gg' and W = Pi(W - A^{-1} g / beta): as FTAL, but from the weights in the ball."""
+    """Do A += gg' and W = Pi(W - A^{-1} g / beta): as FTAL, but from the projected weights."""
     assign(state.W_free, state.W)
     return learn_ftal(state, x, scores, label, probability, offer, truth)
 
@@ -64,21 +64,21 @@ class OnlineNewton(ProbabilityLearner):
 
     Each round adds the square of its gradient g to a matrix A. The weights move by A^{-1} g / beta,
     and are projected onto the ball ||W||_F <= `radius` in the norm of A. Follow the Approximate
-    Leader has the same A, and its weights are always the best in hindsight in the ball, for
-    quadratic bounds of the losses. The regret of both grows with ln T, but also with
-    exp(sqrt(2) radius): `Folklore` does without that.
+    Leader has the same A, and its weights always minimise the sum of quadratic bounds of the past
+    losses over the ball. The regret of both grows with ln T, but also with exp(sqrt(2) radius),
+    which `Folklore` avoids.
 
     Parameters
     ----------
     variant : {"ons", "ftal"}, default="ons"
         Online Newton Step, or Follow the Approximate Leader.
     radius : float > 0, default=1
-        D, the radius of the ball: the bound is against the best weights in it.
+        D, the radius of the ball: the comparators of the bound are the weights in it.
     max_norm : float > 0, default=1
-        R, the largest length of an example. Longer ones are learned from, but void the bound.
+        R, the largest norm of an example. Longer ones are learned from, but void the bound.
     beta : float > 0 or "theory", default="theory"
-        Curvature of the quadratic bounds, see the notes. The theory's is minute for large balls:
-        there a larger one does better on most streams.
+        Curvature of the quadratic bounds, see the notes. The theory's value is tiny for large
+        balls; there a larger one does better on most streams.
     epsilon : float > 0 or "theory", default="theory"
         A starts as epsilon I. "theory" is 1 / (2 D beta)^2, for the `beta` in use.
     classes : array-like, optional
@@ -94,27 +94,27 @@ class OnlineNewton(ProbabilityLearner):
         ONS:   W_{t+1} = Pi(W_t - A_t^{-1} g_t / beta),
         FTAL:  W_{t+1} = Pi(A_t^{-1} b_t),   b_t = sum of (<g_s, W_s> - 1 / beta) g_s.
 
-    The authors' FTAL has epsilon = 0 and a pseudo-inverse. With epsilon it is the leader of the
-    quadratic bounds and of beta epsilon / 2 ||W||^2, and needs none.
+    The authors' FTAL has epsilon = 0 and a pseudo-inverse. With epsilon > 0 it minimises the sum of
+    the quadratic bounds and beta epsilon / 2 ||W||^2, and needs no pseudo-inverse.
 
     The theory's beta is 1/2 min{1 / (4 G 2D), alpha}, where G = sqrt(2) R bounds the gradients and
     the losses are alpha-exp-concave. In the ball alpha = exp(-sqrt(2) D R) / (K - 1), see
-    `onebit.theory.bounds.logistic.log_loss_exp_concavity`. It is at least 1e-50: it must not
-    underflow, and long before that it no longer moves any weight.
+    `onebit.theory.bounds.logistic.log_loss_exp_concavity`. It is kept above 1e-50, so that it does
+    not underflow; long before that, the weights no longer move.
 
     With such a beta the regret of both over the best weights in the ball is at most
 
         beta epsilon D^2 / 2 + d (K - 1) / (2 beta) ln(1 + 2 R^2 T / (epsilon d (K - 1))),
 
-    `onebit.theory.bounds.online_newton`. For ONS, <g_t, W_t - U> is at most
-    1 / (2 beta) g_t' A_t^{-1} g_t + beta / 2 (||W_t - U||^2 - ||W_{t+1} - U||^2), lengths in the
-    norm of A_t; what remains of the sum over t is beta / 2 <g_t, W_t - U>^2, which the quadratic
-    bounds take off, and beta epsilon / 2 ||U||^2, as W_1 = 0. For FTAL, with F_t the sum it
-    minimises, F_t(W_t) - F_t(W_{t+1}) is at most 1 / (2 beta) g_t' A_t^{-1} g_t. The sum of
-    g_t' A_t^{-1} g_t is at most ln det(A_T / epsilon), and as the rows of a gradient sum to zero,
-    at most d (K - 1) eigenvalues of A_T are not epsilon.
+    `onebit.theory.bounds.online_newton`. For ONS, <g_t, W_t - U> is at most 1 / (2 beta) g_t'
+    A_t^{-1} g_t + beta / 2 (||W_t - U||^2 - ||W_{t+1} - U||^2), in the norm of A_t; summed over t,
+    this leaves beta / 2 <g_t, W_t - U>^2, which cancels against the quadratic bounds, and beta
+    epsilon / 2 ||U||^2, as W_1 = 0. For FTAL, with F_t the sum it minimises, F_t(W_t) -
+    F_t(W_{t+1}) is at most 1 / (2 beta) g_t' A_t^{-1} g_t. The sum of g_t' A_t^{-1} g_t is at most
+    ln det(A_T / epsilon), and as the rows of a gradient sum to zero, at most d (K - 1) eigenvalues
+    of A_T differ from epsilon.
 
-    A round takes O((d K)^2). Where it leaves the ball the projection takes m products with a
+    A round takes O((d K)^2). If a step leaves the ball, the projection takes m products with a
     matrix of (d K)^2 numbers, with m at most d K.
 
     References

@@ -1,7 +1,7 @@
-"""Classifiers of other libraries inside a learner: those of scikit-learn, and those of River.
+"""Classifiers of other libraries inside a learner: those of scikit-learn and of River.
 
-They learn with full information, an example at a time. River is never imported: a classifier of
-River is what has `learn_one` and `predict_proba_one`.
+They learn with full information, one example at a time. River is never imported: a River classifier
+is recognised by its methods `learn_one` and `predict_proba_one`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Model(NamedTuple):
     updates: np.ndarray
 
     def begin_classes(self, first: int) -> None:
-        """Refuse: what it knows of its classes is its own."""
+        """Refuse: a classifier of another library keeps its own list of classes."""
         raise ValueError(f"a classifier of another library takes no more classes: {self.model!r}")
 
 
@@ -79,8 +79,8 @@ def takes_positive_only(model: Any) -> bool:
 def new_model(model: Any, n_classes: int, seed: int) -> tuple[PythonKernels, Model]:
     """Return the kernels of a classifier, and a copy of it before its first example.
 
-    `seed` is for what is random in a classifier of scikit-learn and was given no seed. The labels
-    are the positions of the classes.
+    `seed` goes to each `random_state` of a scikit-learn classifier that is None. The labels are the
+    positions of the classes.
     """
     if n_classes > 2 and not takes_many_classes(model):
         raise ValueError(
@@ -96,14 +96,14 @@ def new_model(model: Any, n_classes: int, seed: int) -> tuple[PythonKernels, Mod
 
 def with_labels(state: Model, labels: list[Any]) -> Model:
     """Return `state` with these labels, for a classifier that takes any."""
-    # Those of River for two classes take nothing but 0 and 1, or False and True.
+    # River's binary classifiers take nothing but 0 and 1, or False and True.
     return state if is_rivers(state.model) else state._replace(labels=labels)
 
 
 def seeded(model: Any, seed: int, *, anew: bool = False) -> Any:
     """Give `seed` to each `random_state` of a model of scikit-learn; return it.
 
-    Only to those that are None, unless it is to be seeded `anew`.
+    Only those that are None are set, unless `anew`.
     """
     names = [
         name
@@ -114,7 +114,7 @@ def seeded(model: Any, seed: int, *, anew: bool = False) -> Any:
 
 
 def score_by_probabilities(state: Model, x: Example, scores: np.ndarray) -> None:
-    """Fill the logarithms of what `predict_proba` says."""
+    """Fill the logarithms of `predict_proba`."""
     if state.updates == 0:
         scores[:] = 0.0
         return
@@ -124,7 +124,7 @@ def score_by_probabilities(state: Model, x: Example, scores: np.ndarray) -> None
 
 
 def score_by_margins(state: Model, x: Example, scores: np.ndarray) -> None:
-    """Fill what `decision_function` says."""
+    """Fill the scores of `decision_function`."""
     if state.updates == 0:
         scores[:] = 0.0
         return
@@ -133,7 +133,7 @@ def score_by_margins(state: Model, x: Example, scores: np.ndarray) -> None:
 
 
 def score_rivers(state: Model, x: Example, scores: np.ndarray) -> None:
-    """Fill the logarithms of what `predict_proba_one` says; it leaves out what it has not seen."""
+    """Fill the logarithms of `predict_proba_one`, which leaves out labels that it has not seen."""
     if state.updates == 0:
         scores[:] = 0.0
         return
@@ -142,7 +142,7 @@ def score_rivers(state: Model, x: Example, scores: np.ndarray) -> None:
 
 
 def fill_logarithms(p: np.ndarray, scores: np.ndarray) -> None:
-    """Fill ln p; equal scores, if p is no distribution, as of a model that has seen too little."""
+    """Fill ln p, or equal scores if p is no distribution, as before enough examples."""
     total = p.sum()
     if np.isfinite(total) and total > 0.0:
         np.log(np.maximum(p / total, _LEAST), out=scores)
@@ -181,7 +181,7 @@ def learn_rivers_weighted(state: Model, x: Example, truth: int, weight: float) -
 
 
 def by_feature(x: Example) -> dict[int, float]:
-    """Return x as River takes it, with those features too that are zero."""
+    """Return x as River takes it, including features that are zero."""
     return dict(enumerate(dense(x).tolist()))
 
 

@@ -17,11 +17,11 @@ from onebit.numerics.linear import add_to_class, linear_scores, squared_norm
 from onebit.theory import bounds
 
 _SMALLEST = np.finfo(np.float64).tiny
-"""The smallest squared length of an x that one can divide by."""
+"""The smallest squared norm of an x that is safe to divide by."""
 
 
 class State(NamedTuple):
-    """W: weights; largest: the largest step there may be; slack: a term that makes steps smaller.
+    """W: weights; largest: the largest allowed step; slack: a term that makes steps smaller.
 
     PA: infinity and 0. PA-I: C and 0. PA-II: infinity and 1 / (2 C).
     """
@@ -54,16 +54,16 @@ class PassiveAggressive(Learner):
     """Passive-aggressive learning: the smallest step that gives the true label a margin of one.
 
     It chooses the label with the highest score. When the true label leads the best other label by
-    one or more it is passive; else it changes the weights of these two labels just enough to make
-    the lead one, or by less where `C` limits the step.
+    at least one, it is passive; otherwise it changes the weights of these two labels just enough to
+    make the lead one, or by less where `C` limits the step.
 
     Parameters
     ----------
     C : float > 0, default=1.0
-        Aggressiveness: the largest step of "PA-I", and the weight of the squared loss against the
-        length of the step in "PA-II". "PA" does not use it.
+        Aggressiveness: the largest step of "PA-I", and the weight of the squared loss relative to
+        the squared step in "PA-II". "PA" does not use it.
     variant : {"PA", "PA-I", "PA-II"}, default="PA-I"
-        "PA" always takes the whole step, and follows noise.
+        "PA" always takes the full step, and so fits noise.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -75,7 +75,7 @@ class PassiveAggressive(Learner):
     therefore leaves no loss with respect to that pair, but a third label can be within the margin
     after the step: the loss on x falls to half or less, not to zero.
 
-    From an x of length zero there is nothing to learn: no step changes its scores.
+    An x of zeros teaches nothing: no step changes its scores.
 
     References
     ----------

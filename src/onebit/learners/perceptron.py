@@ -39,7 +39,7 @@ class Perceptron(Learner):
     """Multiclass Perceptron: the full-information baseline of the bandit papers.
 
     It chooses the label with the highest score. On a mistake it adds x to the weights of the true
-    label and takes x from those of the chosen label.
+    label and subtracts x from those of the chosen label.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class DiagonalState(NamedTuple):
 
 
 class CurrentState(NamedTuple):
-    """A and theta as in `DiagonalState`; with the current x in A there are no fixed weights."""
+    """A and theta as in `DiagonalState`; with the current x in A, no weights are fixed."""
 
     A: Precisions
     theta: Weights
@@ -57,7 +57,7 @@ def current_scores(state, x, scores):
 def learn_full(state, x, scores, label, probability, offer, truth):
     """On a mistake z = (e_yhat - e_y) (x) x, A += z z', theta -= z.
 
-    Unlike in the paper, nothing moves where rounding has left no digits of z' A^{-1} z.
+    Unlike in the paper, there is no update where z' A^{-1} z is only rounding error.
     """
     y, y_hat = truth, argmax(scores)
     if y_hat == y:
@@ -107,10 +107,9 @@ CURRENT = Kernels("current", current_scores, greedy, learn_current)
 class SecondOrderPerceptron(Learner):
     """Second-order Perceptron: a full-information baseline, and SOBA's model.
 
-    It chooses the label with the highest score. It learns from its mistakes as the Perceptron
-    does, but the step in each direction is the smaller the more that direction was seen in earlier
-    mistakes: W = A^{-1} theta, where theta sums up the Perceptron's updates and A their outer
-    products.
+    It chooses the label with the highest score. It learns from its mistakes as the Perceptron does,
+    but its steps are smaller in directions that occurred often in earlier mistakes: W = A^{-1}
+    theta, where theta is the sum of the Perceptron's updates and A that of their outer products.
 
     Parameters
     ----------
@@ -119,8 +118,8 @@ class SecondOrderPerceptron(Learner):
     covariance : {"diagonal", "full"}, default="diagonal"
         "full" keeps a matrix of (d K)^2 numbers. "diagonal" keeps one number for each weight.
     include_current : bool, default=False
-        Whether the x to be classified counts in A already, as in the binary algorithm: its squared
-        features are then added to A in the scores. For the diagonal form only.
+        Whether the x to be classified already counts in A, as in the binary algorithm: its squared
+        features are then added to A for the scores. For the diagonal form only.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None

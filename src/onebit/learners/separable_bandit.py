@@ -37,7 +37,7 @@ def policy(state, x, scores, offer, p):
 
 @lean_kernel
 def theory(scores, label, correct, i):
-    """How much of x the round adds to w_i: the chosen label is corrected where it was mistaken."""
+    """Return the multiple of x to add to w_i: the chosen label is corrected if mistaken."""
     if i != label:
         return 0.0
     if correct:
@@ -47,7 +47,7 @@ def theory(scores, label, correct, i):
 
 @lean_kernel
 def repository(scores, label, correct, i):
-    """How much of x the round adds to w_i: a right label also tells what the others are not."""
+    """Return the multiple of x to add to w_i: a right label also rules out all others."""
     if correct and i == label:
         return 1.0 if scores[i] <= 0.0 else 0.0
     if correct or i == label:
@@ -101,16 +101,16 @@ class SeparableBandit(Learner):
 
     Notes
     -----
-    Let ||x|| <= R, and let vectors u_i with a sum of squared lengths of at most one have
-    <u_y, x> >= gamma / 2 and <u_i, x> <= -gamma / 2 for the other classes i. Then the expected
-    number of mistakes is at most (K - 1) floor(4 (R / gamma)^2): the Perceptrons are corrected at
-    most 4 (R / gamma)^2 times in all, each mistake in a round where one says yes is a correction,
-    and each correction in a round where none does comes after K - 1 mistakes in expectation. The
-    same holds for the repository's form, where every correction is still one of a mistaken
-    Perceptron or of a score of zero, and those two kinds of rounds correct as before.
+    Let ||x|| <= R, and let vectors u_i, whose squared norms sum to at most one, have <u_y, x> >=
+    gamma / 2 and <u_i, x> <= -gamma / 2 for the other classes i. Then the expected number of
+    mistakes is at most (K - 1) floor(4 (R / gamma)^2): the Perceptrons are corrected at most 4 (R /
+    gamma)^2 times in all, each mistake in a round where one says yes is a correction, and each
+    correction in a round where none does comes after K - 1 mistakes in expectation. The same holds
+    for the form "repository": every correction there is still one of a mistaken Perceptron or of a
+    score of zero, and the two kinds of rounds correct as before.
 
-    The paper lets any label with w_i . x >= 0 be chosen. The arg max, taken here, is one of them,
-    it is what `predict` returns, and it is what the authors' code does.
+    The paper lets any label with w_i . x >= 0 be chosen. The arg max, taken here, is one of them;
+    it is what `predict` returns and what the authors' code does.
 
     For streams that are not strongly separable nothing is proven.
 

@@ -19,7 +19,7 @@ from onebit.theory import bounds
 
 
 class Progress(NamedTuple):
-    """What both forms carry beside their weights.
+    """What both forms keep besides their weights.
 
     margins: sum of n_s m_s; terms: sum of n_s z_s' A_s^{-1} z_s; rounds: t - 1.
     """
@@ -75,7 +75,7 @@ def end_round(state, n_classes):
 
 @kernel
 def learn_full(state, x, scores, label, probability, offer, correct):
-    """Algorithm 1, lines 8-20; no update where rounding has left no digits of z' A^{-1} z."""
+    """Algorithm 1, lines 8-20; no update where z' A^{-1} z is only rounding error."""
     n_classes = scores.size
     updated = False
     y_bar = argmax_except(scores, label, offer) if correct else -1  # line 10
@@ -107,7 +107,7 @@ def quadratic_form(A_inv, x, y, y_bar, weight):
 
 @lean_kernel
 def step(W, A_inv, x, y, y_bar, weight):
-    """Do lines 18-20 with only the diagonal of A, and return the q of before."""
+    """Do lines 18-20 with only the diagonal of A, and return q, taken before the step."""
     q = 0.0
     for i in range(x.indices.size):
         j, x_j = x.indices[i], x.values[i]
@@ -135,8 +135,8 @@ def learn_diagonal(state, x, scores, label, probability, offer, correct):
         alpha = math.sqrt(weight)
         wz = alpha * (scores[y_bar] - scores[y])
         largest_m = wz * wz + 2.0 * alpha * wz  # line 13, before the division by 1 + q
-        # As 1 + q >= 1, a round that updates with the whole of it updates anyway: most do, and
-        # need no q before the step.
+        # As 1 + q >= 1, a round that would update with this larger m updates in any case: most do,
+        # and need no q before the step.
         updated = updates(state.progress, largest_m) or updates(
             state.progress, largest_m / (1.0 + quadratic_form(A_inv, x, y, y_bar, weight))
         )
@@ -153,13 +153,14 @@ DIAGONAL = Kernels("diagonal", linear_scores, gamma_greedy, learn_diagonal)
 
 
 class SOBA(Learner):
-    """Second Order Banditron Algorithm, the first efficient one with regret of order sqrt(T).
+    """SOBA, the Second Order Banditron Algorithm: the first efficient one with sqrt(T) regret.
 
-    It chooses the label with the highest score, or with probability `gamma` any label, and learns
-    only from labels that were right: then the truth is known. The update is that of a second-order
-    Perceptron with importance weights. It happens in every round where exploration found the right
-    label against the greedy one, and in those rounds with a right greedy label whose margin the
-    earlier mistakes pay for: the sum of n_s m_s never falls below zero.
+    It chooses the label with the highest score or, with probability `gamma`, a label uniformly at
+    random, and learns only from labels that were right, as only then the truth is known. The update
+    is that of a second-order Perceptron with importance weights. It happens in every round in which
+    exploration found that a label other than the greedy one is right, and in rounds with a right
+    greedy label as long as earlier mistakes pay for its margin: the sum of n_s m_s never falls
+    below zero.
 
     Parameters
     ----------
@@ -167,8 +168,8 @@ class SOBA(Learner):
         Share of the rounds that choose a random label. "adaptive" sets it round by round as in
         Theorem 5 of the paper. The authors find values near 0.01 good on all their data.
     a : float > 0, default=1.0
-        Regularisation: A starts as a I. The theory asks for the largest squared length of an x;
-        the authors' experiments use 1.
+        Regularisation: A starts as a I. The theory requires the largest squared norm of an x; the
+        authors' experiments use 1.
     covariance : {"diagonal", "full"}, default="diagonal"
         "full" is Algorithm 1, for which the theorems hold; it keeps a matrix of (d K)^2 numbers.
         "diagonal" is the authors' SOBAdiag, for many features.

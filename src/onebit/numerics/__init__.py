@@ -1,1 +1,1 @@
-"""The mathematics that several learners share. It knows no learner."""
+"""The mathematics that several learners share. It imports no learner."""

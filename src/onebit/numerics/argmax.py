@@ -8,7 +8,7 @@ from onebit.core.offer import n_on_offer, nth_on_offer
 
 @lean_kernel
 def argmax(scores, offer=None):
-    """Return the class on offer with the largest score; of several, the lowest."""
+    """Return the class on offer with the largest score; ties go to the lowest."""
     best = nth_on_offer(offer, 0)
     for i in range(1, n_on_offer(offer, scores.size)):
         k = nth_on_offer(offer, i)
@@ -19,9 +19,9 @@ def argmax(scores, offer=None):
 
 @lean_kernel
 def argmax_except(scores, excluded, offer=None):
-    """Return the class on offer other than `excluded` with the largest score, or -1 if none is.
+    """Return the class on offer with the largest score, other than `excluded`; -1 if there is none.
 
-    Of several, it is the lowest.
+    Ties go to the lowest.
     """
     first = 0 if nth_on_offer(offer, 0) != excluded else 1
     n = n_on_offer(offer, scores.size)

@@ -1,4 +1,4 @@
-"""Cholesky factors of small matrices, and what is solved with them."""
+"""Cholesky factors of small matrices, and triangular solves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onebit.core.compiling import kernel
 def factor(M):
     """Replace M, the identity plus a positive semidefinite matrix, by its Cholesky factor F.
 
-    Only the lower triangle is read. No pivot is below one, except by rounding.
+    Only the lower triangle is read. No pivot is below one, up to rounding.
     """
     for j in range(M.shape[0]):
         for k in range(j):
@@ -24,7 +24,7 @@ def factor(M):
 
 @kernel
 def forward(F, b):
-    """Put F^{-1} b in the place of the vector b."""
+    """Replace the vector b by F^{-1} b."""
     for i in range(F.shape[0]):
         for k in range(i):
             b[i] -= F[i, k] * b[k]
@@ -33,7 +33,7 @@ def forward(F, b):
 
 @kernel
 def forward_rows(F, B):
-    """Put F^{-1} B in the place of the matrix B."""
+    """Replace the matrix B by F^{-1} B."""
     for i in range(F.shape[0]):
         for k in range(i):
             for c in range(B.shape[1]):
@@ -44,7 +44,7 @@ def forward_rows(F, B):
 
 @kernel
 def backward(F, b):
-    """Put F'^{-1} b in the place of the vector b."""
+    """Replace the vector b by F'^{-1} b."""
     for i in range(F.shape[0] - 1, -1, -1):
         for k in range(i + 1, F.shape[0]):
             b[i] -= F[k, i] * b[k]

@@ -21,7 +21,7 @@ def greedy(state, x, scores, offer, p):
 
 @lean_kernel
 def gamma_greedy(state, x, scores, offer, p):
-    """With probability ``state.gamma`` any label on offer, uniformly; else the greedy one."""
+    """Choose uniformly with probability ``state.gamma``, else the greedy label."""
     best = argmax(scores, offer)
     gamma = state.gamma[()]
     share = gamma / n_on_offer(offer, p.size)
@@ -37,7 +37,7 @@ def gamma_greedy(state, x, scores, offer, p):
 def upper_confidence(scores, n, width, offer, p):
     """Choose the label with the largest ``scores[i] + sqrt(width n[i])``, as a one-hot p.
 
-    The greedy label is the one with no confidence added.
+    The greedy label is the one with the largest score alone.
     """
     for i in on_offer(offer, p.size):
         p[i] = scores[i] + math.sqrt(width * n[i])

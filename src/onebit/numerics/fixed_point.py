@@ -1,14 +1,14 @@
 """The fixed points z = g - A sigma(z) of improper logistic predictors, sigma = softmax.
 
-A is symmetric and positive semidefinite. With p = sigma(z), p is the one distribution that
-minimises 1/2 p'Ap - g . p + sum of p_k ln p_k, so z always exists and is unique. The iteration
-z <- g - A sigma(z) need not converge: for large A it oscillates between two points. Instead
-z = g - A v is sought, where v minimises the convex
+A is symmetric and positive semidefinite. p = sigma(z) is the unique distribution that minimises 1/2
+p'Ap - g . p + sum of p_k ln p_k, so z exists and is unique. The iteration z <- g - A sigma(z) need
+not converge: for large A it oscillates between two points. Instead z = g - A v is sought, where v
+minimises the convex
 
     Psi(v) = 1/2 v'Av + ln sum of exp(g - A v)_k,
 
-whose gradient is A (v - sigma(g - A v)): this needs no inverse and no root of A, which may be
-singular. Newton's step from v is -(I + S A)^{-1} r with r = v - p and S = diag(p) - pp'.
+whose gradient is A (v - sigma(g - A v)): this needs neither an inverse nor a root of A, which may
+be singular. Newton's step from v is -(I + S A)^{-1} r with r = v - p and S = diag(p) - pp'.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from onebit.numerics.linear import assign
 from onebit.numerics.softmax import covariance_root, softmax
 
 _PRECISION = 1e-12
-"""Of z, relative to its size."""
+"""Tolerance for z, relative to its size."""
 
 _SHARE = 0.4
-"""Of the fall of Psi that its slope promises, what a step must bring (Armijo).
+"""Share of the decrease predicted by the gradient of Psi that a step must achieve (Armijo).
 
-A Newton step brings a half where Psi is quadratic. With a small share, steps that overshoot to the
-same value on the other side would be accepted, and there can be many of them.
+A Newton step achieves one half where Psi is quadratic. With a small share, steps that overshoot to
+the same value on the other side would be accepted, and there can be many of them.
 """
 
 _SMALL_MOVE = 1e-7
-"""Of z in the last step."""
+"""Largest change of z in the last step."""
 
 _MOST_STEPS = 100
-"""Where A is of size 100 or less, a dozen is enough."""
+"""Largest number of steps. For A of size 100 or less, a dozen is enough."""
 
 
 @kernel
@@ -61,16 +61,16 @@ def fixed_point(A, g, z, p):
         forward(M, w)
         backward(M, w)
         delta = np.dot(L, w) - v + p
-        move = _largest(np.dot(A, delta))  # of z, if the whole step is made
+        move = _largest(np.dot(A, delta))  # of z, for the full step
         slope, size = np.dot(Ar, delta), 1.0
         while True:
             assign(u, v + size * delta)
             better = _evaluate(A, g, u, z, p, Ar)
-            # After so short a move all is quadratic, and Psi may have no digits left to fall by.
+            # After so short a move Psi is quadratic, and its decrease may be lost in rounding.
             if move <= 0.5 or better <= value + _SHARE * size * slope or size < 1e-8:
                 break
             size *= 0.5
-        # The error left is of the order of the square of the move.
+        # The remaining error is of the order of the square of the move.
         if move <= _SMALL_MOVE:
             return step + 1
         assign(v, u)
@@ -110,8 +110,8 @@ def _largest(v):
 def binary_fixed_point(m, a):
     """Return the solution of u = m - a tanh(u / 2), for a >= 0.
 
-    It is in [m - a, m + a], where the difference of the two sides is increasing. Newton's method,
-    which halves that interval wherever it would leave it.
+    It is in [m - a, m + a], where the difference of the two sides is increasing. It is found by
+    Newton's method, with a bisection step wherever that would leave the interval.
     """
     low, high = m - a, m + a
     u = m

@@ -9,9 +9,9 @@ With lambda ||W||^2, the sum over all rounds is W'AW + G . W, where A = lambda I
 c S(p) (x) xx' and G is the sum of (p - y - 2c S(p) z) (x) x.
 
 A state has the fields A_inv, A^{-1}; h, A^{-1} G; Q, parameters and scratch. Q, K x (K-1), is an
-orthonormal basis of the vectors whose sum is zero, and W = Q U. The rest of the space changes
-nothing: G is always zero there and A is lambda, as S(p) 1 = 0. So A has size d (K-1), not d K, and
-h has shape (d, K-1).
+orthonormal basis of the vectors that sum to zero, and W = Q U. The orthogonal complement does not
+matter: G is always zero there and A is lambda, as S(p) 1 = 0. So A has size d (K-1), not d K, and h
+has shape (d, K-1).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from onebit.numerics.softmax import covariance_root, softmax
 
 
 class Parameters(NamedTuple):
-    """c: curvature of the surrogate losses; shift: 2c, or 0 for the linear term left out."""
+    """c: curvature of the surrogate losses; shift: 2c, or 0 to leave the linear term out."""
 
     c: float
     shift: float
 
 
 def safe_parameters(B: float, R: float, n_classes: int) -> Parameters:
-    """Return those with which a surrogate is a lower bound wherever ||Wx||_inf <= B R.
+    """Return parameters for which a surrogate is a lower bound wherever ||Wx||_inf <= B R.
 
     The derivation is in the notes of `onebit.Folklore`.
     """
@@ -47,10 +47,10 @@ def safe_parameters(B: float, R: float, n_classes: int) -> Parameters:
 
 @lean_kernel
 def binary_surrogate(u, is_right, c):
-    """Return what the surrogate of a loss of two classes adds to A and b, as factors of xx' and x.
+    """Return what the surrogate of a binary loss adds to A and b, as factors of xx' and x.
 
-    u is the logarithm of the odds that were given to what `is_right` or not. With s = sigma(u) and
-    s' = s (1 - s), they are c s' and s - 1[is right] - 2 c s' u.
+    u are the predicted log odds of the event that `is_right` states. With s = sigma(u) and s' = s
+    (1 - s), the factors are c s' and s - 1[is right] - 2 c s' u.
     """
     s, not_s = 1.0 / (1.0 + math.exp(-u)), 1.0 / (1.0 + math.exp(u))
     bend = c * s * not_s
@@ -58,7 +58,7 @@ def binary_surrogate(u, is_right, c):
 
 
 class BoostingParameters(NamedTuple):
-    """c and lambda of the boosting regression; B, R: lengths of its weights and examples."""
+    """c and lambda of the boosting regression; B, R: norms of its weights and examples."""
 
     c: float
     regularization: float
@@ -69,9 +69,9 @@ class BoostingParameters(NamedTuple):
 def boosting_parameters(T: int) -> BoostingParameters:
     """Return FOLKLORE's constants for the boosting regression in T rounds.
 
-    Its examples are (h, 1) with |h| <= ln T. The weights it competes with have the rows
-    (1, alpha / 2) and (-1, -alpha / 2) for alpha in [-2, 2]: their length is sqrt(2) at most, and
-    scores are 1 + ln T at most, which stands for B R in `safe_parameters`.
+    Its examples are (h, 1) with |h| <= ln T. The weights it competes with have the rows (1, alpha /
+    2) and (-1, -alpha / 2) for alpha in [-2, 2]: their norm is at most sqrt(2), and scores are at
+    most 1 + ln T, which takes the place of B R in `safe_parameters`.
     """
     most = math.log(T)
     B, R = math.sqrt(2.0), math.hypot(1.0, most)
@@ -79,7 +79,7 @@ def boosting_parameters(T: int) -> BoostingParameters:
 
 
 class Scratch(NamedTuple):
-    """P = A^{-1} (I (x) x), one row a class; T = (I (x) x)' P; hx = mat(h) x."""
+    """P = A^{-1} (I (x) x), one row per class; T = (I (x) x)' P; hx = mat(h) x."""
 
     P: np.ndarray
     T: np.ndarray
@@ -121,7 +121,7 @@ def fill_products(state, x):
 
 @kernel
 def has_digits(A_inv, x, T):
-    """Tell whether any number on the diagonal of T is more than rounding."""
+    """Tell whether any number on the diagonal of T is more than rounding error."""
     return np.diag(T).max() > SETTLED * A_inv.first * squared_norm(x)
 
 
@@ -129,8 +129,8 @@ def has_digits(A_inv, x, T):
 def first_settled(A_inv, x, L, F, V, c):
     """Return the first column of L along which the weights are settled, as in `is_settled`, or -1.
 
-    Beside the columns before k, z' A^{-1} z is (F_kk^2 - 1) / c for z = L_k (x) x, and row k of V
-    is A^{-1} z / F_kk. Where 1 + q has no digits of q, there is nothing to be seen.
+    Given the columns before k, z' A^{-1} z is (F_kk^2 - 1) / c for z = L_k (x) x, and row k of V is
+    A^{-1} z / F_kk. Where q vanishes in 1 + q, nothing can be said.
     """
     square = c * A_inv.first * squared_norm(x)
     for k in range(V.shape[0]):
@@ -148,7 +148,7 @@ def update(state, x, scores, y):
     """Do A += c S(p) (x) xx' and G += (p - y - 2c S(p) z) (x) x, for a distribution y.
 
     With S(p) = L L', V = P L and F F' = I + c L'TL, A^{-1} loses c V F'^{-1} F^{-1} V' (Woodbury).
-    Columns of L along which rounding has left no digits of A^{-1} are left out.
+    Columns of L along which A^{-1} is only rounding error are left out.
     """
     Q, (P, T, hx), c = state.Q, state.scratch, state.parameters.c
     K, m = Q.shape

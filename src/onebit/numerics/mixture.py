@@ -12,10 +12,10 @@ from onebit.numerics.argmax import argmax
 
 @kernel
 def log_mixture(Z, log_weights, scores):
-    """Fill scores with ln p, p the mean of sigma(Z[i]) over the rows i, weighted.
+    """Fill scores with ln p, where p is the weighted mean of sigma(Z[i]) over the rows i.
 
-    The weights sum to one. Where all of them make a class impossible to a float, ln p is finite
-    still.
+    The weights sum to one. Even where the probability of a class underflows in all rows, ln p is
+    finite.
     """
     M, K = Z.shape
     log_terms, largest = np.empty((M, K)), np.full(K, -np.inf)

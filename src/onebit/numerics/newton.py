@@ -1,22 +1,22 @@
 """Online Newton steps: the weights follow quadratic bounds of the losses, in a ball.
 
-A loss that is alpha-exp-concave, with gradients of length at most G in a ball of radius D, is, for
-every beta <= 1/2 min{1 / (8 G D), alpha}, nowhere in the ball below
+A loss that is alpha-exp-concave, with gradients of norm at most G in a ball of radius D, is, for
+every beta <= 1/2 min{1 / (8 G D), alpha}, at least as large everywhere in the ball as
 
     f_t(W) = l_t(W_t) + <g_t, W - W_t> + beta / 2 <g_t, W - W_t>^2,   g_t the gradient at W_t
 
-(Hazan, Agarwal and Kale 2007, Lemma 3). Follow the Approximate Leader (FTAL) takes for W_{t+1} the
-minimiser in the ball of the sum of all f_s and of beta epsilon / 2 ||W||^2. The Online Newton
-Step (ONS) takes that of f_t alone with 1/2 ||W - W_t||^2 in the norm of beta A_{t-1} in place of
-the rest, where A_t = epsilon I + sum of g_s g_s'.
+(Hazan, Agarwal and Kale 2007, Lemma 3). In Follow the Approximate Leader (FTAL), W_{t+1} minimises
+the sum of all f_s and beta epsilon / 2 ||W||^2 over the ball. In the Online Newton Step (ONS), it
+minimises f_t alone plus 1/2 ||W - W_t||^2 in the norm of beta A_{t-1}, where A_t = epsilon I + sum
+of g_s g_s'.
 
 Divided by beta epsilon the sum is
 
     1/2 ||W||^2 + sum of slope <z_s, W - W_s> + 1/2 <z_s, W - W_s>^2
 
 with z = g / sqrt(epsilon) and slope = 1 / (beta sqrt(epsilon)). So A starts as I here, and gains
-zz'. That keeps all numbers of moderate size: with the epsilon of the theory, beta can be as small
-as it likes.
+zz'. This keeps all numbers at a moderate size: with the epsilon of the theory, beta can be
+arbitrarily small.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def step_parameters(beta: float, epsilon: float | str, radius: float) -> StepPar
 
 
 def check_ball(W: np.ndarray, radius: float) -> None:
-    """Raise ValueError for weights that `newton_step` never leaves: outside of the ball."""
+    """Raise ValueError for weights outside the ball, which `newton_step` never produces."""
     if not np.linalg.norm(W) <= radius * (1.0 + 1e-6):
         raise ValueError(f"W has the length {np.linalg.norm(W)}, more than {radius}")
 
@@ -56,9 +56,9 @@ def check_ball(W: np.ndarray, radius: float) -> None:
 def newton_step(state, z, wz, slope, radius):
     """Add slope <z, W - W_t> + 1/2 <z, W - W_t>^2 to the sum, where wz = <z, W_t>.
 
-    ``state.W_free``, the unconstrained minimiser of the sum, moves to the new one, and
-    ``state.W`` is its projection in the norm of A. With W_free = W before it, it is a step of ONS,
-    else one of FTAL. It returns False if z is zero, or too small to count.
+    ``state.W_free``, the unconstrained minimiser of the sum, moves to the new minimiser, and
+    ``state.W`` is its projection in the norm of A. If W_free = W before, this is a step of ONS,
+    otherwise one of FTAL. It returns False if z is zero, or too small to count.
     """
     v, q, settled = along(state.A_inv, z)
     if q <= 0.0 or settled:

@@ -13,7 +13,7 @@ from onebit.core.compiling import called_from_python
 from onebit.core.example import Example, dense
 
 KERNEL_NAMES = {"cosine", "laplacian", "linear", "poly", "polynomial", "rational", "rbf"}
-"""Kernels that are inner products, whatever the signs of the features. All but "rational" are
+"""Kernels that are positive definite whatever the signs of the features. All but "rational" are
 scikit-learn's; its others can be given as functions."""
 
 
@@ -42,11 +42,11 @@ class KernelFunction:
         if len(rows) == 0:
             return np.zeros(0)
         if self._kernel in ("linear", "rational"):
-            # Not by a matrix product, whose blocks round the same row differently in two places.
+            # Not a matrix product: its blocking may round the same row differently in two places.
             products = _products(x.indices, x.values, rows)
             function = linear if self._kernel == "linear" else rational
             return function(products, **self._parameters)
-        if self._kernel == "rbf":  # scikit-learn's takes several times as long for a single x
+        if self._kernel == "rbf":  # scikit-learn's is several times slower for a single x
             return rbf(_squared_distances(dense(x), rows), rows.shape[1], **self._parameters)
         if callable(self._kernel):
             function = self._kernel
@@ -69,14 +69,15 @@ def parameters_of(kernel: str) -> Collection[str]:
 
 
 def _pairwise() -> Any:
-    # On first use: its metrics take longer to import than all of scikit-learn that others need.
+    # On first use: the metrics take longer to import than all else that onebit needs of
+    # scikit-learn.
     from sklearn.metrics import pairwise
 
     return pairwise
 
 
 def _check_parameters(kernel: str, parameters: dict[str, Any]) -> None:
-    """Raise for what a kernel of `KERNEL_NAMES` does not take."""
+    """Raise for parameters that a kernel of `KERNEL_NAMES` does not take."""
     known = ["nu"] if kernel == "rational" else parameters_of(kernel)
     for name, value in parameters.items():
         if name not in known:
@@ -101,7 +102,7 @@ def rbf(squares: np.ndarray, n_features: int, gamma: float | None = None) -> np.
 
 
 def rational(products: np.ndarray, nu: float = 0.5) -> np.ndarray:
-    """Return ``1 / (1 - nu <x, x'>)``, for x and x' no longer than one and nu in (0, 1)."""
+    """Return ``1 / (1 - nu <x, x'>)``, for x and x' in the unit ball and nu in (0, 1)."""
     return 1.0 / (1.0 - nu * products)
 
 

@@ -1,16 +1,16 @@
 """Samples of P(W), proportional to exp(-sum of weighted logistic losses), from a product of balls.
 
-W has rows no longer than B, and P is uniform on all such W before the first loss. The samples have
-weights, and follow P as it changes (sequential Monte Carlo; Chopin 2002). A new loss changes the
-weights. If that would make them too unequal, only a part of it does; then the samples are renewed,
-and the rest follows. To renew them is to draw them from among themselves by their weights, and to
-move the copies apart by Markov chains that leave P invariant. As the next loss changes P the less,
-the more losses it has, renewals become rare.
+The rows of W have norm at most B, and P is uniform on all such W before the first loss. The samples
+are weighted, and follow P as it changes (sequential Monte Carlo; Chopin 2002). A new loss changes
+the weights. If that would make them too unequal, only a part of the loss is applied, the samples
+are renewed, and the rest follows. To renew them, they are resampled by their weights, and the
+copies are moved apart by Markov chains that leave P invariant. The more losses there are, the less
+the next one changes P, so renewals become rare.
 
-The chains go by hit and run: P is log-concave, so on a line through W it is unimodal, and
-the next W is drawn by slice sampling (Neal 2003). That is exact, with nothing to tune. The lines
-point in directions in which the samples are uncorrelated: were P normal, one step in each of them
-would be enough to forget where a chain began.
+The chains are hit-and-run: P is log-concave, so it is unimodal on a line through W, and the next W
+is drawn by slice sampling (Neal 2003). This is exact and needs no tuning. The lines point in
+directions in which the samples are uncorrelated: if P were normal, one step in each of them would
+be enough to forget where a chain started.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from onebit.numerics.linear import assign
 from onebit.numerics.mixture import log_mixture, log_sum, smooth
 
 _FEWEST = 0.5
-"""Of the samples, as many must be effective, or they are renewed."""
+"""Share of the samples that must be effective; otherwise they are renewed."""
 
 _HALVINGS = 50
-"""Of a loss, to find the part that leaves enough samples effective."""
+"""Bisection steps to find the part of a loss that leaves enough samples effective."""
 
 _MOST_RENEWALS = 50
-"""For one loss; the rest is then taken at once. A handful is enough, but for huge examples."""
+"""Most renewals for one loss; the rest is then applied at once. Only huge examples need many."""
 
 _WIDTH = 3.0
-"""Of the first interval on a line, in standard deviations of P on it, as far as is known."""
+"""Width of the first interval on a line, in estimated standard deviations of P on it."""
 
 _LEAST_DEVIATION = 1e-9
-"""Of the samples in any of their numbers, relative to B, to move them apart if all are equal."""
+"""Least deviation in any coordinate, relative to B, to move samples apart if all are equal."""
 
 _MOST_WIDTHS = 100
-"""How far an interval may grow."""
+"""How often an interval may grow."""
 
 _MOST_CUTS = 100
-"""Each halves the interval, about: the samples stay as they are if rounding leaves no room."""
+"""Each roughly halves the interval: samples stay where they are if rounding leaves no room."""
 
 
 class Posterior(NamedTuple):
@@ -68,14 +68,14 @@ class Posterior(NamedTuple):
     n_sweeps: int
 
     def check(self) -> None:
-        """Check that samples are in the balls and their weights sum to one, up to rounding."""
+        """Check that the samples are in the balls and the weights sum to one, up to rounding."""
         if not (np.linalg.norm(self.samples, axis=1) <= self.B * (1.0 + 1e-6)).all():
             raise ValueError(f"samples has a row longer than B = {self.B}")
         if not np.isclose(np.exp(self.log_weights).sum(), 1.0, rtol=0.0, atol=1e-6):
             raise ValueError("log_weights are not those of a distribution")
 
     def begin_classes(self, first: int) -> None:
-        """Refuse: the losses so far, which made the samples what they are, would all change."""
+        """Refuse: all past losses, which determined the samples, would change."""
         raise ValueError("samples of all weights were drawn jointly, and take no more classes")
 
 
@@ -98,14 +98,14 @@ def new_posterior(
 
 def predict(P: Posterior, x: Example, mu: float, scores: np.ndarray) -> None:
     """Fill scores with ln smooth_mu(E sigma(Wx)), smooth_mu(p) = (1 - mu) p + mu / K."""
-    if len(P.labels.rows) == 0:  # the classes are exchangeable, in P if not in its samples
+    if len(P.labels.rows) == 0:  # the classes are exchangeable in P, though not in its samples
         scores[:] = -math.log(scores.size)
         return
     _compiled(_average)(P.samples, P.log_weights, x, mu, scores)
 
 
 def observe(P: Posterior, x: Example, y: int, weight: float, rng: np.ndarray) -> bool:
-    """Multiply P by exp(-weight l(W)), l the loss of x with label y; tell whether it changed."""
+    """Multiply P by exp(-weight l(W)), for the loss l of (x, y); tell whether it changed."""
     if not x.values.any():
         return False
     P.examples.append(dense(x))
@@ -117,13 +117,13 @@ def observe(P: Posterior, x: Example, y: int, weight: float, rng: np.ndarray) ->
 
 
 def effective_sample_size(P: Posterior) -> float:
-    """Return 1 / sum of w_i^2, w_i the weights of the samples: their number, if all are equal."""
+    """Return 1 / sum of w_i^2 for the sample weights w_i: their number, if all are equal."""
     return float(1.0 / np.sum(np.exp(2.0 * P.log_weights)))
 
 
 @kernel
 def spread(samples, B, rng):
-    """Draw rows uniform in the ball of radius B: any direction, and (length / B)^d uniform."""
+    """Draw rows uniformly from the ball of radius B: any direction, and (norm / B)^d uniform."""
     M, d, K = samples.shape
     for i in range(M):
         for k in range(K):
@@ -150,7 +150,7 @@ def average(samples, log_weights, x, mu, scores):
 
 @kernel
 def follow(samples, log_weights, X, y, weights, B, n_sweeps, rng):
-    """Take in the loss of the last row of X, as much at a time as leaves enough samples."""
+    """Apply the loss of the last row of X, as much at a time as leaves enough samples effective."""
     M, last = log_weights.size, y.size - 1
     losses, Z = np.empty(M), np.empty((1, samples.shape[2]))
     whole, done = weights[last], 0.0
@@ -218,10 +218,10 @@ def renew(samples, log_weights, X, y, weights, B, n_sweeps, rng):
 
 @kernel
 def directions(samples, log_weights, B):
-    """Return as many directions as W has numbers, in which P varies independently, about.
+    """Return directions, one per entry of W, in which P varies roughly independently.
 
     They are the columns of a Cholesky factor of the covariance of the samples, whose correlations
-    count the less, the fewer samples there are to tell them.
+    are shrunk the more, the fewer samples there are.
     """
     M, d, K = samples.shape
     D = d * K
@@ -243,10 +243,10 @@ def directions(samples, log_weights, B):
 
 @kernel
 def draw_again(samples, log_weights, rng):
-    """Put copies of the samples in their place, of each as many as its weight says, to within one.
+    """Replace the samples by copies, of each as many as its weight says, to within one.
 
-    With u uniform, sample i is drawn for each of u, u + 1, ..., u + M - 1 that M times the weights
-    up to the i-th is the first to exceed.
+    With u uniform, each of u, u + 1, ..., u + M - 1 selects the first sample i for which M times
+    the sum of the weights up to i exceeds it.
     """
     M, old = log_weights.size, samples.copy()
     u, i, total = uniform(rng), 0, M * math.exp(log_weights[0])
@@ -266,7 +266,7 @@ def slice_sample(W, V, Z, U, y, weights, B, loss, rng):
     """
     highest = loss - math.log(1.0 - uniform(rng))
     least, most = chord(W, V, B)
-    # Neal's intervals: one width around 0, and more on both sides up to where the slice ends.
+    # Neal's stepping out: one width around 0, extended on both sides to where the slice ends.
     low = -_WIDTH * uniform(rng)
     high = low + _WIDTH
     left = below(rng, _MOST_WIDTHS)
@@ -298,7 +298,7 @@ def inside(Z, U, a, y, weights, highest):
 
 @kernel
 def chord(W, V, B):
-    """Return the least a <= 0 and the largest a >= 0 where all rows of W + a V have length <= B."""
+    """Return the least a <= 0 and the largest a >= 0 where all rows of W + a V have norm <= B."""
     least, most = -np.inf, np.inf
     for k in range(W.shape[1]):
         # B^2 - ||w + a v||^2 = room - 2 a wv - a^2 vv
@@ -308,7 +308,7 @@ def chord(W, V, B):
             wv += W[j, k] * V[j, k]
             vv += V[j, k] * V[j, k]
         if vv > 0.0:
-            # The two roots, each without a difference of what may be nearly equal.
+            # The two roots, each without cancellation.
             far = abs(wv) + math.sqrt(wv * wv + vv * max(room, 0.0))
             near = max(room, 0.0) / far if far > 0.0 else 0.0
             least = max(least, -(near if wv < 0.0 else far / vv))
@@ -318,7 +318,7 @@ def chord(W, V, B):
 
 @kernel
 def loss_on_line(Z, U, a, y, weights, enough):
-    """Return the weighted losses of the scores Z + a U, or as much of them as exceeds `enough`."""
+    """Return the weighted losses of the scores Z + a U, or a partial sum that exceeds `enough`."""
     total = 0.0
     for s in range(y.size):
         score, odds = Z[s, y[s]] + a * U[s, y[s]], 0.0
@@ -326,7 +326,7 @@ def loss_on_line(Z, U, a, y, weights, enough):
             if k != y[s]:
                 odds += math.exp(Z[s, k] + a * U[s, k] - score)
         total += weights[s] * (math.log(1.0 + odds) if odds < np.inf else far(Z[s], U[s], a, y[s]))
-        # No loss is negative.
+        # Partial sums only grow, as no loss is negative.
         if total > enough:
             break
     return total
@@ -334,7 +334,7 @@ def loss_on_line(Z, U, a, y, weights, enough):
 
 @kernel
 def far(z, u, a, y):
-    """Return the loss of the scores z + a u where it is too large for its exponential."""
+    """Return the loss of the scores z + a u where its exponential would overflow."""
     scores = z + a * u
     return log_sum(scores) - scores[y]
 

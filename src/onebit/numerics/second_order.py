@@ -1,8 +1,8 @@
 """The inverse of a matrix that grows by rank-one updates: A += z z'.
 
 The Sherman-Morrison formula, A^{-1} -= v v' / (1 + q) with v = A^{-1} z and q = z' A^{-1} z,
-rewrites the whole of A^{-1} for one z. An `Inverse` only writes v down, and rewrites the matrix
-once for many of them, by a matrix-matrix product.
+rewrites the whole of A^{-1} for one z. An `Inverse` only stores v, and rewrites the matrix once for
+many of them, by a matrix-matrix product.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from onebit.core.example import INDEX, Example
 from onebit.core.state import Field
 
 PENDING = 64
-"""How many updates are gathered, at most, before the matrix is rewritten."""
+"""The largest number of updates that are collected before the matrix is rewritten."""
 
 SETTLED = 1e-15
-"""A quadratic form that is so small, relative to its first value, is mostly rounding."""
+"""A quadratic form this small, relative to its first value, is mostly rounding error."""
 
 _ROUNDING, _MORE_ROUNDING = 1e-8, 1.0
 """Relative to `Inverse.first`, how far below zero rounding may take an eigenvalue.
 
-There is more where updates are of any size from 1e-300 to 1e30, not of unit length at most: it was
-0.3 in trials, and `is_settled` keeps it from growing.
+The error is larger for updates of any size from 1e-300 to 1e30 than for updates of at most unit
+norm: it was 0.3 in trials, and `is_settled` keeps it from growing.
 """
 
 _TILE = 64
 """Rows and columns rewritten at once.
 
-Products of 64 x 64 x 64 are the largest that OpenBLAS leaves to one thread: on a machine with
-other work, two threads that wait for each other take a hundred times as long.
+Products of 64 x 64 x 64 are the largest that OpenBLAS runs in one thread: on a busy machine, two
+threads that wait for each other take a hundred times as long.
 """
 
 
 class Inverse(NamedTuple):
     """A^{-1} = base - sum over i < n_pending of weights[i] vectors[i] vectors[i]'.
 
-    Before any update it is `first` times the identity, and never larger. `rounding`, relative to
-    that, is how far below zero its eigenvalues may be.
+    Before any update it is `first` times the identity, and it is never larger. `rounding`, relative
+    to that, is how far below zero rounding may take its eigenvalues.
 
     With a leading axis in every field it is one inverse for each class; `of_class` takes one out.
     """
@@ -83,9 +83,9 @@ def new_inverse(n: int, a: float) -> Inverse:
 
 
 def new_inverses(n_classes: int, n: int, a: float, *, any_size: bool = False) -> Inverse:
-    """Return the inverse of ``a I``, n x n, once for each class, for updates of unit length.
+    """Return the inverse of ``a I``, n x n, once for each class, for updates of unit norm.
 
-    If updates are of any size, they are to be guarded by `is_settled`.
+    Updates of any size must be guarded by `is_settled`.
     """
     needed, available = 8 * n_classes * n * n, _memory()
     if needed > available:
@@ -163,10 +163,10 @@ def inner(z, dense):
 
 @kernel
 def is_settled(A_inv, z, v, q):
-    """Tell that v = A^{-1} z and q = z' v have no digits left by rounding.
+    """Tell whether v = A^{-1} z and q = z' v are only rounding error.
 
-    The weights are then so settled along z already that no step could move them. v' v <= first * q
-    as long as rounding has left no eigenvalue of A^{-1} below zero.
+    The weights are then so well determined along z that no step could move them. v' v <= first * q
+    as long as rounding has made no eigenvalue of A^{-1} negative.
     """
     known = q < SETTLED * A_inv.first * np.dot(z.values, z.values)
     return known or np.dot(v, v) > 1.01 * A_inv.first * q
@@ -208,7 +208,7 @@ def along(A_inv, z):
 def times_each(A_inv, x, P):
     """Fill ``P[k] = A^{-1} (e_k (x) x)`` for each class k, in the order of `difference`.
 
-    The rows of A^{-1} that belong to one feature lie in one run, so all classes are one product.
+    The rows of A^{-1} that belong to one feature are contiguous, so one product serves all classes.
     """
     n_classes = P.shape[0]
     P[:] = 0.0
@@ -228,7 +228,7 @@ def times_each(A_inv, x, P):
 def add_products(indices, values, rows, total):
     """Add to `total` the sum of ``values[i] * rows[indices[i]]``.
 
-    Four rows at once, as `total` is then read and written once, not four times.
+    It takes four rows at a time, so that `total` is read and written once instead of four times.
     """
     alone = indices.size % 4
     for i in range(alone):
@@ -259,8 +259,8 @@ def quadratic(A_inv, z):
 def subtract(A_inv, v, weight):
     """Do A^{-1} -= weight v v'.
 
-    More updates than the matrix has rows are not gathered: to read them would take longer than
-    to read the matrix.
+    No more updates than the matrix has rows are collected: reading them would take longer than
+    reading the matrix.
     """
     count = A_inv.n_pending[0]
     for i in range(v.size):
@@ -282,7 +282,7 @@ def descend(W, A_inv, v, weight, step):
 
 @kernel
 def rewrite(A_inv):
-    """Apply what is pending to `base`: its lower triangle, tile by tile, and then the upper."""
+    """Apply the pending updates to `base`: its lower triangle, tile by tile, then the upper."""
     base, n, count = A_inv.base, A_inv.base.shape[0], A_inv.n_pending[0]
     if count == 0:
         return
@@ -303,9 +303,9 @@ def rewrite(A_inv):
 def _subtract_tile(base, top, left, product):
     """Subtract `product` from the tile of `base` at (top, left), and copy that across the diagonal.
 
-    In a tile on the diagonal, what is below it is copied above it first, and then onto itself.
-    Rows and columns are taken out, as a compiler sees that their indices are not negative; with
-    those of `base` it would look at the sign of each.
+    In a tile on the diagonal, the part below it is first copied above it, and then onto itself.
+    Rows and columns are sliced first, as the compiler then knows that indices are non-negative;
+    when indexing `base` directly it would check the sign of each.
     """
     height, width = product.shape
     for i in range(height):

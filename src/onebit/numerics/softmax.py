@@ -11,7 +11,7 @@ from onebit.numerics.argmax import argmax
 
 @lean_kernel
 def softmax(scores, temper, p, offer=None):
-    """Fill p with the probabilities proportional to exp(temper * scores), of labels on offer."""
+    """Fill p with probabilities proportional to exp(temper * scores), over the labels on offer."""
     largest = scores[argmax(scores, offer)]
     total = 0.0
     if offer is not None:
@@ -29,7 +29,7 @@ def covariance_root(p, L):
 
     The Cholesky factor of the covariance of a draw from p has a closed form (Tanabe and Sagae
     1992): column j is sqrt(p_j rest / (p_j + rest)) (e_j - the others' shares of rest), where rest
-    is the sum of p_i over i > j. Nothing is subtracted, so no digits are lost.
+    is the sum of p_i over i > j. Nothing is subtracted, so there is no cancellation.
     """
     L[:] = 0.0
     rest = p[p.size - 1]

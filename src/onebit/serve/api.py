@@ -10,7 +10,7 @@ from onebit.serve.rows import Id, Label, Labels, LearnerSpec, ModelSpec, Name
 
 
 class RefusedError(Exception):
-    """A request that cannot be met, with the status of HTTP that says why."""
+    """A request that cannot be met, with the HTTP status that says why."""
 
     def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(message)
@@ -30,7 +30,7 @@ class Question(Struct, frozen=True, forbid_unknown_fields=True):
     record: str | dict[str, Any] | list[Any]
     """A text, a JSON object, or a list of numbers."""
     id: Id | None = None
-    """What the decision is to be known by; asked again with it, it is the same decision."""
+    """Identifies the decision; asking again with the same id returns the same decision."""
     among: Labels | None = None
     """The labels on offer; by default all that are not retired."""
 
@@ -41,7 +41,7 @@ class Answer(Struct, frozen=True):
     id: str
     label: Label
     probability: float
-    """With which this label was chosen."""
+    """The probability with which this label was chosen."""
     confidence: float | None
     """The learner's own estimate of the probability that the label is right."""
 
@@ -60,7 +60,7 @@ Status = Literal["accepted", "repeated", "unknown", "expired", "contradiction", 
 
 
 class Heard(Struct, frozen=True, omit_defaults=True):
-    """What became of feedback."""
+    """What happened to feedback."""
 
     id: str
     status: Status
@@ -131,9 +131,9 @@ class ModelView(Struct, frozen=True):
     input: str
     n_features: int
     rows: int
-    """Of its log, that it knows."""
+    """Rows of its log that it has applied."""
     behind: int
-    """Rows of its log that it does not know yet."""
+    """Rows of its log that it has not applied yet."""
     taught_here: bool
     """Whether this process makes its snapshots and lets decisions expire."""
     frozen: bool
@@ -155,12 +155,12 @@ class ModelDetail(ModelView, frozen=True):
 
     curve: list[PointView]
     changes: list[float]
-    """Times at which its accuracy had changed."""
+    """Times at which its accuracy changed."""
     shadows: list[ShadowView]
 
 
 class DecisionView(Struct, frozen=True, omit_defaults=True):
-    """A decision of the log, and what was said of it."""
+    """A decision of the log, and its feedback."""
 
     id: str
     at: float
@@ -180,5 +180,5 @@ class LogRow(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     kind: Literal["model", "decision", "feedback", "labels", "settings", "shadow"]
     at: float
     body: Raw
-    """What the row says: a JSON object."""
+    """The content of the row: a JSON object."""
     id: Id | None = None

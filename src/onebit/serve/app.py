@@ -36,13 +36,13 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 KEYS_SECONDS = 2.0
-"""Until a key that was added or removed is noticed."""
+"""Seconds until a key that was added or removed is noticed."""
 
 LONGEST_PATH = 400
-"""Characters; those of names are fewer. What is found for a path is kept, for a time."""
+"""Longest path, in characters; names are shorter. What a path resolves to is cached."""
 
 _STATUS = {"unknown": 404, "expired": 410, "contradiction": 409, "invalid": 422}
-"""Of an answer to feedback for one decision."""
+"""Status of the answer to refused feedback for one decision."""
 
 _MODELS = "/v1/models/"
 
@@ -185,7 +185,7 @@ class App:
     def take(
         self, head: Head, content: bytes, answer: Callable[[bytes, bytes | None], None]
     ) -> bool:
-        """Begin to answer a decision or feedback in which nothing is unusual.
+        """Begin to answer an ordinary request for a decision or with feedback.
 
         Parameters
         ----------
@@ -216,7 +216,7 @@ class App:
             if many:
                 self._check_items(body)
             begun = begin(live, body if many else [body])
-        except Exception:  # it is answered, and logged, on the long way
+        except Exception:  # the slow path answers and logs it
             return False
         if begun is None:
             return False
@@ -251,7 +251,7 @@ class App:
         start: float,
         name: bytes,
     ) -> None:
-        """Count a request, and log it if need be."""
+        """Count a request, and log it if required."""
         seconds = time.perf_counter() - start
         self._metrics.observe(where, status, seconds)
         if self._log_requests or status >= 400 or (path and path.handler in _LOGGED):
@@ -319,7 +319,7 @@ class App:
 
     def _check_key(self, path: Path, headers: dict[bytes, bytes]) -> None:
         if not self._keys:
-            # A page from elsewhere must not reach the service through its user's browser.
+            # A foreign web page must not reach the service through its user's browser.
             host = headers.get(b"host", b"")
             if not _is_local(host):
                 given = host.decode("latin-1")
@@ -349,7 +349,7 @@ class App:
             raise RefusedError(415, f"the body is {path.taken}; got {short(media)}")
 
     async def _end_slow(self) -> None:
-        """End requests whose body does not come; a timeout for each would take longer."""
+        """End requests whose body does not arrive; a timeout for each would cost more."""
         while True:
             await asyncio.sleep(min(1.0, self.limits.seconds))
             late = time.monotonic() - self.limits.seconds

@@ -1,4 +1,4 @@
-"""Models of a service, with the face of learners: decide and learn, from afar."""
+"""Models of a service, with the interface of learners: remote decide and learn."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ except ModuleNotFoundError as missing:
     ) from None
 
 RETRIES = 5
-"""Of a request that got no answer, or one that says to try again."""
+"""How often to repeat a request that got no answer, or was told to try again."""
 
 _TRY_AGAIN = (429, 502, 503, 504)
 
 
 class ServiceError(Exception):
-    """What the service refused, or that there is none."""
+    """The service refused a request, or cannot be reached."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class ServiceError(Exception):
 
 
 class _Face:
-    """What both clients send, and make of what comes."""
+    """What both clients send, and how they read the answers."""
 
     def __init__(
         self, url: str, model: str, *, key: str | None = None, timeout: float = 30.0
@@ -50,7 +50,7 @@ class _Face:
 
     @staticmethod
     def _question(record: Any, among: Any, decision_id: str | None) -> dict[str, Any]:
-        # With an id of its own, a question that is asked twice is decided once.
+        # With an id from the client, a repeated question is decided once.
         question = {"record": _plain(record), "id": decision_id or new_id()}
         return question if among is None else question | {"among": list(map(_plain, among))}
 
@@ -86,7 +86,7 @@ class _Face:
 
     @staticmethod
     def _result(response: httpx.Response) -> Any:
-        """Return what an answer says; raise what it refuses."""
+        """Return the content of an answer; raise an error for a refusal."""
         try:
             body = response.json() if response.content else None
         except ValueError:
@@ -95,7 +95,7 @@ class _Face:
             return body
         found = body if isinstance(body, dict) else {}
         message = found.get("error") or found.get("message") or response.reason_phrase
-        # 404 is the status of models that are not there, too.
+        # 404 is also the status for unknown models.
         if response.status_code in (409, 410, 422) or found.get("status") == "unknown":
             raise ValueError(message)
         raise ServiceError(message, response.status_code)
@@ -112,10 +112,10 @@ class _Face:
 
 
 class Client(_Face):
-    """A model of a service, with the face of a learner.
+    """A model of a service, with the interface of a learner.
 
-    A request that got no answer is sent again, with the same ids: so it is decided once, and
-    learned from once, however often it is sent. Any number of threads may use one client.
+    A request that got no answer is repeated with the same ids, so it is decided once, and learned
+    from once, however often it is sent. Any number of threads may use one client.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class Client(_Face):
         super().__init__(url, model, **options)
         self._http = httpx.Client(**self._options)
         self._seed: int | None = None
-        """Of a model that may have been made, as there was no answer."""
+        """Seed of a model that may have been made, as there was no answer."""
 
     def decide(self, record: Any, among: Any = None, *, id: str | None = None) -> Decision:  # noqa: A002
         """Choose a label for one record: a text, a dict, or a list of numbers."""
@@ -158,17 +158,17 @@ class Client(_Face):
         return [self._decision(*pair) for pair in zip(questions, answers, strict=True)]
 
     def learn(self, decision: Decision | str, *, correct: Any = None, truth: Any = None) -> None:
-        """Tell whether a decision was right, or which label is; the decision, or its id.
+        """Tell whether a decision, given itself or by its id, was right, or which label is.
 
-        The same again teaches nothing. What contradicts it, and feedback for a decision that is not
-        known or has expired, is a ValueError.
+        The same feedback again teaches nothing. Contradicting feedback, and feedback for a decision
+        that is unknown or has expired, raises a ValueError.
         """
         self._check_heard([self._post("feedback", self._said(decision, correct, truth))])
 
     def learn_many(
         self, decisions: Iterable[Decision | str], *, correct: Any = None, truth: Any = None
     ) -> None:
-        """Tell of many decisions, in one request; some may be accepted though others are not."""
+        """Send feedback for many decisions in one request; some may be accepted, others not."""
         said = self._of_each(decisions, correct, truth)
         self._check_heard(self._post("feedback", said) if said else [])
 
@@ -178,20 +178,20 @@ class Client(_Face):
         return self
 
     def retire_classes(self, classes: Iterable[Any]) -> Self:
-        """Let labels be on offer no more."""
+        """Take labels off offer."""
         self._post("labels", {"retire": list(map(_plain, classes))})
         return self
 
     def show(self) -> dict[str, Any]:
-        """Return what there is to say of the model, as its page shows it."""
+        """Return the details of the model, as its page shows them."""
         return self._request("GET", self._path)
 
     def make(self, labels: Iterable[Any], **spec: Any) -> Self:
         """Make the model; see `POST /v1/models`.
 
-        If there was no answer, the same again is the same model.
+        If there was no answer, calling it again makes the same model.
         """
-        # With a seed of its own, what is sent again is known to be the same.
+        # With a seed from the client, a repeated request is recognised.
         if self._seed is None:
             self._seed = secrets.randbits(53)
         body = {"name": self.model, "labels": list(map(_plain, labels)), **spec}
@@ -271,12 +271,12 @@ class AsyncClient(_Face):
     async def learn_many(
         self, decisions: Iterable[Decision | str], *, correct: Any = None, truth: Any = None
     ) -> None:
-        """Tell of many decisions, in one request."""
+        """Send feedback for many decisions in one request."""
         said = self._of_each(decisions, correct, truth)
         self._check_heard(await self._post("feedback", said) if said else [])
 
     async def show(self) -> dict[str, Any]:
-        """Return what there is to say of the model."""
+        """Return the details of the model."""
         return await self._request("GET", self._path)
 
     async def close(self) -> None:
@@ -306,7 +306,7 @@ class AsyncClient(_Face):
 
 
 def _plain(record: Any) -> Any:
-    """Return what NumPy and pandas have as JSON has it: lists, dicts, texts and numbers."""
+    """Return values of NumPy and pandas as JSON types: lists, dicts, strings and numbers."""
     for name in ("tolist", "to_dict"):
         if hasattr(record, name):
             return getattr(record, name)()

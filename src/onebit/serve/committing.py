@@ -12,20 +12,20 @@ _Work = tuple[Callable[[], Any], "asyncio.Future[Any]"]
 
 
 class Committer:
-    """A thread that does one thing after the other.
+    """A thread that does one task after the other.
 
-    An executor of the standard library does the same, and takes as long for it as a disk.
+    The standard library's executors do the same, but their overhead is as long as a disk write.
     """
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[_Work | None] = SimpleQueue()
         self.submitted = 0
-        """Works that are not done yet, as far as the event loop knows."""
+        """Tasks that are not done yet, as far as the event loop knows."""
         self._thread = Thread(target=self._run, name="commit", daemon=True)
         self._thread.start()
 
     def submit(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Do `work` in the thread; return a future of what it returns, or raises."""
+        """Do `work` in the thread; return a future of its result or exception."""
         future = asyncio.get_running_loop().create_future()
         self.submitted += 1
         self._queue.put((work, future))

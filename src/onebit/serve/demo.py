@@ -1,4 +1,4 @@
-"""A service that shows itself: a help desk whose tickets come from nowhere."""
+"""A demonstration of the service: a help desk with simulated tickets."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class HelpDesk:
         return record, desk
 
     def says(self, label: str, desk: str) -> dict[str, Any] | None:
-        """Return what is said of a decision, if anything is."""
+        """Return the feedback for a decision, if there is any."""
         if self._rng.random() < 0.1:
             return None
         if self._rng.random() < 0.1:
@@ -69,7 +69,7 @@ def serve_demo(options: Options) -> None:
 
 def _traffic(url: str) -> None:
     help_desk = HelpDesk()
-    # What is compiled for the first model may take a slow machine longer than clients wait.
+    # On a slow machine, compiling for the first model may take longer than clients wait.
     with Client(url, MODEL, timeout=600) as client:
         _make(client)
         while True:

@@ -1,6 +1,6 @@
-"""Accuracies with intervals that hold at all times, from what a log says.
+"""Accuracies with anytime-valid intervals, from the feedback in a log.
 
-`onebit.evaluation` is imported when the first of them is asked for: a start need not wait for it.
+`onebit.evaluation` is imported at the first use, so that the service starts faster.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import numpy as np
 from onebit.serve.api import Interval
 
 LEAST_WINDOW = 30
-"""Feedback that a change needs, at least, on each side of it."""
+"""Least feedback on each side of a change."""
 
 
 @lru_cache(maxsize=20_000)
 def accuracy(right: int, wrong: int) -> Interval | None:
-    """Return the accuracy of so many decisions; None of none."""
+    """Return the accuracy, from the numbers of right and wrong decisions; None if both are zero."""
     n = right + wrong
     if not n:
         return None
     from onebit.evaluation.intervals import BETS
 
-    # A sum over bits is what each kind of bit adds, times how many there are.
+    # Equal bits add equal terms, so the sum needs only their numbers.
     each = np.log1p(BETS)
     state = {
         "level": 0.95,
@@ -38,7 +38,7 @@ def accuracy(right: int, wrong: int) -> Interval | None:
 
 
 def interval_of(state: dict[str, Any]) -> Interval | None:
-    """Return the interval of a `ConfidenceSequence`, as its `to_dict` told it."""
+    """Return the interval of a `ConfidenceSequence` in the form of its `to_dict`."""
     from onebit.evaluation import ConfidenceSequence
 
     found = ConfidenceSequence.from_dict(state)
@@ -49,7 +49,7 @@ def interval_of(state: dict[str, Any]) -> Interval | None:
 
 
 def watched(state: dict[str, Any] | None, bits: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    """Return a sequence, as `to_dict` tells it, after more bits with their weights."""
+    """Return a sequence, in the form of `to_dict`, updated with more weighted bits."""
     from onebit.evaluation import ConfidenceSequence
 
     sequence = ConfidenceSequence() if state is None else ConfidenceSequence.from_dict(state)
@@ -70,13 +70,13 @@ def falls(sums: Sequence[tuple[int, int]]) -> list[int]:
     Returns
     -------
     list of int
-        Points from which on the accuracy is lower than it was from the point before, or the first
-        one, until there: their intervals do not meet.
+        Points from which the accuracy is lower than it was since the previous one of these, or the
+        first point: the intervals do not overlap.
     """
     found: list[int] = []
     start, i = (0, 0), 0
     while i < len(sums):
-        # Windows of the last 2, 4, 8, ... points: a small fall takes longer to be seen.
+        # Windows of the last 2, 4, 8, ... points, as a small fall takes longer to detect.
         width = 2
         while width <= i:
             middle, end = sums[i - width], sums[i]

@@ -1,4 +1,4 @@
-"""Models from logs that were exported."""
+"""Models from exported logs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from onebit.serve.service import ROWS_AT_ONCE, Live, Service, apply_all
 
 _decode = msgspec.json.Decoder(LogRow).decode
 _LONGEST = 2**21
-"""Bytes of a line."""
+"""Longest line, in bytes."""
 
 
 async def import_log(service: Service, name: str, parts: AsyncIterator[bytes]) -> Live:
-    """Make a model of this name from the lines of a log; if one of them is wrong, nothing is."""
+    """Make a model of this name from the lines of a log; if a line is wrong, make nothing."""
     try:
         msgspec.convert(name, Name)
     except msgspec.ValidationError as error:
@@ -86,7 +86,7 @@ def _row(line: bytes, key: int, n: int) -> Row:
 
 
 async def _take(service: Service, model: Model, rows: list[Row]) -> None:
-    """Write rows and let the model know them."""
+    """Write rows and apply them to the model."""
     entries = [Entry(row.model, row.kind, row.id, row.at, row.body) for row in rows]
     numbers = await service.log.append(entries)
     if numbers != [row.n for row in rows]:
@@ -95,7 +95,7 @@ async def _take(service: Service, model: Model, rows: list[Row]) -> None:
     try:
         await apply_all(service.log, model, rows)
         for row in rows:
-            if row.kind == "decision":  # also those that nobody said anything of yet
+            if row.kind == "decision":  # including those without feedback
                 model.check_decision(body_of(row))
     except (ValueError, TypeError, ArithmeticError) as error:
         raise RefusedError(422, str(error)) from None

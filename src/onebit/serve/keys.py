@@ -1,4 +1,4 @@
-"""API keys: texts that are shown once, and of which only a digest is kept."""
+"""API keys: shown once; only a digest is stored."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ async def make_key(log: Log, name: str, scopes: list[str]) -> str:
             raise ValueError(f"no scope {scope!r}: there are {', '.join(SCOPES)}")
     if not scopes:
         raise ValueError(f"a key has at least one scope: {', '.join(SCOPES)}")
-    # Of 256 random bits, a plain digest is enough: there is nothing to guess.
+    # For 256 random bits a plain digest is enough, as they cannot be guessed.
     key = f"onebit_{secrets.token_urlsafe(32)}"
     await log.add_key(Key(name, digest_of(key), ",".join(sorted(set(scopes))), time.time()))
     return key
 
 
 def digest_of(key: str) -> str:
-    """Return what is kept of a key."""
+    """Return the digest of a key, which is stored."""
     return hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
 
 
 class Keyring:
-    """The keys there are; without any, everybody may do everything, from this machine only."""
+    """The existing keys; without any, everything is allowed, but only from the local machine."""
 
     def __init__(self, keys: list[Key]) -> None:
         self._scopes = {key.digest: frozenset(key.scopes.split(",")) for key in keys}
@@ -41,6 +41,6 @@ class Keyring:
         return bool(self._scopes)
 
     def scopes_of(self, key: str) -> frozenset[str]:
-        """Return what a key allows; nothing, if it is none of these."""
-        # Whoever measures how long this takes learns of digests, and no key from them.
+        """Return the scopes of a key; none if it is unknown."""
+        # Timing this may reveal digests, but not the keys.
         return self._scopes.get(digest_of(key), frozenset())

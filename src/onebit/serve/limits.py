@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Limits(NamedTuple):
-    """Limits of the service; what goes beyond gets an answer of 4xx."""
+    """Limits of the service; requests beyond them are answered with 4xx."""
 
     body: int = 2**20
     """Bytes of a body."""

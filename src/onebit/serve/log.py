@@ -1,4 +1,4 @@
-"""Where logs are kept: what the service needs of a database."""
+"""Where logs are kept: what the service needs from a database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class NameTakenError(ValueError):
 
 
 class Entry(NamedTuple):
-    """A row to be written; its number is given to it when it is."""
+    """A row to be written; it gets its number when it is."""
 
     model: int
     kind: Kind
@@ -55,9 +55,9 @@ class Snapshot(NamedTuple):
 class Log(ABC):
     """The logs of all models, their snapshots, and the API keys.
 
-    Rows of a model are numbered 1, 2, ..., without a gap, in the order in which they become
-    visible. No two decisions of a model have the same id, and no decision has feedback twice: the
-    database itself refuses that.
+    Rows of a model are numbered 1, 2, ..., without gaps, in the order in which they become visible.
+    No two decisions of a model have the same id, and no decision has feedback twice: the database
+    itself enforces this.
     """
 
     shared: bool
@@ -65,7 +65,7 @@ class Log(ABC):
 
     @property
     def at_once(self) -> bool:
-        """Whether `append` would now keep the event loop until rows are on disk."""
+        """Whether `append` would now block the event loop until rows are on disk."""
         return False
 
     @abstractmethod
@@ -74,10 +74,10 @@ class Log(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of everything."""
+        """Release all resources."""
 
     async def tidy(self) -> None:  # noqa: B027
-        """Remove what a kill left of models that were being imported or removed."""
+        """Remove what a killed process left of models that were being imported or removed."""
 
     @abstractmethod
     async def check(self) -> None:
@@ -99,7 +99,7 @@ class Log(ABC):
     async def add_model(self, name: str | None, at: float, body: str) -> int:
         """Write the first row of a model, and return the model's key.
 
-        One without a name is not there for others until `name_model`.
+        A model without a name is invisible to others until `name_model`.
         """
 
     @abstractmethod

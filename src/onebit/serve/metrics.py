@@ -1,4 +1,4 @@
-"""Figures for Prometheus."""
+"""Metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _ROWS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 5000.0)
 
 
 class Histogram:
-    """How often values are up to each bound, and their sum.
+    """The number of values up to each bound, and their sum.
 
-    Those of prometheus_client take locks, and longer than a decision does.
+    Those of prometheus_client take locks, and take longer than a decision.
     """
 
     __slots__ = ("_bounds", "_counts", "_sum")
@@ -44,7 +44,7 @@ class Histogram:
 
 
 class Metrics:
-    """What is counted of requests, of writing and of models."""
+    """The metrics of requests, of writing and of models."""
 
     def __init__(self, service: Service) -> None:
         self._service, self._registry = service, CollectorRegistry()

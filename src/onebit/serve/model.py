@@ -28,19 +28,19 @@ MOST_AWAITED = 20_000
 """Decisions that a model keeps in memory until there is feedback; older ones are in the log."""
 
 MOST_POINTS = 120
-"""Of a curve over time."""
+"""Most points of a curve over time."""
 
 MOST_SHADOWS = 8
 
 BITS_AT_ONCE = 64
-"""That a shadow's estimate takes: one by one would take longer than to learn from them."""
+"""Bits per update of a shadow's estimate: one by one would take longer than learning."""
 
 PREVIOUS = "previous"
 """The shadow that decided before another one was promoted."""
 
 
 class Tally(Struct):
-    """How often a label was chosen, and what was said of it."""
+    """How often a label was chosen, and its feedback."""
 
     chosen: int = 0
     right: int = 0
@@ -58,16 +58,16 @@ class Point(NamedTuple):
 
 
 class Statistics(Struct):
-    """What happened so far, in as little as a page needs."""
+    """What happened so far, as much as the page needs."""
 
     decisions: int = 0
     explored: int = 0
     right: int = 0
     wrong: int = 0
     answered: int = 0
-    """Decisions that feedback is no longer awaited for."""
+    """Decisions whose feedback is no longer awaited."""
     expired: int = 0
-    """Of these, those that nobody said anything of in time."""
+    """Those of them that expired without feedback."""
     labels: dict[str, Tally] = {}
     """By the label as text."""
     curve: list[Point] = []
@@ -76,7 +76,7 @@ class Statistics(Struct):
 
     @property
     def feedback(self) -> int:
-        """How often someone said whether a decision was right."""
+        """Number of decisions with feedback."""
         return self.right + self.wrong
 
     @property
@@ -85,7 +85,7 @@ class Statistics(Struct):
         return self.decisions - self.answered
 
     def of(self, label: Any) -> Tally:
-        """Return the tally of a label, to be added to."""
+        """Return the tally of a label, for updates."""
         name = str(label)
         if name not in self.labels:
             self.labels[name] = Tally()
@@ -102,29 +102,29 @@ class Statistics(Struct):
 
 
 class Awaited(NamedTuple):
-    """A decision that has no feedback yet; without `decision`, what its row says is enough."""
+    """A decision that has no feedback yet; without `decision`, it is made from its row."""
 
     body: DecisionBody
     decision: Decision | None = None
 
 
 class Shadow(Struct):
-    """Another learner that is taught by the same log, and how it would have done."""
+    """Another learner that learns from the same log, and how it would have done."""
 
     spec: LearnerSpec
     since: int
     """The row that added it."""
     right: int
-    """Feedback until then that said right, of the learner that decides; wrong: the rest of it."""
+    """Feedback until then for the deciding learner that said right; wrong: the rest of it."""
     wrong: int
     estimate: dict[str, Any] | None = None
     """Its accuracy, as `estimates.watched` keeps it."""
     pending: list[tuple[float, float]] = []
-    """Bits with their weights that the estimate does not know yet."""
+    """Weighted bits that the estimate does not include yet."""
 
 
 class Meta(Struct):
-    """All of a model but its learners, as a snapshot holds it."""
+    """Everything in a model except its learners, as a snapshot stores it."""
 
     n: int
     spec: ModelSpec
@@ -140,8 +140,7 @@ class Meta(Struct):
 class Model:
     """A model after the first n rows of its log.
 
-    Nothing but `apply` changes what it knows, so that it depends on these rows alone. `decide`
-    only asks.
+    Only `apply` changes its state, so it depends on these rows alone. `decide` changes nothing.
     """
 
     def __init__(self, meta: Meta, students: dict[str, Student]) -> None:
@@ -150,7 +149,7 @@ class Model:
 
     @classmethod
     def begin(cls, row: Row) -> Model:
-        """Return the model that the first row of a log makes."""
+        """Return the model that the first row of a log defines."""
         if (row.n, row.kind) != (1, "model"):
             raise ValueError(f"a log begins with row 1, of a model; got row {row.n}, of {row.kind}")
         spec: ModelSpec = body_of(row)
@@ -173,7 +172,7 @@ class Model:
 
     @classmethod
     def restore(cls, meta: bytes, students: dict[str, bytes]) -> Model:
-        """Return what `snapshot` made this of; raise ValueError if it is not sound."""
+        """Return the model that `snapshot` stored; raise ValueError if it is not sound."""
         found = msgspec.json.decode(meta, type=Meta)
         if set(students) != {"", *found.shadows} or found.spec.seed is None:
             raise ValueError("a snapshot has the learners that it names")
@@ -186,17 +185,17 @@ class Model:
         return msgspec.json.encode(self.meta, order="sorted"), learners
 
     def copy(self) -> Model:
-        """Return one that stays as this one is now."""
+        """Return an independent copy."""
         students = {name: student.copy() for name, student in self.students.items()}
         return Model(self.copy_of_meta(), students)
 
     def copy_of_meta(self) -> Meta:
-        """Return all but the learners, as it is now."""
+        """Return a copy of everything except the learners."""
         return msgspec.convert(msgspec.to_builtins(self.meta), Meta)
 
     @property
     def n(self) -> int:
-        """The number of rows that it knows."""
+        """The number of rows that it has applied."""
         return self.meta.n
 
     @property
@@ -206,7 +205,7 @@ class Model:
 
     @property
     def shadows(self) -> Iterator[tuple[str, Student]]:
-        """The learners that do not."""
+        """The learners that do not decide."""
         return (item for item in self.students.items() if item[0])
 
     # Decisions
@@ -214,7 +213,7 @@ class Model:
     def decide(
         self, record: Any, among: list[Any] | None, decision_id: str | None, most_features: int
     ) -> tuple[Decision, DecisionBody]:
-        """Choose a label for a record; return the decision, and what its row says."""
+        """Choose a label for a record; return the decision and the content of its row."""
         student = self.student
         x = student.example(record)
         if x.values.size > most_features:
@@ -240,16 +239,16 @@ class Model:
     # The fold
 
     def apply(self, row: Row, body: Any = None, about: Awaited | None = None) -> None:
-        """Go on with the next row.
+        """Apply the next row.
 
         Parameters
         ----------
         row : Row
             Number n + 1 of the log.
         body : Struct, optional
-            What it says, if that is known already.
+            Its content, if already decoded.
         about : Awaited, optional
-            The decision of this row, or what it is feedback for. Needed for feedback if the
+            The decision of this row, or the one that it is feedback for. Needed for feedback if the
             decision is not in `awaited`.
         """
         if row.n != self.n + 1:
@@ -265,7 +264,7 @@ class Model:
         elif row.kind == "settings":
             self._change_settings(body)
         elif row.kind in ("labels", "shadow"):
-            # What others made impossible after it was asked for changes nothing.
+            # A change that others have made impossible since it was requested has no effect.
             with contextlib.suppress(ValueError, TypeError):
                 self._change(body, row.n)
         else:
@@ -326,7 +325,7 @@ class Model:
         return Decision(example, body.label, body.probability, offered)
 
     def _estimate_shadows(self, decision: Decision, correct: bool) -> None:
-        """Weigh a bit by how much more probable its label was for a shadow."""
+        """Give a bit its importance weight for each shadow."""
         for name, shadow in self.meta.shadows.items():
             p = self.students[name].probability_of(decision)
             shadow.pending.append((float(correct), p / decision.probability))
@@ -369,7 +368,7 @@ class Model:
 
 
 def is_right(feedback: FeedbackBody, label: Any) -> bool | None:
-    """Return whether feedback says that a label is right; None if it says nothing."""
+    """Return whether a label is right by this feedback; None if that is unknown."""
     if feedback.expired is not UNSET:
         return False if feedback.expired == "wrong" else None
     if feedback.truth is not UNSET:
@@ -378,7 +377,7 @@ def is_right(feedback: FeedbackBody, label: Any) -> bool | None:
 
 
 def agree(one: FeedbackBody, other: FeedbackBody, label: Any) -> bool:
-    """Return whether two say the same of a decision for a label, as far as both say anything."""
+    """Return whether two feedbacks for a label agree, as far as both say anything."""
     if one.truth is not UNSET and other.truth is not UNSET:
         return one.truth == other.truth
     return is_right(one, label) == is_right(other, label)

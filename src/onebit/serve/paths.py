@@ -1,4 +1,4 @@
-"""The paths of the HTTP interface: what each takes, returns and asks of a key."""
+"""The paths of the HTTP interface: what each takes, returns and requires of a key."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Path(NamedTuple):
     """What a key must allow, if there are keys; `admin` allows everything."""
     summary: str
     takes: Any = None
-    """The type of the body; None is no body."""
+    """The type of the body; None means no body."""
     returns: Any = None
-    """The type of the answer; None is an answer of 204."""
+    """The type of the answer; None means 204."""
     refuses: tuple[int, ...] = ()
     media: str = "application/json"
     """Of the answer."""
@@ -119,7 +119,7 @@ PATHS = [
 
 @lru_cache(maxsize=4096)
 def key_of(method: str, path: str) -> tuple[str, str]:
-    """Return what is the same for all paths of a kind: names are in the third and fifth place."""
+    """Return a key that is the same for all paths of a kind, without the names in them."""
     parts = path.split("/")
     for place in (3, 5):
         if len(parts) > place and parts[1:3] == ["v1", "models"]:

@@ -1,4 +1,4 @@
-"""Logs in PostgreSQL, which any number of processes share."""
+"""Logs in PostgreSQL, shared by any number of processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from onebit.serve.rows import Row
 T = TypeVar("T")
 
 VERSION = 1
-"""Of the tables below; a database of a later version is refused."""
+"""Version of the tables below; a database of a later version is refused."""
 
 _TABLES = """
 CREATE SCHEMA onebit;
@@ -58,15 +58,15 @@ CREATE TABLE onebit.key (
 """
 
 PATIENCE = 5.0
-"""Seconds for which a database is awaited that may have rows, and went away before it said so."""
+"""Seconds to wait for a database that went away before it confirmed a write."""
 
 _LOCK = int.from_bytes(b"1bit")
 """The first of the two numbers of the locks in the database; the second is a model's key, or 0."""
 
 _COLUMNS = "model, n, kind, id, at, body"
 
-# For rows that are new, as nearly all are. Who writes to the same models waits for their rows, in
-# the order of their keys, and then sees how many rows there are.
+# For new rows, as nearly all are. Writers to the same models wait for the locks on these, in the
+# order of their keys, and then see how many rows there are.
 _APPEND = f"""
 WITH locked AS (
     SELECT key FROM onebit.model WHERE key = ANY($1::bigint[]) ORDER BY key FOR UPDATE
@@ -90,7 +90,7 @@ SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::float8[], %s::tex
 WITH ORDINALITY AS given (model, kind, id, at, body, i)
 """
 
-# A statement of its own after the one that locks: so it sees what others wrote until then.
+# A separate statement after the locking one, so that it sees what others wrote until then.
 _INSERT = f"""
 WITH given AS ({_GIVEN}), fresh AS (
     SELECT given.*, model.rows + row_number() OVER (PARTITION BY model ORDER BY i) AS n
@@ -116,14 +116,14 @@ SELECT i, n FROM given JOIN onebit.log USING (model, kind, id, at, body)
 
 
 class LostError(Exception):
-    """The connection ended before the answer came: nobody knows whether rows are on disk."""
+    """The connection ended before the answer came: it is unknown whether rows are on disk."""
 
 
 class Appender:
     """A connection that appends rows; the event loop is told when there is an answer.
 
-    A batch is one message to the database, with the values as it takes them: what comes with a
-    statement otherwise takes longer than the statement. So does a thread that waits for it.
+    A batch is one message to the database, with values in its wire format: a driver's overhead per
+    statement takes longer than the statement. So does a thread that waits for it.
     """
 
     def __init__(self, url: str) -> None:
@@ -132,7 +132,7 @@ class Appender:
         self._socket = -1
         self._answer: asyncio.Future[Any] | None = None
         self._result: Any = None
-        """What has come of the answer."""
+        """The part of the answer that has arrived."""
 
     async def append(self, entries: list[Entry]) -> list[int]:
         """Write rows, all or none; return their numbers, zero for models that are not there."""
@@ -173,7 +173,7 @@ class Appender:
         except psycopg.errors.UniqueViolation:
             raise
         except BaseException:
-            self.close()  # what was asked may still be answered
+            self.close()  # the request may still be answered
             raise
         finally:
             self._answer = self._result = None
@@ -183,7 +183,7 @@ class Appender:
             self._url, autocommit=True, connect_timeout=5, client_encoding="utf8"
         )
         self._socket = db.pgconn.socket
-        # To plan each time takes longer than to insert, and comes to the same.
+        # Planning each time takes longer than inserting, and gives the same plan.
         await db.execute("SET plan_cache_mode = force_generic_plan")
         await db.execute(f"PREPARE append AS {_APPEND}".encode())
         asyncio.get_running_loop().add_reader(self._socket, self._receive)
@@ -249,13 +249,13 @@ _FORMATS = [pq.Format.TEXT] * 5 + [pq.Format.BINARY, pq.Format.TEXT, pq.Format.B
 
 
 class Line:
-    """A connection that comes back after the database was away; used by one at a time.
+    """A connection that reconnects after the database was away; used by one task at a time.
 
     Parameters
     ----------
     url : str
     tries : int, default=1
-        How often to do what is asked; more than once only if it may be done twice.
+        How often to try; more than once only for work that may be done twice.
     """
 
     def __init__(self, url: str, *, tries: int = 1) -> None:
@@ -279,7 +279,7 @@ class Line:
                 except psycopg.Error as error:
                     raise LogError(f"PostgreSQL: {error}") from error
                 except asyncio.CancelledError:
-                    await self._hang_up()  # what was asked may still be answered
+                    await self._hang_up()  # the request may still be answered
                     raise
             raise AssertionError("unreachable")
 
@@ -297,9 +297,9 @@ class Line:
 class PostgresLog(Log):
     """Logs in a database, in the schema ``onebit``.
 
-    Whoever writes rows of a model holds the model's own row until they are committed: so they are
-    numbered in the order in which others see them. Who teaches a model holds an advisory lock,
-    which the database takes back when the connection ends.
+    A writer of a model's rows locks the model's own row until they are committed, so they are
+    numbered in the order in which others see them. The teacher of a model holds an advisory lock,
+    which the database releases when the connection ends.
 
     Parameters
     ----------
@@ -310,14 +310,14 @@ class PostgresLog(Log):
     shared = True
 
     def __init__(self, url: str) -> None:
-        # What only reads may be asked again, on a new connection.
+        # Reads may be repeated on a new connection.
         self._write, self._read, self._teacher = Line(url), Line(url, tries=2), Line(url)
         self._appender = Appender(url)
         self._taught: set[int] = set()
         self._taught_by: Any = None
 
     async def open(self) -> None:
-        """Connect, and make the tables if need be."""
+        """Connect, and create the tables if necessary."""
         await self._write.run(self._make_tables)
 
     @staticmethod
@@ -336,7 +336,7 @@ class PostgresLog(Log):
                 raise LogError(f"the database is of a later version of onebit: {row[0]}")
 
     async def close(self) -> None:
-        """Close all connections, and with them give models to other teachers."""
+        """Close all connections, which lets others teach the models."""
         self._appender.close()
         for line in (self._write, self._read, self._teacher):
             await line.close()
@@ -433,7 +433,7 @@ class PostgresLog(Log):
     async def append(self, entries: list[Entry]) -> list[int]:
         """Write rows, all or none, on disk when this returns; return their numbers."""
         lost, until = False, time.monotonic() + PATIENCE
-        # A change of a model has no id by which the database would know it again.
+        # A change of a model has no id by which a repetition could be recognised.
         can_repeat = all(entry.id is not None for entry in entries)
         try:
             return await self._appender.append(entries)
@@ -454,7 +454,7 @@ class PostgresLog(Log):
             await asyncio.sleep(0.1)
 
     async def _append_some(self, entries: list[Entry]) -> list[int]:
-        """Write those rows that are not there yet."""
+        """Write the rows that are missing."""
         numbers, seen, kept = [0] * len(entries), set(), []
         for i, entry in enumerate(entries):
             if entry.id is None or (entry.model, entry.kind, entry.id) not in seen:
@@ -463,7 +463,7 @@ class PostgresLog(Log):
         columns = [list(column) for column in zip(*(entries[i] for i in kept), strict=True)]
 
         async def work(db: AsyncConnection[Any]) -> list[Any]:
-            # All statements are on their way before the first is answered.
+            # All statements are sent before the first is answered.
             async with db.pipeline(), db.transaction():
                 await db.execute(_LOCK_MODELS, (list(set(columns[0])),))
                 found = await db.execute(_INSERT, columns)
@@ -474,7 +474,7 @@ class PostgresLog(Log):
         return numbers
 
     async def _numbers_of(self, entries: list[Entry], numbers: list[int]) -> list[int]:
-        """Return the numbers also of rows that an earlier try has written."""
+        """Return the numbers of rows, including those that an earlier try has written."""
         columns = [list(column) for column in zip(*entries, strict=True)]
         found = {i - 1: n for i, n in await self._ask(_FIND, *columns)}
         return [found.get(i, n) for i, n in enumerate(numbers)]
@@ -540,7 +540,7 @@ class PostgresLog(Log):
             for _, meta, names, learners, digest in await self._ask(query, model, n):
                 found = Snapshot(n, meta, dict(zip(names, learners, strict=True)))
                 if _digest(found) == digest:
-                    with contextlib.suppress(zlib.error):  # as of versions that packed nothing
+                    with contextlib.suppress(zlib.error):  # of a version without compression
                         yield _unpacked(found)
 
     # Keys
@@ -562,11 +562,11 @@ class PostgresLog(Log):
 
 
 _KEEP_ALIVE = {"tcp_keepalives_idle": 2, "tcp_keepalives_interval": 1, "tcp_keepalives_count": 3}
-"""So that the database notices within seconds that the machine of a teacher is gone."""
+"""Lets the database notice within seconds that the machine of a teacher is gone."""
 
 
 def _packed(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot as it is stored: small, for rows wait while it is flushed."""
+    """Return a snapshot compressed, as rows wait while it is flushed."""
     learners = {name: zlib.compress(content, 1) for name, content in snapshot.learners.items()}
     return snapshot._replace(learners=learners)
 

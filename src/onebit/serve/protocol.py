@@ -1,8 +1,8 @@
-"""The short way of usual requests: decisions and feedback, answered without a task of their own.
+"""The fast path of ordinary requests: decisions and feedback, answered without a task each.
 
 A task for each request, and the messages between server and application, take longer than a
-decision. What is not usual in any way takes the way of all other requests, and is answered or
-refused there.
+decision. A request that is unusual in any way takes the normal path, and is answered or refused
+there.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from onebit.serve.limits import Limits
 
 LONGEST_HEAD = 2048
-"""Bytes before the body of a usual request."""
+"""Most bytes before the body of an ordinary request."""
 
 MOST_HEAD = 2**16
-"""Bytes before the body of any request."""
+"""Most bytes before the body of any request."""
 
 _END = b"\r\n\r\n"
 
 
 class Head(NamedTuple):
-    """What a usual request says before its body."""
+    """The head of an ordinary request."""
 
     path: str
     headers: dict[bytes, bytes]
@@ -36,19 +36,19 @@ class Head(NamedTuple):
 
 
 class Protocol(HttpToolsProtocol):
-    """A connection; its application may have `take`, for requests that come whole."""
+    """A connection; its application may have `take`, for requests that arrive whole."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._taker: Any = getattr(self.app, "take", None)
         self._begun = self._taken = self._last = False
         self._more = b""
-        """What came while a request was on the short way."""
+        """What arrived while a request was on the fast path."""
         self._seconds = getattr(self.app, "limits", Limits()).seconds
         self._head = 0
-        """Bytes that came of a head that is not whole."""
+        """Bytes received of an incomplete head."""
         self._late: asyncio.TimerHandle | None = None
-        """What ends the connection if the head of a request does not come."""
+        """Ends the connection if the head of a request does not arrive."""
 
     def connection_made(self, transport: Any) -> None:
         """Wait for the first head."""
@@ -61,7 +61,7 @@ class Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take a request the short way if it is usual, and nothing else of this client is left."""
+        """Take the fast path if a request is ordinary and nothing of this client is pending."""
         if self._taken:
             self._more += data
             if len(self._more) > HIGH_WATER_LIMIT:
@@ -93,7 +93,7 @@ class Protocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def shutdown(self) -> None:
-        """Hang up, after the answer that is awaited."""
+        """Hang up, after the pending answer."""
         if self._taken:
             self._last = True
         else:
@@ -125,7 +125,7 @@ class Protocol(HttpToolsProtocol):
             self._late = None
 
     def _hang_up(self) -> None:
-        """End a connection on which no head came; one before it may still be answered."""
+        """End a connection on which no head arrived; an earlier request may still be answered."""
         self._late = None
         if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
@@ -133,7 +133,7 @@ class Protocol(HttpToolsProtocol):
             self._await_head()
 
     def _answer(self, data: bytes, name: bytes, content: bytes | None) -> None:
-        """Send an answer; without one, the request takes the long way."""
+        """Send an answer; without one, the request takes the normal path."""
         self._taken = False
         if self.transport.is_closing():
             return
@@ -181,9 +181,9 @@ class _Parsed:
         self.body = True
 
 
-@lru_cache(maxsize=1024)  # a client's heads differ in the length of the body, and hardly else
+@lru_cache(maxsize=1024)  # a client's heads differ in hardly more than the length of the body
 def head_of(content: bytes) -> Head | None:
-    """Return what the head of a usual request says; None of any other one."""
+    """Return the head of an ordinary request; None for any other."""
     found = _Parsed()
     parser = httptools.HttpRequestParser(found)
     try:

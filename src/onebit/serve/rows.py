@@ -1,4 +1,4 @@
-"""The rows of a log: what each kind of row says, and how it is written."""
+"""The rows of a log: the content of each kind of row, and how it is written."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class Row(NamedTuple):
 
 
 class Settings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What of a model can be changed while it runs; what is left out stays as it is."""
+    """The settings of a model that can change while it runs; omitted ones stay as they are."""
 
     frozen: bool | UnsetType = UNSET
     """Whether feedback is written, but not learned from."""
     expiry_seconds: Annotated[float, Meta(gt=0, le=1e9)] | UnsetType | None = UNSET
-    """Seconds after which feedback is no longer awaited; null is never."""
+    """Seconds after which feedback is no longer awaited; null means never."""
     expired_counts_as: Literal["nothing", "wrong"] | UnsetType = UNSET
-    """What a decision counts as for which no feedback came in time."""
+    """What an expired decision counts as."""
 
 
 class LearnerSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,7 +63,7 @@ class LearnerSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     learner: Annotated[str, Meta(max_length=64)] = "OneBitClassifier"
     """One of onebit's learners that need one bit and whose round costs O(nnz K)."""
     parameters: dict[str, bool | int | float | str | None] = {}
-    """As the learner's class takes them; those that are left out have their defaults."""
+    """Parameters of the learner's class; omitted ones have their defaults."""
 
 
 class ModelSpec(LearnerSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,17 +71,17 @@ class ModelSpec(LearnerSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     labels: Annotated[list[Label], Meta(min_length=2)]
     input: Literal["records", "numbers"] = "records"
-    """What decisions are about: texts and JSON objects, or lists of so many numbers."""
+    """What decisions are about: texts and JSON objects, or lists of numbers."""
     n_features: Annotated[int, Meta(ge=1, le=2**24)] | None = None
     """The length of the lists of numbers; for records, the columns they are hashed to."""
     seed: Annotated[int, Meta(ge=0, lt=2**53)] | None = None
-    """Of all that is drawn; by default one that nobody knows."""
+    """Seed of all random draws; by default a random one."""
     expiry_seconds: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     expired_counts_as: Literal["nothing", "wrong"] = "nothing"
 
 
 class DecisionBody(Struct, frozen=True, omit_defaults=True):
-    """A decision; seen: the rows of the log that the model knew of when it decided."""
+    """A decision; seen: the number of rows that the model had applied when it decided."""
 
     record: Any
     label: Label
@@ -93,11 +93,11 @@ class DecisionBody(Struct, frozen=True, omit_defaults=True):
 
 
 class FeedbackBody(Struct, frozen=True, omit_defaults=True):
-    """What someone said of a decision, or what it counts as since nobody did."""
+    """Feedback for a decision, or what it counts as once it expired."""
 
     correct: bool | UnsetType = UNSET
     truth: Label | UnsetType | None = UNSET
-    """The right label; null is none of these."""
+    """The right label; null means none of these."""
     expired: Literal["nothing", "wrong"] | UnsetType = UNSET
 
 
@@ -130,10 +130,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 def body_of(row: Row) -> Any:
-    """Return what a row says."""
+    """Return the content of a row."""
     return _DECODERS[row.kind].decode(row.body)
 
 
 def text_of(body: Struct) -> str:
-    """Return what a row says, as it is written."""
+    """Return the content of a row, as it is written."""
     return _encode(body).decode()

@@ -20,7 +20,7 @@ from onebit.serve.protocol import Protocol
 from onebit.serve.sqlite_log import SQLiteLog
 
 _OPTIONS = "ONEBIT_SERVE"
-"""The variable of the environment that tells workers what to serve."""
+"""The environment variable that tells workers what to serve."""
 
 _SWITCH_SECONDS = 0.0002
 
@@ -105,9 +105,9 @@ def worker() -> App:
 
 def app_of(options: Options) -> App:
     """Return the application."""
-    # The thread that commits must not wait for its turn longer than for the disk.
+    # The thread that commits must not wait longer for the GIL than for the disk.
     sys.setswitchinterval(_SWITCH_SECONDS)
-    # Decisions that await feedback are no cycles: to look at all of them after every few requests
+    # Decisions that await feedback form no cycles: scanning all of them after every few requests
     # would take a tenth of the time.
     gc.set_threshold(50_000, 20, 100)
     log = open_log(options.data, options.database)
@@ -115,7 +115,7 @@ def app_of(options: Options) -> App:
 
 
 def log_as_json() -> None:
-    """Let log lines be JSON, on stderr."""
+    """Write log lines as JSON, on stderr."""
     handler = logging.StreamHandler()
     handler.setFormatter(JSONLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
@@ -144,7 +144,7 @@ def check_host(options: Options) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches a host."""
+    """Return whether only the local machine reaches a host."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""The models of a service: what they are asked, what they are told, and how that is written."""
+"""The models of a service: decisions, feedback, and how both are written."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ from onebit.serve.rows import (
 from onebit.serve.writer import Part, Writer
 
 SNAPSHOT_ROWS = 10_000
-"""A snapshot of a model is made after so many rows."""
+"""Rows between two snapshots of a model."""
 
 SNAPSHOTS_KEPT = 3
 
 ROWS_AT_ONCE = 1000
-"""Rows that are read, and applied before other requests have their turn."""
+"""Rows that are read and applied before other requests get their turn."""
 
 FOLLOW_SECONDS = 0.05
-"""Between two looks for what other processes wrote."""
+"""Seconds between two looks for what other processes wrote."""
 
 TEACH_SECONDS = 1.0
-"""Between two tries to teach the models that nobody teaches."""
+"""Seconds between two attempts to teach models without a teacher."""
 
 SWEEP_SECONDS = 1.0
-"""Between two looks for decisions that expired."""
+"""Seconds between two looks for expired decisions."""
 
 _logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 _Begun = tuple[asyncio.Future[list[int]], list[T]]
-"""The numbers of rows that are being written, and what is answered once they are."""
+"""The numbers of rows that are being written, and the answers once they are."""
 
 
 class Live:
-    """A model that decides, with what is being written of it."""
+    """A model that decides, with its rows that are being written."""
 
     def __init__(self, name: str, key: int, model: Model) -> None:
         self.name, self.key, self.model = name, key, model
@@ -77,21 +77,22 @@ class Live:
 class Service:
     """All models of a log.
 
-    Decisions are made at once, by what a model knows then. Rows are written by one task, many at a
-    time, and become knowledge once they are on disk: a model never knows what the log does not.
+    Decisions are made at once, by the current state of a model. Rows are written by one task, many
+    at a time, and are applied once they are on disk: a model never learns what the log does not
+    have.
     """
 
     def __init__(self, log: Log, limits: Limits | None = None) -> None:
         self.log, self.limits = log, limits or Limits()
         self.live: dict[str, Live] = {}
         self.failed: dict[str, int] = {}
-        """Models that cannot go on with their logs, with their keys; they are refused."""
+        """Models that cannot apply their logs, with their keys; requests to them are refused."""
         self.writer = Writer(log, self._written)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._being_made: dict[str, asyncio.Future[None]] = {}
         """Models that are being made."""
         self._differing: set[str] = set()
-        """Models that are made or removed here: the log may have them, and this process not."""
+        """Models being made or removed here: the log may have them, and this process not."""
         self._changes = 0
         """How often models were made or removed here."""
 
@@ -146,8 +147,8 @@ class Service:
         return self.model(name)
 
     async def make(self, new: NewModel) -> Live:
-        """Make a model; the same again, with its seed, is the model that there is."""
-        while new.name in self._being_made:  # a client that got no answer sends its request again
+        """Make a model; the same request again, with its seed, returns the existing model."""
+        while new.name in self._being_made:  # a client that got no answer repeats its request
             await asyncio.wait([self._being_made[new.name]])
         if new.name in self.live:
             return self._made_before(self.live[new.name], new)
@@ -176,14 +177,14 @@ class Service:
             self._differing.discard(new.name)
 
     def _made_before(self, live: Live, new: NewModel) -> Live:
-        """Return a model if it was made by the same request; refuse another one of its name."""
+        """Return a model if the same request made it; refuse a different one of its name."""
         spec = live.model.meta.spec
         if any(getattr(spec, name) != getattr(new, name) for name in ModelSpec.__struct_fields__):
             raise RefusedError(409, f"there is a model {new.name!r} already")
         return live
 
     async def begun(self, row: Row) -> Model:
-        """Return the model that the first row of a log makes, with all compiled that it needs."""
+        """Return the model that the first row of a log defines, fully compiled."""
         spec: ModelSpec = body_of(row)
         self.check_labels(len(spec.labels))
         model = await _tried(Model.begin, row)
@@ -205,7 +206,7 @@ class Service:
             self._changes += 1
 
     async def change_settings(self, live: Live, settings: Settings) -> None:
-        """Freeze a model, or let it go on; say when decisions expire."""
+        """Freeze or unfreeze a model; set when decisions expire."""
         await self._write(live, "settings", settings)
 
     async def change_labels(self, live: Live, labels: LabelsBody) -> None:
@@ -235,7 +236,7 @@ class Service:
             )
 
     def _check_there(self, live: Live) -> None:
-        """Refuse what came too late for a model that was removed, be there another of its name."""
+        """Refuse what came too late for a removed model, even if its name is in use again."""
         if self.model(live.name) is not live:
             raise RefusedError(404, f"the model {live.name!r} was removed")
 
@@ -260,14 +261,14 @@ class Service:
     # Decisions
 
     async def decide(self, live: Live, questions: list[Question]) -> list[Answer]:
-        """Choose a label for each; all are written before this returns, or none is."""
+        """Choose a label for each question; all are written before this returns, or none is."""
         ids = [question.id for question in questions if question.id is not None]
         known = await self._decided(live, ids) if ids else {}
         parts, answers = self._choose(live, questions, known)
         if parts:
             mine = [name for name in ids if name not in known]
             numbers = await self._write_decisions(live, parts, mine)
-            if 0 in numbers:  # another process wrote a decision of such an id meanwhile
+            if 0 in numbers:  # another process has written a decision with such an id
                 self._check_there(live)
                 again = zip(answers, questions, strict=True)
                 return await self.decide(
@@ -276,10 +277,11 @@ class Service:
         return answers
 
     def decide_new(self, live: Live, questions: list[Question]) -> _Begun[Answer] | None:
-        """Begin to decide what seems to be new; None if it may be known.
+        """Begin to decide questions that seem to be new; None if some may be known.
 
-        The future has the numbers of the rows, zero where there is a decision of an id already. Of
-        several, some would then be written, though all may have to be refused: so they have no ids.
+        The future has the numbers of the rows, zero where a decision with that id exists already.
+        Several questions must not have ids, as some would then be written though all may have to be
+        refused.
         """
         ids = [question.id for question in questions if question.id is not None]
         if ids and (len(questions) > 1 or not _is_new(ids, live.deciding, live.model.awaited)):
@@ -316,7 +318,7 @@ class Service:
     def _write_decisions(
         self, live: Live, parts: list[Part], ids: list[str]
     ) -> asyncio.Future[list[int]]:
-        """Write decisions; who asks for one of these ids meanwhile waits for it."""
+        """Write decisions; requests for the same ids wait in the meantime."""
         future = self.writer.write(live, parts)
         if ids:
             live.deciding.update(dict.fromkeys(ids, future))
@@ -324,7 +326,7 @@ class Service:
         return future
 
     async def _decided(self, live: Live, ids: list[str]) -> dict[str, DecisionBody]:
-        """Return those decisions of these ids that there are, when they are on disk."""
+        """Return the existing decisions of these ids, once they are on disk."""
         if len(set(ids)) < len(ids):
             raise RefusedError(422, "two decisions have the same id")
         while busy := [live.deciding[name] for name in ids if name in live.deciding]:
@@ -347,7 +349,8 @@ class Service:
         live : Live
         items : list of Said
         again : bool, default=False
-            Whether others wrote feedback meanwhile, so that only the log knows what there is.
+            Whether others have written feedback in the meantime, so that only the log is up to
+            date.
         """
         heard: list[Heard | None] = [None] * len(items)
         awaited = live.model.awaited
@@ -390,7 +393,7 @@ class Service:
             if other.exception() is None:
                 heard[i] = _again(items[i].id, body, before, about)
         left = [i for i, one in enumerate(heard) if one is None]
-        if left:  # others wrote, or failed to write, feedback for these meanwhile
+        if left:  # others have written, or failed to write, feedback for these in the meantime
             self._check_there(live)
             more = await self.hear(live, [items[i] for i in left], again=True)
             for i, one in zip(left, more, strict=True):
@@ -400,8 +403,8 @@ class Service:
     def hear_new(self, live: Live, items: list[Said]) -> _Begun[Heard] | None:
         """Begin to take feedback for decisions that await it here; None if some do not.
 
-        The future has the numbers of the rows, zero where there is feedback already. Of several,
-        others could have written some: only `hear` tells these from the rest.
+        The future has the numbers of the rows, zero where feedback exists already. If others wrote
+        some of several, only `hear` can tell which.
         """
         awaited, at, ids = live.model.awaited, time.time(), [item.id for item in items]
         if len(ids) > 1 and (self.log.shared or len(set(ids)) < len(ids)):
@@ -423,7 +426,7 @@ class Service:
     async def _logged(
         self, live: Live, ids: list[str]
     ) -> dict[str, tuple[Awaited, FeedbackBody | None]]:
-        """Return the decisions of these ids that are in the log, with the feedback there is."""
+        """Return the decisions of these ids in the log, with their feedback."""
         rows = await self.log.find(live.key, list(set(ids)))
         said = {row.id: body_of(row) for row in rows if row.kind == "feedback"}
         made = (row for row in rows if row.kind == "decision")
@@ -432,7 +435,7 @@ class Service:
     # What happens when rows are written
 
     def _written(self, live: Live, parts: list[Part], numbers: list[int]) -> None:
-        """Let a model know rows that are on disk."""
+        """Apply rows that are on disk to a model."""
         if self.live.get(live.name) is not live:
             return
         try:
@@ -448,13 +451,13 @@ class Service:
             self._maybe_snapshot(live)
 
     def _fail(self, name: str, key: int) -> None:
-        """Refuse a model from now on, as what it knows is no longer what its log says."""
+        """Refuse a model from now on, as its state no longer matches its log."""
         _logger.exception("%s cannot go on with its log", name)
         self.live.pop(name, None)
         self.failed[name] = key
 
     async def _read(self, name: str, key: int) -> None:
-        """Let a model that is in the log decide from now on."""
+        """Load a model from the log; it decides from now on."""
         changes = self._changes
         try:
             restored = await restore(self.log, key)
@@ -484,7 +487,7 @@ class Service:
             _logger.error("no snapshot of %s: %s", live.name, error)
 
     async def _follow(self) -> None:
-        """Let models know what other processes wrote, and teach those that nobody teaches."""
+        """Apply what other processes wrote, and teach models that have no teacher."""
         tried = 0.0
         while True:
             try:
@@ -504,7 +507,7 @@ class Service:
 
     async def _follow_once(self) -> None:
         changes = -1
-        while changes != self._changes:  # what is older than a change here may say the contrary
+        while changes != self._changes:  # a list from before a change here may contradict it
             changes = self._changes
             heads = await self.log.heads()
         for name, live in list(self.live.items()):
@@ -543,7 +546,7 @@ class Service:
             _log_error("tidying", error)
 
     async def _sweep(self) -> None:
-        """Write, for decisions that expired, what they then count as."""
+        """Write, for expired decisions, what they count as."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             for live in list(self.live.values()):
@@ -582,7 +585,7 @@ class Service:
 
 
 def _log_error(doing: str, error: Exception) -> None:
-    """Log what ended a try; there will be another one."""
+    """Log why an attempt failed; there will be another one."""
     _logger.error("%s: %s", doing, error, exc_info=not isinstance(error, LogError))
 
 
@@ -615,12 +618,12 @@ async def follow(log: Log, key: int, model: Model) -> None:
 
 
 async def apply_all(log: Log, model: Model, rows: list[Row]) -> None:
-    """Let a model know the next rows; the decisions they are about are read from the log.
+    """Apply the next rows to a model; the decisions they are about are read from the log.
 
     What a new shadow needs is compiled in a thread first.
     """
     wanted = {str(row.id) for row in rows if row.kind == "feedback"}
-    # A model may let go of these before it comes to their feedback.
+    # A model may drop these before it reaches their feedback.
     abouts = {name: model.awaited[name] for name in wanted if name in model.awaited}
     here = [row for row in rows if row.kind == "decision" and row.id in wanted]
     missing = list(wanted - abouts.keys() - {row.id for row in here})
@@ -647,7 +650,7 @@ async def exported(log: Log, key: int) -> AsyncIterator[list[Row]]:
 
 
 async def _tried(work: Callable[..., Any], *arguments: Any) -> Any:
-    """Do what may take long in a thread; what is wrong with it is the fault of the request."""
+    """Do slow work in a thread; its errors are blamed on the request."""
     try:
         return await asyncio.to_thread(work, *arguments)
     except (ValueError, TypeError, ArithmeticError, MemoryError) as error:

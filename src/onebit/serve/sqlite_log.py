@@ -28,7 +28,7 @@ except ImportError:  # not on Windows
 T = TypeVar("T")
 
 VERSION = 1
-"""Of the tables below; a database of a later version is refused."""
+"""Version of the tables below; a database of a later version is refused."""
 
 _TABLES = """
 CREATE TABLE model (
@@ -61,10 +61,10 @@ CREATE TABLE key (
 """
 
 _ROOM = 2**23
-"""Bytes of the write-ahead log between two checkpoints, about."""
+"""Approximate bytes of the write-ahead log between two checkpoints."""
 
 _CACHE = 2**24
-"""Bytes of pages that a connection keeps in memory, at most; there are two of them."""
+"""Most bytes of pages that a connection keeps in memory; there are two connections."""
 
 _PATIENCE = 0.003
 """Seconds that the event loop waits for the disk. To hand rows to another thread, and to get the
@@ -80,15 +80,15 @@ class SQLiteLog(Log):
     """Logs in a folder, for one service at a time.
 
     A commit is on disk before it returns (write-ahead log, ``synchronous=FULL``). While the disk is
-    fast, rows are written at once; if it is slow, in a thread of their own, which waits for it.
+    fast, the event loop writes rows itself; if it is slow, a separate thread does.
 
     Parameters
     ----------
     folder : path
     alone : bool, default=True
-        Whether no other process may open it so at the same time: the one that writes rows.
+        Whether to lock the folder against other writers: for the process that writes rows.
     make : bool, default=True
-        Whether to make what is not there yet.
+        Whether to create what is missing.
     """
 
     shared = False
@@ -106,7 +106,7 @@ class SQLiteLog(Log):
         """Seconds that the last rows took to be on disk."""
 
     async def open(self) -> None:
-        """Open the database, and make it if need be."""
+        """Open the database, and create it if necessary."""
         path = self.folder / "log.sqlite"
         try:
             if self._make:
@@ -129,7 +129,7 @@ class SQLiteLog(Log):
             raise LogError(f"{error.filename}: {error.strerror}") from error
 
     async def close(self) -> None:
-        """Close the database; the next one may open it."""
+        """Close the database, so that another process may open it."""
         self._committer.end()
         for connection in (self._write, self._read):
             connection.close()
@@ -137,7 +137,7 @@ class SQLiteLog(Log):
             self._lock.close()
 
     async def tidy(self) -> None:
-        """Remove what a kill left of models that were being imported or removed."""
+        """Remove what a killed process left of models that were being imported or removed."""
         for key in self._left:
             await self._clear(key)
 
@@ -177,10 +177,11 @@ class SQLiteLog(Log):
             self._write.executescript(script)
 
     def _make_room(self, path: Path) -> None:
-        """Let the write-ahead log have its size before it is written to.
+        """Grow the write-ahead log to its full size before it is used.
 
-        To write into a file is flushed to disk several times as fast as to append to it. What does
-        not fit into the cache goes to the write-ahead log, and rolled back, it stays as room.
+        Overwriting a file is flushed to disk several times as fast as appending to it. A
+        transaction that exceeds the cache spills into the write-ahead log; after its rollback, the
+        space remains.
         """
         connection = self._connect(path)
         connection.execute("PRAGMA cache_size = -64")
@@ -200,7 +201,7 @@ class SQLiteLog(Log):
             raise LogError(f"{self.folder}: {error}") from error
 
     async def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do `work`, and commit it, in the thread that writes; on an error, all is undone."""
+        """Do `work` and commit it in the thread that writes; roll back on an error."""
         with self._errors():
             return await self._committer.submit(lambda: self._transact(work))
 
@@ -223,7 +224,7 @@ class SQLiteLog(Log):
 
     async def check(self) -> None:
         """Raise LogError if nothing can be written now."""
-        # To commit nothing is possible on a disk that is full: this writes a page, as it was.
+        # An empty commit succeeds on a full disk, so this rewrites a page.
         await self._transaction(lambda db: db.execute(f"PRAGMA user_version = {VERSION}"))
 
     # Models
@@ -266,7 +267,7 @@ class SQLiteLog(Log):
         await self._transaction(work)
 
     async def remove_model(self, model: int) -> None:
-        """Remove a model with its log: at once for others, row by row for the disk."""
+        """Remove a model with its log: at once from view, gradually from the disk."""
 
         def unname(db: sqlite3.Connection) -> None:
             db.execute("UPDATE model SET name = NULL WHERE key = ?", (model,))
@@ -297,7 +298,7 @@ class SQLiteLog(Log):
 
     @property
     def at_once(self) -> bool:
-        """Whether `append` would now keep the event loop until rows are on disk."""
+        """Whether `append` would now block the event loop until rows are on disk."""
         return self._flush < _PATIENCE and not self._committer.submitted
 
     async def append(self, entries: list[Entry]) -> list[int]:
@@ -338,7 +339,7 @@ class SQLiteLog(Log):
     def _append_each(
         self, db: sqlite3.Connection, entries: list[Entry], heads: dict[int, int]
     ) -> list[int]:
-        """Write those rows that can be, one by one; `heads` has the last number of each model."""
+        """Write the possible rows, one by one; `heads` has the last number of each model."""
         insert = f"INSERT OR IGNORE INTO log ({_COLUMNS}) VALUES {_VALUES}"
         numbers = []
         for model, kind, name, at, body in entries:
@@ -382,7 +383,7 @@ class SQLiteLog(Log):
     # Snapshots
 
     async def add_snapshot(self, model: int, snapshot: Snapshot, keep: int) -> None:
-        """Write a snapshot: its files first, then the row that says what is in them."""
+        """Write a snapshot: its files first, then the row that describes them."""
         files = {}
         for i, (name, content) in enumerate(snapshot.learners.items()):
             file = f"{model}-{snapshot.n}-{i}.safetensors"
@@ -452,7 +453,7 @@ class _LeftOutError(Exception):
 
 
 def _insert(db: sqlite3.Connection, rows: list[Any]) -> None:
-    """Insert rows, many with one statement: while it runs, other threads do."""
+    """Insert rows, many per statement: other threads run in the meantime."""
     for i in range(0, len(rows), _ROWS_A_STATEMENT):
         some = rows[i : i + _ROWS_A_STATEMENT]
         db.execute(_statement(len(some)), list(chain.from_iterable(some)))

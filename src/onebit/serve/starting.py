@@ -1,7 +1,7 @@
-"""Starting in little time: what others import and the service never uses is left out.
+"""Starting fast: modules that dependencies import and the service never uses are left out.
 
-A service that was killed is away until it has imported all it needs. Half of that time would be
-for what scikit-learn and SciPy take along: `scipy.stats`, `numpy.f2py`, and pandas where it is
+A service that was killed is away until it has imported all it needs. Half of that time would go to
+what scikit-learn and SciPy import besides: `scipy.stats`, `numpy.f2py`, and pandas where it is
 installed.
 """
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from onebit.serve.app import App
 
 _LATER = ("scipy.stats", "numpy.f2py")
-"""Loaded when something of them is first used."""
+"""Modules that are loaded at their first use."""
 
 _OPTIONAL = "pandas"
-"""Of which scikit-learn only asks whether it is there; whoever imports it later finds it."""
+"""A module for which scikit-learn only checks whether it exists; later imports find it."""
 
 
 def import_running() -> Any:
     """Return the module `onebit.serve.running`."""
     finder, left_out = _Later(), _OPTIONAL not in sys.modules
     sys.meta_path.insert(0, finder)
-    gc.disable()  # to look for garbage among modules again and again would take a tenth of the time
+    gc.disable()  # repeated collections among modules would take a tenth of the time
     if left_out:
         sys.modules[_OPTIONAL] = None  # type: ignore[assignment]
     try:
         return import_module("onebit.serve.running")
     finally:
-        gc.freeze()  # modules are no garbage, now and later
+        gc.freeze()  # modules are never garbage
         gc.enable()
         sys.meta_path.remove(finder)
         if left_out:

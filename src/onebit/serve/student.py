@@ -1,4 +1,4 @@
-"""A learner as the service keeps it: what it draws depends on the log alone."""
+"""A learner as the service uses it: its random draws depend on the log alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from onebit import Learner
 
 MOST_WEIGHTS = 2**24
-"""Of a learner: a feature and a label have one each. `OneBitClassifier` holds 16 bytes for each."""
+"""Most weights of a learner, one per feature and label; `OneBitClassifier` needs 16 bytes each."""
 
 
 def names_of_learners() -> list[str]:
@@ -33,9 +33,8 @@ def names_of_learners() -> list[str]:
 class Student:
     """A learner that decides and learns as the log says, and the step that makes examples.
 
-    What it draws for a decision depends on the seed and the decision's id, and what it draws when
-    it learns, on the seed and the number of the row. So the state after a row depends on the rows
-    up to there, and on nothing else.
+    Its draws for a decision depend on the seed and the decision's id, and its draws when it learns,
+    on the seed and the row number. So the state after a row depends only on the rows up to there.
     """
 
     def __init__(self, learner: Learner, records: Records | None, seed: int) -> None:
@@ -57,7 +56,7 @@ class Student:
         return student
 
     def warm_up(self) -> None:
-        """Compile all that is needed, by use of a copy."""
+        """Compile all that is needed, by using a copy."""
         student = self.copy()
         for among in (None, self.labels[:-1]):
             decision = student.decide(_nothing(self.learner.n_features_in_), among)
@@ -66,7 +65,7 @@ class Student:
 
     @classmethod
     def from_bytes(cls, content: bytes, seed: int) -> Student:
-        """Return what `to_bytes` made this of."""
+        """Return the learner that `to_bytes` stored."""
         steps, learner = storage.parts_from_bytes(content)
         (records,) = steps or [None]
         return cls(learner, records, seed)
@@ -77,14 +76,14 @@ class Student:
         return storage.to_bytes(self.learner, [] if self.records is None else [self.records])
 
     def copy(self) -> Student:
-        """Return one that goes on as this one would."""
+        """Return a copy that continues as this one would."""
         new = copy.copy(self)
         new.learner = copy.deepcopy(self.learner)
         return new
 
     @property
     def labels(self) -> list[Any]:
-        """All labels, those that are retired included."""
+        """All labels, including retired ones."""
         return self.learner._run.labels
 
     @property
@@ -93,7 +92,7 @@ class Student:
         return self.learner.retired_classes_.tolist()
 
     def example(self, record: Any) -> Example:
-        """Return what the learner sees of a record."""
+        """Return the example that a record becomes."""
         if self.records is not None:
             return self.records.encode(record)
         n = self.learner.n_features_in_
@@ -107,17 +106,17 @@ class Student:
     def decide(
         self, x: Example, among: list[Any] | None = None, decision_id: str | None = None
     ) -> Decision:
-        """Choose a label: what depends on the id alone, besides what was learned."""
+        """Choose a label, which depends only on the id and on what was learned."""
         name = new_id() if decision_id is None else decision_id
         self._draw_from(b"decision" + name.encode(errors="surrogatepass"))
         decision = self.learner.decide(x, among, id=name)
-        decision.id = None  # who learned what is in the log: the learner need not remember ids
+        decision.id = None  # the log says what was learned: the learner need not remember ids
         return decision
 
     def explored(self, decision: Decision) -> bool:
-        """Tell whether the decision that was just made is for another label than the greedy one."""
+        """Tell whether the decision that was just made differs from the greedy label."""
         run = self.learner._run
-        # Not by NumPy, whose argmax lets other threads run, and waits until they are done.
+        # Not NumPy's argmax, which releases the GIL and waits for it again.
         scores, label = run.scores.tolist(), run.positions[decision.label]
         if decision.among is None:
             return scores.index(max(scores)) != label
@@ -128,14 +127,14 @@ class Student:
         self.learner._lesson(decision, True, None)
 
     def learn(self, decision: Decision, said: dict[str, Any], n: int) -> None:
-        """Learn what row n says of a decision: what `feedback_for` returns of it."""
+        """Learn the feedback of row n for a decision, as `feedback_for` returns it."""
         self._draw_from(b"row" + n.to_bytes(8))
         self.learner.learn(decision, **said)
 
     def probability_of(self, decision: Decision) -> float:
-        """Return how probable the label of another's decision would have been here.
+        """Return the probability that this learner gives to the label of another one's decision.
 
-        Labels that were retired since then are on offer no more: zero, if it is one of these.
+        Labels that were retired since then are no longer on offer, and have probability zero.
         """
         among, retired = decision.among, set(self.retired)
         if decision.label in retired:
@@ -160,7 +159,7 @@ class Student:
 
 
 def feedback_for(body: FeedbackBody) -> dict[str, Any]:
-    """Return what `learn` is told; nothing, if there is nothing to learn."""
+    """Return the arguments for `learn`; none if there is nothing to learn."""
     if body.expired is not UNSET:
         return {"correct": False} if body.expired == "wrong" else {}
     if body.truth is not UNSET:

@@ -1,4 +1,4 @@
-"""Replaying a log from its first row, and comparing what comes of it with what is there."""
+"""Replaying a log from its first row, and comparing the result with snapshots and decisions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from onebit.serve.service import apply_all, exported
 class Verdict(NamedTuple):
     """What `verify` found.
 
-    rows: of the log; equal: rows of the snapshots that are the same to the byte; faults: what is
-    not as the log says; checked: decisions that were made again, and unchecked: those of another
-    process, of a moment that a replay in order has passed.
+    rows: of the log; equal: rows of the snapshots that were reproduced byte for byte; faults: what
+    differs from the log; checked: decisions that were reproduced; unchecked: those of another
+    process, made in a state that a replay in order has passed.
     """
 
     rows: int
@@ -30,8 +30,8 @@ class Verdict(NamedTuple):
 async def verify(log: Log, key: int, progress: Callable[[int], None] = lambda n: None) -> Verdict:
     """Replay the log of a model from its first row.
 
-    Each snapshot must be, to the byte, what the rows up to it make of the model. Each decision
-    must be what the model that it was made by decides again, with the same probability.
+    Each snapshot must equal, byte for byte, the model after the rows up to it. Each decision must
+    be reproduced, with the same probability, by the model in the state that made it.
     """
     snapshots = {snapshot.n: snapshot async for snapshot in log.snapshots(key)}
     model: Model | None = None
@@ -47,7 +47,7 @@ async def verify(log: Log, key: int, progress: Callable[[int], None] = lambda n:
                 replay = _compare(model, snapshots, replay)
                 continue
             if row.kind == "decision":
-                # Rows become knowledge once they are on disk: later than others follow them.
+                # A decision may follow rows that the model had not applied when it decided.
                 seen = body_of(row).seen
                 while waiting and waiting[0].n <= seen:
                     replay = await _apply(log, model, waiting.popleft(), snapshots, replay)
@@ -82,7 +82,7 @@ def _check(model: Model, row: Row, replay: Verdict) -> Verdict:
     body: DecisionBody = body_of(row)
     if body.seen != model.n:
         return replay._replace(unchecked=replay.unchecked + 1)
-    # Labels that were on offer because others were retired are the model's own.
+    # An offer of all labels that are not retired is the model's own default.
     among = body.among
     if among is not None and set(among) == set(model.student.labels) - set(model.student.retired):
         among = None

@@ -27,12 +27,12 @@ def view_of(live: Live) -> ModelView:
 
 
 def detail_of(live: Live) -> tuple[dict[str, Any], Meta]:
-    """Return what `finish_detail` needs, as it is now: that may be in another thread."""
+    """Return a copy of what `finish_detail` needs, as that may run in another thread."""
     return _fields(live), live.model.copy_of_meta()
 
 
 def finish_detail(fields: dict[str, Any], meta: Meta) -> ModelDetail:
-    """Return a model with how it did over time; intervals take some time the first time."""
+    """Return a model with how it did over time; intervals take a while the first time."""
     statistics = meta.statistics
     curve = [
         PointView(*point, accuracy=accuracy(point.right, point.wrong)) for point in statistics.curve
@@ -95,7 +95,7 @@ def _fields(live: Live) -> dict[str, Any]:
 
 
 async def newest(log: Log, live: Live, limit: int) -> list[DecisionView]:
-    """Return the newest decisions, with what was said of them."""
+    """Return the newest decisions, with their feedback."""
     made = await log.newest(live.key, limit)
     rows = await log.find(live.key, [str(row.id) for row in made]) if made else []
     said: dict[str | None, FeedbackBody] = {

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from onebit.serve.service import Live
 
 MOST_ROWS = 5000
-"""Written at once."""
+"""Most rows in a batch."""
 
 
 class Part(NamedTuple):
-    """A row to be written, with what it says and the decision it is, or is about."""
+    """A row to be written, with its content and the decision that it is, or is about."""
 
     entry: Entry
     body: Any
@@ -32,16 +32,16 @@ _Asked = tuple["Live", list[Part], "asyncio.Future[Any]"]
 class Writer:
     """Writes the rows of requests in the order in which they came.
 
-    A batch is half of the requests that come at the same time: while it is on its way to the disk,
-    the other half is answered and asks again. If all were written at once, the processor would wait
-    for the disk, and the disk for the processor. Where the processor waits anyway
-    (`Log.at_once`), a batch is all of them.
+    A batch is half of the concurrent requests: while it is being written to disk, the other half is
+    answered and comes again. If all were written together, the processor would wait for the disk,
+    and the disk for the processor. Where the processor waits anyway (`Log.at_once`), a batch has
+    all of them.
 
     Parameters
     ----------
     log : Log
     written : callable
-        Called with what `write` was given, and the numbers of the rows, once they are on disk.
+        Called with the arguments of `write` and the numbers of the rows, once they are on disk.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Writer:
         self._some, self._ending = asyncio.Event(), False
         self._task: asyncio.Task[None] | None = None
         self._written_batch: asyncio.Future[None] | None = None
-        """Of the batch that is on its way to the disk."""
+        """Future of the batch that is being written."""
 
     def start(self) -> None:
         """Begin to write."""
@@ -80,7 +80,7 @@ class Writer:
         return future
 
     async def settle(self) -> None:
-        """Return when models know the rows that are on their way to the disk now."""
+        """Return once the rows that are being written now have been applied."""
         if self._written_batch is not None:
             await asyncio.wait([self._written_batch])
 
@@ -92,7 +92,7 @@ class Writer:
             while self._queue:
                 most = MOST_ROWS if self._log.at_once else (len(self._queue) + before + 1) // 2
                 seen = 0
-                while seen < len(self._queue) < most:  # others are about to come
+                while seen < len(self._queue) < most:  # more are about to come
                     seen = len(self._queue)
                     await asyncio.sleep(0)
                 batch = self._take(most)
@@ -118,7 +118,7 @@ class Writer:
             for _, _, future in batch:
                 if not future.done():
                     future.set_exception(error)
-                    future.exception()  # those who asked may be gone
+                    future.exception()  # the clients may be gone
             return
         self.observe(len(entries), time.perf_counter() - start)
         i = 0

@@ -1,10 +1,9 @@
 """Where examples come from.
 
 In memory a stream is a pair (X, y); larger than memory it is an iterable of such pairs, its
-batches. `onebit.play` takes both. `load` returns streams that have a name, `from_file` those in
-files; `relabelled`, `held_back`, `rescaled` and `swapped` let a stream change on its way, those in
-`CHANGES` by a name, and
-`noisy`, `shuffled`, `repeated` and `unit_length` make another one of it.
+batches. `onebit.play` takes both. `load` returns named streams, `from_file` those in files;
+`relabelled`, `held_back`, `rescaled` and `swapped` put a change into a stream, `CHANGES` has some
+of these by name, and `noisy`, `shuffled`, `repeated` and `unit_length` transform a stream.
 """
 
 from onebit.streams.asked import Asked, Opened

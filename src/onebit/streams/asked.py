@@ -1,4 +1,4 @@
-"""Streams as people ask for them: a name or a file, and what is to be made of it."""
+"""Streams as users specify them: a name or a file, and transformations."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ from onebit.streams.synthetic import N_CLASSES_OF, SYNTHETIC
 from onebit.streams.transformed import Batches, in_memory, noisy, repeated, shuffled, unit_length
 
 SYNTHETIC_ROUNDS = 100_000
-"""Rounds of a synthetic stream, unless it is said how many."""
+"""Default number of rounds of a synthetic stream."""
 
 
 class Opened(NamedTuple):
-    """A stream, opened: `batches()` goes through it from its beginning."""
+    """An opened stream: `batches()` iterates over it from the beginning."""
 
     name: str
     n_rounds: int
     classes: list[Any]
     batches: Callable[[], Iterator[tuple[Any, Any]]]
     seconds: float
-    """What it took to make it, or to look through it."""
+    """Time that it took to make it, or to scan it."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A stream by its name, or that in a file, and its transformations.
+    """A stream, by its name or in a file, and its transformations.
 
     Parameters
     ----------
     name : str
         One of `NAMES`, or the path of a file.
     rounds : int, optional
-        The first so many examples; by default all, but 100,000 of synthetic streams.
+        Number of examples, from the first on; by default all, or 100,000 of synthetic streams.
     label : str, optional
         The column of the label, in files that are tables.
     unit : bool, default=False
-        Divide each example by its length.
+        Divide each example by its norm.
     noise : float in [0, 1], default=0
         Probability with which a label is replaced by another one.
     shuffle : bool, default=False
-        In a random order; a file is then read into memory. Named streams are shuffled unless they
-        are asked for in their natural order.
+        Play in random order; a file is then read into memory. Named streams are shuffled unless
+        they are requested in their natural order.
     epochs : int, default=1
     order : {"shuffled", "natural"}, default="shuffled"
-        Of streams that have a name, see `load`.
+        Order of a named stream, see `load`.
     prepared : bool, default=True
-        Whether rows of a named stream are made as `load` says, or are the columns as they are.
+        Whether the columns of a named stream are prepared as `load` says, or left raw.
     only : tuple of labels, default=()
         Only examples with these labels, if any are given.
     change : str, default=""
-        One of `CHANGES`, which the rounds asked for then have on their way.
+        One of `CHANGES`, applied to the requested rounds.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Asked:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is no name."""
+        """Whether it is a file, not a name."""
         return self.name.lower() not in NAMES
 
     def check(self) -> None:
@@ -89,7 +89,7 @@ class Asked:
             raise ValueError(f"no stream {self.name!r}: it is neither a file nor one of {known}")
 
     def open(self, seed: int = 0) -> Opened:
-        """Return the stream; the seed is that of all draws."""
+        """Return the stream; the seed determines all draws."""
         self.check()
         start = perf_counter()
         name, stream, n_rounds, classes = self._source(seed)
@@ -142,7 +142,7 @@ def _with_labels(stream: tuple[Any, np.ndarray], only: tuple[Any, ...]) -> tuple
 
 
 def first_rounds(batches: Iterable[tuple[Any, Any]], n: int) -> Iterator[tuple[Any, Any]]:
-    """Yield batches until they had `n` examples."""
+    """Yield batches until they have had `n` examples."""
     for X, y in batches:
         yield X[:n], y[:n]
         n -= min(n, len(y))

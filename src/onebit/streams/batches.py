@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from onebit.core.validation import as_labels
 
 SIZE = 10_000
-"""Examples in a batch: few enough to be small, enough that handing one over costs nothing."""
+"""Examples in a batch: small, yet large enough that the overhead per batch is negligible."""
 
 
 def batches(X: Any, y: Any, size: int = SIZE) -> Iterator[tuple[Any, Any]]:
@@ -50,7 +50,7 @@ def batches(X: Any, y: Any, size: int = SIZE) -> Iterator[tuple[Any, Any]]:
 def batched(
     examples: Iterable[tuple[Any, Any]], size: int = SIZE, n_features: int | None = None
 ) -> Iterator[tuple[Any, np.ndarray]]:
-    """Group examples that come one by one into batches, no sooner than they are asked for.
+    """Group examples that come one by one into batches, lazily.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Changes that comparisons let streams have, by name."""
+"""Changes in streams, by name, as used in comparisons."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from onebit.streams.moving import held_back, relabelled
 
 
 class Change(NamedTuple):
-    """What becomes of a stream, and in which part of it that begins: the second or the third."""
+    """A change of a stream, and the part of the stream where it begins: the second or third."""
 
     make: Callable[[Any, np.ndarray, int], tuple[Any, np.ndarray]]
-    """From X, y and a seed."""
+    """Makes the changed stream, from X, y and a seed."""
     part: int
 
     def begins(self, n_rounds: int) -> int:

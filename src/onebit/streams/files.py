@@ -23,7 +23,7 @@ _LARGEST = 2**31 - 1
 """Largest number of features; SciPy's indices are int32."""
 
 _LARGEST_BATCH = 2**28
-"""Bytes of the lines of a batch, about; it then ends before it has `size` lines."""
+"""Approximate bytes of a batch; it then ends before it has `size` lines."""
 
 
 def svmlight(
@@ -32,34 +32,34 @@ def svmlight(
     size: int = SIZE,
     zero_based: bool = False,
 ) -> SvmlightFile:
-    r"""Return the stream in an svmlight (libsvm) text file, of which one batch is in memory.
+    r"""Return the stream in an svmlight (libsvm) text file, one batch in memory at a time.
 
-    Each line is ``label index:value index:value ...``, with increasing indices; what follows a #
-    is a comment. Labels are numbers, or words: texts with a letter, without white space or colon;
-    the first label says which of the two all others must be. A file whose name ends in .gz, .bz2 or
-    .xz is decompressed on the way.
+    Each line is ``label index:value index:value ...``, with increasing indices; what follows a # is
+    a comment. Labels are numbers, or words: texts with a letter, without white space or colon; the
+    first label says which of the two all others must be. A file whose name ends in .gz, .bz2 or .xz
+    is decompressed on the fly.
 
     Parameters
     ----------
     path : path of the file
     n_features : int, optional
-        Without it the file is read once before the first batch, for its largest index.
+        Without it the file is read once before the first batch, to find its largest index.
     size : int, default=10_000
-        Lines in a batch. Blank lines and comments count, but give no example. Lines of more than
-        256 MB together make more batches.
+        Lines in a batch. Blank lines and comments count, but give no example. A batch ends early if
+        its lines exceed 256 MB.
     zero_based : bool, default=False
         Whether the first feature of the file has the index 0, not 1.
 
     Returns
     -------
     SvmlightFile
-        An iterable of pairs (csr_array, labels) that can be gone through any number of times.
-        Its `n_features`, `n_examples` and `classes` describe the file.
+        An iterable of pairs (csr_array, labels) that can be iterated any number of times. Its
+        `n_features`, `n_examples` and `classes` describe the file.
 
     Raises
     ------
     FileNotFoundError
-        Here already, not at the first batch.
+        Raised at once, not at the first batch.
     ValueError
         While reading, if a line is malformed, with the name of the file and the line number.
 
@@ -83,7 +83,7 @@ def svmlight(
 
 
 class SvmlightFile:
-    """The stream in an svmlight file, opened anew for each `iter`; made by `svmlight`."""
+    """The stream in an svmlight file, reopened for each `iter`; made by `svmlight`."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class SvmlightFile:
 
     @cached_property
     def _scan(self) -> _Scan:
-        """Go through the file once. Values are left to the parser, which looks at all of them."""
+        """Scan the file once. Values are left to the parser, which checks all of them."""
         n_examples, largest, widest = 0, -1, 0
         labels: dict[bytes, int | float | str] = {}
         read = _word if self._has_words else label_of
@@ -198,7 +198,7 @@ class SvmlightFile:
         except (ValueError, OverflowError) as error:
             if len(lines) == 1:
                 raise self._error(line_number, lines[0], error) from None
-            # Halves, so that the one bad line of a large batch is found in a moment.
+            # Bisection finds the one bad line of a large batch quickly.
             middle = len(lines) // 2
             self._parsed(lines[:middle], line_number, n_features)
             self._parsed(lines[middle:], line_number + middle, n_features)
@@ -217,7 +217,7 @@ class _Scan(NamedTuple):
 
 
 def _memory() -> float:
-    """Return the bytes of memory of this machine; infinity where it does not say."""
+    """Return the memory of this machine in bytes; infinity where it is unknown."""
     if not hasattr(os, "sysconf"):  # on Windows
         return math.inf
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -229,7 +229,7 @@ def _check_finite(*numbers: Any) -> None:
 
 
 def label_of(text: bytes) -> int | float:
-    """Return a label as an integer of 64 bits if it is one, and else as a float."""
+    """Return a label as a 64-bit integer if it is one, otherwise as a float."""
     number = float(text)
     _check_finite(number)
     if abs(number) < 2**53:
@@ -242,8 +242,8 @@ def label_of(text: bytes) -> int | float:
 
 
 def number_in(text: str) -> float | None:
-    """Return the number that a text is, NaN and infinity too, or None."""
-    if "_" in text or not text.isascii():  # numbers of Python, not of data
+    """Return the number that a text represents, including NaN and infinity, or None."""
+    if "_" in text or not text.isascii():  # Python's number syntax, not that of data files
         return None
     try:
         return float(text)
@@ -264,7 +264,7 @@ def _word(text: bytes) -> str:
 
 
 def _numbered(lines: list[bytes], words: dict[str, int]) -> Iterator[bytes]:
-    """Yield lines with numbers for their labels, those of `words`, which are made here."""
+    """Yield lines with their labels replaced by numbers, which are assigned in `words`."""
     for line in lines:
         label, *pairs = line.partition(b"#")[0].split() or (None,)
         if label is not None:
@@ -273,8 +273,8 @@ def _numbered(lines: list[bytes], words: dict[str, int]) -> Iterator[bytes]:
 
 
 def _fault(line: bytes, zero_based: bool, n_features: int | None, has_words: bool) -> str | None:
-    """Say what is wrong with a line, in the words of its author and not of a parser."""
-    # Text has more white space than the bytes that were parsed.
+    """Return what is wrong with a line, in the terms of its author, not of a parser."""
+    # As text, a line has more kinds of white space than the parsed bytes.
     fields = line.partition(b"#")[0].split()
     label, *pairs = (field.decode(errors="replace") for field in fields)
     if has_words and not (_is_word(label) and "\ufffd" not in label):

@@ -1,4 +1,4 @@
-"""Streams in files, their format told by the name."""
+"""Streams in files, whose format is determined by the name."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ FORMATS: dict[str, Any] = {
     ".pq": ParquetFile,
     ".vw": VwFile,
 }
-"""Formats by the ends of names; all others are svmlight."""
+"""Formats by file name extension; all others are svmlight."""
 
 
 def from_file(path: str | PathLike[str], **options: Any) -> SvmlightFile | RecordFile:
-    """Return the stream in a file, of which one batch is in memory.
+    """Return the stream in a file, one batch in memory at a time.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def from_file(path: str | PathLike[str], **options: Any) -> SvmlightFile | Recor
 
     Returns
     -------
-    An iterable of pairs (X, y) that can be gone through any number of times. Its `n_features`,
+    An iterable of pairs (X, y) that can be iterated any number of times. Its `n_features`,
     `n_examples` and `classes` describe the file.
     """
     reader = FORMATS.get(format_of(Path(path)), SvmlightFile)

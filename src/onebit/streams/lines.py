@@ -13,11 +13,11 @@ from typing import Any
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 LONGEST_LINE = 2**26
-"""Bytes of a line: some million features. A longer one is no data, and would fill the memory."""
+"""Longest line, in bytes: some million features. A longer one would only fill the memory."""
 
 
 def format_of(path: Path) -> str:
-    """Return how the name of a file ends, in lower case, before the end that compression adds."""
+    """Return the extension of a file name, in lower case, without that of compression."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     return next((suffix for suffix in reversed(suffixes) if suffix not in _OPENERS), "")
 
@@ -44,7 +44,7 @@ def lines_of(path: Path) -> Iterator[bytes]:
 
 
 def texts_of(path: Path) -> Iterator[str]:
-    """Yield the lines of a file of UTF-8, without a byte order mark."""
+    """Yield the lines of a UTF-8 file, without a byte order mark."""
     for number, line in enumerate(lines_of(path), start=1):
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")

@@ -1,9 +1,9 @@
-"""Streams that move: from some round on, what was true before no longer is.
+"""Streams with a change: from some round on, what was true before no longer is.
 
 Each function takes a stream (X, y) and returns a copy with a change in it: the first `at` rounds
-are as they were. With ``over=n`` the change is gradual: in the n rounds that follow, a round is
-as it was with a probability that falls from one to zero. With ``back=t`` it is undone from round t
-on, in the same way. Rounds are counted from 0.
+are unchanged. With ``over=n`` the change is gradual: in the n rounds that follow, a round is
+unchanged with a probability that falls from one to zero. With ``back=t`` the change is undone from
+round t on, in the same way. Rounds are counted from 0.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def relabelled(
     at : int
         The first round of the change.
     classes : array-like, optional
-        The labels that are permuted, two at least: two are swapped. By default all in `y` are.
+        The labels to permute, at least two; two are swapped. By default all labels in `y`.
     over : int, default=0
         Rounds that a gradual change takes.
     back : int, optional
-        The round from which on labels are again what they were: A-B-A.
+        The round from which the original labels return: A-B-A.
     seed : int, default=0
-        Of the permutation, in which no label stays what it was, and of a gradual change.
+        Seed of the permutation, which leaves no label in place, and of a gradual change.
 
     Returns
     -------
@@ -66,11 +66,11 @@ def relabelled(
 
 
 def held_back(X: Any, y: Any, *, label: Any, until: int, seed: int = 0) -> tuple[Any, np.ndarray]:
-    """Return the stream with its rows in another order: those of one label come later.
+    """Return the stream reordered such that the rows of one label come later.
 
     The first `until` rounds are the first rows that have other labels. In the rounds that follow,
-    the rows of the label are spread uniformly at random among the others. All rows of one label,
-    and all others, keep their order.
+    the rows of the label are spread uniformly at random among the others. The rows of the label
+    keep their order, and so do all others.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def rescaled(
         The first round of the change.
     factor : float
     features : array-like of int, optional
-        Those that are rescaled; by default all are.
+        The features to rescale; by default all.
     over : int, default=0
         Rounds that a gradual change takes.
     back : int, optional
@@ -185,13 +185,13 @@ def swapped(
     at : int
         The first round of the change.
     features : array-like of int, optional
-        Those that are permuted, two at least: two are swapped. By default all are.
+        The features to permute, at least two; two are swapped. By default all.
     over : int, default=0
         Rounds that a gradual change takes.
     back : int, optional
         The round from which on features are again what they were.
     seed : int, default=0
-        Of the permutation, in which no feature stays where it was, and of a gradual change.
+        Seed of the permutation, which leaves no feature in place, and of a gradual change.
 
     Returns
     -------
@@ -225,7 +225,7 @@ def swapped(
 
 
 def checked_stream(X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Return a stream as a matrix, by rows if it is sparse, and an array of labels."""
+    """Return a stream as a matrix (CSR if it is sparse) and an array of labels."""
     X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
     y = np.asarray(y)
     if X.ndim != 2 or y.ndim != 1 or X.shape[0] != y.size:
@@ -236,7 +236,7 @@ def checked_stream(X: Any, y: Any) -> tuple[Any, np.ndarray]:
 
 
 def _changed(n: int, at: int, over: int, back: int | None, rng: np.random.Generator) -> np.ndarray:
-    """Tell of each of n rounds whether it is changed."""
+    """Tell for each of n rounds whether it is changed."""
     if not 0 <= at <= n:
         raise ValueError(f"at is a round, 0 to {n}; got {at}")
     if over < 0:
@@ -246,14 +246,14 @@ def _changed(n: int, at: int, over: int, back: int | None, rng: np.random.Genera
     rounds, draws = np.arange(n), rng.random(n)
 
     def since(start: int) -> np.ndarray:
-        """Of the rounds from `start` on, more and more."""
+        """Tell which rounds from `start` on are changed: more and more of them."""
         return (rounds >= start) & (draws * over <= rounds - start)
 
     return since(at) if back is None else since(at) & ~since(back)
 
 
 def _moved(places: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return these in another order, in which each is somewhere else: a random cycle of all."""
+    """Return these items permuted by a random cycle, which leaves none in place."""
     cycle = rng.permutation(places.size)
     moved = np.empty_like(places)
     moved[cycle] = places[np.roll(cycle, -1)]
@@ -261,7 +261,7 @@ def _moved(places: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _positions(labels: Any, classes: np.ndarray) -> np.ndarray:
-    """Return where these labels are among the sorted classes."""
+    """Return the positions of these labels among the sorted classes."""
     labels = np.unique(labels)
     missing = labels[~np.isin(labels, classes)]
     if missing.size:
@@ -270,7 +270,7 @@ def _positions(labels: Any, classes: np.ndarray) -> np.ndarray:
 
 
 def _columns(features: Any, n_features: int) -> np.ndarray:
-    """Return the features that are meant, each once."""
+    """Return the selected features, each once."""
     if features is None:
         return np.arange(n_features)
     columns = np.unique(np.asarray(features, dtype=np.int64))

@@ -1,4 +1,4 @@
-"""Streams by name: public classification data, prepared in one way for everyone who uses them."""
+"""Streams by name: public classification data, prepared in the same way for every use."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ VARIABLE = "ONEBIT_DATA"
 
 
 class Source(NamedTuple):
-    """Where the examples of a name are, and how they are made from what is there."""
+    """Where the examples of a named stream are, and how they are made."""
 
     file: str
     kind: str
     label: str = "y"
-    """Column of the label; rows whose label is empty are not used."""
+    """Column of the label; rows with an empty label are skipped."""
     text: tuple[str, ...] = ("text",)
-    """Columns that together are the text."""
+    """Columns that together form the text."""
     without: str = ""
-    """A label whose rows are not used."""
+    """A label whose rows are skipped."""
     fetch: Callable[[], tuple[Any, Any]] | None = None
-    """Gets the same from scikit-learn, which downloads it once."""
+    """Gets the same data from scikit-learn, which downloads them once."""
     date: str = ""
     """Column of the day, like July 1, 2006, by which the natural order sorts; may be empty."""
 
@@ -102,10 +102,10 @@ SOURCES = {
 }
 
 NAMES = (*SYNTHETIC, *SOURCES)
-"""What `load` takes, and comparisons are made on."""
+"""The names that `load` takes, and on which comparisons are made."""
 
 CHRONOLOGICAL = ("reuters_r8", "amazon4", "kddcup99")
-"""Names whose natural order is that of time."""
+"""Names whose natural order is chronological."""
 
 FORMATS = {
     "numeric": "an .npz with arrays X (rows x features) and y",
@@ -126,24 +126,25 @@ def load(
     prepared: bool = True,
     order: str = "shuffled",
 ) -> tuple[Any, np.ndarray]:
-    """Return the stream of a name, its rows shuffled or in their natural order.
+    """Return a named stream, with its rows shuffled or in their natural order.
 
     Parameters
     ----------
     name : str
         One of `NAMES`.
     seed : int, default=0
-        Of the shuffle; of the stream itself for those that are synthetic.
+        Seed of the shuffle, or of a synthetic stream itself.
     directory : path, optional
-        Folder of the files; else the environment variable ONEBIT_DATA says where it is. What is
-        not there scikit-learn may know how to download: it does so once, for 20newsgroups (the
-        later version with 18,846 texts), covtype, kddcup99 and mnist.
+        Folder of the files; by default that in the environment variable ONEBIT_DATA. If they are
+        not there, scikit-learn downloads 20newsgroups (the later version with 18,846 texts),
+        covtype, kddcup99 and mnist, once.
     prepared : bool, default=True
-        Whether rows are made as the notes say. If not, X has the columns as they are in the file;
-        texts have none.
+        Whether rows are prepared as the notes say. If not, X has the raw columns of the file; texts
+        have none.
     order : {"shuffled", "natural"}, default="shuffled"
-        "natural" leaves rows in the order of their source, for those in `CHRONOLOGICAL` that of
-        time; see the notes. The synthetic streams have no other order than that of their rounds.
+        "natural" leaves rows in the order of their source, which is chronological for those in
+        `CHRONOLOGICAL`; see the notes. The synthetic streams have no order other than that of their
+        rounds.
 
     Returns
     -------
@@ -157,41 +158,40 @@ def load(
     ValueError
         If there is no such name, or if its file is malformed.
     FileNotFoundError
-        If there is no such file; it says what is expected where.
+        If there is no such file; the message says what is expected where.
 
     Notes
     -----
-    How rows are made depends on what the features are, and on nothing else:
+    How rows are prepared depends only on the kind of features:
 
-    - numeric: each feature is centred and divided by its standard deviation, a
-      constant 1 is appended, and the row is divided by its Euclidean length. A feature that is
-      the same in all rows becomes 0.
-    - categorical: each value of each feature is a feature, 0 or 1; then the constant and the
-      length.
-    - binary: the features as they are; then the constant and the length.
-    - text: the words, 0 or 1, as `CountVectorizer` of scikit-learn finds them; then the length.
-    - vectors (rcv1): as they are; they have unit length already. Vectors that occur again, and
-      those of several of the four classes, are left out.
+    - numeric: each feature is centred and divided by its standard deviation, a constant 1 is
+      appended, and the row is divided by its Euclidean norm. A constant feature becomes 0.
+    - categorical: one-hot encoding; then the constant and the normalisation.
+    - binary: the features as they are; then the constant and the normalisation.
+    - text: the words, 0 or 1, as scikit-learn's `CountVectorizer` finds them; then the
+      normalisation.
+    - vectors (rcv1): as they are; they already have unit length. Duplicates, and vectors with
+      several of the four classes, are left out.
 
-    Means, deviations and vocabularies are those of all rows: the stream knows the scale of its
-    features in advance, and nothing about labels.
+    Means, deviations and vocabularies are computed from all rows: the scale of the features is
+    known in advance, but nothing about labels.
 
-    The text of reuters_r8, ag_news and amazon4 is a title and what follows it. clinc150 is without
-    the questions that have no intent (oos).
+    The text of reuters_r8, ag_news and amazon4 is the title and the body. clinc150 is without the
+    questions that have no intent (oos).
 
     The synthetic streams are those of `synsep` and `synnonsep` with a million rounds, and of
     `confidit_synthetic` with a thousand.
 
-    What is known of natural orders:
+    What is known about the natural orders:
 
-    - time: reuters_r8, the news of February to October 1987, of which one in twenty is older than
-      the one before it; amazon4, sorted by the day of the review, 1997 to 2006; kddcup99,
-      connections in a network under attack, one attack after the other.
+    - time: reuters_r8, news from February to October 1987, one in twenty of which is older than its
+      predecessor; amazon4, sorted by the day of the review, 1997 to 2006; kddcup99, connections in
+      a network under attack, one attack after the other.
     - place: covtype, where 95 % of the rows have the label of the row before, and satimage, where
-      85 % have. Labels come in runs, but none of the rows is later than another.
+      85 % do. Labels come in runs, but the order is not one of time.
     - sorted by label, or by train and test part: 20newsgroups, clinc150, banking77, fdu_mtl, rcv1.
-    - of fars and connect4, neighbours are a little alike; nothing is known of time. In the others
-      no order can be seen; that of shuttle was removed by those who published it.
+    - in fars and connect4, neighbours are slightly similar; nothing is known about time. The others
+      show no order; that of shuttle was removed by its publishers.
 
     Examples
     --------
@@ -247,11 +247,11 @@ def _read(
 
 
 _MALFORMED = (ValueError, TypeError, KeyError, EOFError, lzma.LZMAError, BadZipFile)
-"""What the readers raise if a file is not what it should be."""
+"""Exceptions that the readers raise for a malformed file."""
 
 
 def _format(source: Source) -> str:
-    """Say what is expected of the file."""
+    """Describe the expected file."""
     columns = ["first", source.label] if source.kind == "vectors" else [source.label, *source.text]
     columns += [source.date] if source.date else []
     return FORMATS[source.kind].format(
@@ -305,7 +305,7 @@ def _numeric(X: np.ndarray) -> np.ndarray:
     features = rows[:, :-1]
     features[:] = X
     features -= features.mean(axis=0)
-    # A feature that is the same in all rows may differ from its mean by rounding.
+    # A constant feature may differ from its mean by rounding.
     deviation = np.where(X.min(axis=0) == X.max(axis=0), np.inf, features.std(axis=0))
     features /= deviation
     rows[:, -1] = 1.0

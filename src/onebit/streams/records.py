@@ -19,11 +19,11 @@ from onebit.streams.batches import check_size
 from onebit.streams.files import label_of, number_in
 
 N_FEATURES = 2**16
-"""Columns that names are hashed to, as those of `Records`."""
+"""Default number of columns that names are hashed to, as in `Records`."""
 
 
 class Round(NamedTuple):
-    """An example of a file as it is written there; `place` is the file and the line or row."""
+    """An example as written in a file; `place` is the file and the line or row."""
 
     place: str
     label: Any
@@ -31,7 +31,7 @@ class Round(NamedTuple):
 
 
 class RecordFile(ABC):
-    """The stream in a file of records, opened anew for each `iter`.
+    """The stream in a file of records, reopened for each `iter`.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class RecordFile(ABC):
 
     @abstractmethod
     def _rounds(self) -> Iterator[Round]:
-        """Yield what is in the file, with labels as they are meant."""
+        """Yield the contents of the file, with labels converted."""
 
     def _examples(self, batch: Sequence[Round]) -> Any:
         """Return the contents of a batch as a matrix."""
@@ -116,7 +116,7 @@ class RecordFile(ABC):
 
 
 class LabelReader:
-    """Reads labels: numbers if the first is one, and else texts."""
+    """Reads labels: as numbers if the first one is a number, otherwise as texts."""
 
     def __init__(self) -> None:
         self._numbers: bool | None = None

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 _MARGIN = 0.1
-"""The least size of a class's coordinate, in an example of unit length."""
+"""The least absolute value of a class's coordinate, in an example of unit length."""
 
 
 def strongly_separable(
     n_rounds: int = 100_000, *, n_features: int = 400, n_classes: int = 9, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a stream in which each class has a half-space to itself.
+    """Return a stream in which a hyperplane separates each class from all others.
 
     Each class has a coordinate of its own. It is positive in the examples of the class and negative
     in all others, and no smaller than 0.1 before the example is normalised again; the other
-    coordinates are uniform noise. So one hyperplane for each class tells it from all others, with a
-    margin: this is strong separability. Weak separability, where only the highest score must be the
-    right one, asks for less.
+    coordinates are uniform noise. So one hyperplane for each class separates it from all others,
+    with a margin: this is strong separability. Weak separability, where only the highest score must
+    be the right one, requires less.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from onebit.core.generator import below, new_generator
 N_CLASSES = 9
 N_FEATURES = 400
 N_KEYWORDS = 120
-"""Features 0 .. 119 are the keywords that tell the classes; the others mean nothing."""
+"""Features 0 .. 119 are the keywords that identify the classes; the others are noise."""
 
 _DROPPED, _ADDED = 5, 20
 
@@ -22,8 +22,8 @@ _DROPPED, _ADDED = 5, 20
 def synsep(n_rounds: int = 1_000_000, *, seed: int = 0) -> tuple[sp.csr_array, np.ndarray]:
     """Return the linearly separable stream of Kakade et al. (2008): 400 features, 9 classes.
 
-    Each class has 20 to 40 of 120 keywords. An example is the keywords of its class but five, and
-    20 of 280 other words; all values are 0 or 1.
+    Each class has 20 to 40 of 120 keywords. An example has all but five of the keywords of its
+    class, and 20 of 280 other words; all values are 0 or 1.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def synnonsep(
     n_rounds : int, default=1_000_000
     noise : float in [0, 1], default=0.05
     replace_by : {"other", "any"}, default="other"
-        By one of the eight other labels, so that 5 % of the labels are wrong, or by any of the
-        nine, so that 4.44 % are. The paper can be read either way.
+        Replace by one of the eight other labels, so that 5 % of the labels are wrong, or by any of
+        the nine, so that 4.44 % are. The paper can be read either way.
     seed : int, default=0
 
     Returns
@@ -93,7 +93,7 @@ def confidit_synthetic(n_rounds: int = 1000, *, seed: int = 0) -> tuple[np.ndarr
 
     Notes
     -----
-    The paper says that the four features without meaning have zero mean and unit deviation, and
+    The paper says that the four uninformative features have zero mean and unit deviation, and
     nothing about the others or about the five models: here all of them are standard normal.
 
     Examples
@@ -116,14 +116,14 @@ def confidit_models(*, seed: int = 0) -> np.ndarray:
 
 
 SYNTHETIC = {"synsep": synsep, "synnonsep": synnonsep, "confidit-synthetic": confidit_synthetic}
-"""Streams that are drawn, by their names."""
+"""Synthetic streams, by their names."""
 
 N_CLASSES_OF = {"synsep": N_CLASSES, "synnonsep": N_CLASSES, "confidit-synthetic": 5}
-"""Their numbers of classes; a short stream may not show them all."""
+"""Their numbers of classes; a short stream may not contain them all."""
 
 
 def check_noise(noise: float, replace_by: str) -> None:
-    """Raise for what `replaced` does not take."""
+    """Raise for arguments that `replaced` does not take."""
     if replace_by not in ("other", "any"):
         raise ValueError(f"replace_by is 'other' or 'any'; got {replace_by!r}")
     if not 0 <= noise <= 1:

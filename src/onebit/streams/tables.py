@@ -21,11 +21,11 @@ from onebit.streams.lines import format_of, texts_of
 from onebit.streams.records import N_FEATURES, LabelReader, RecordFile, Round
 
 LABELS = ("label", "y", "target", "class")
-"""Names of the column that is the label, unless one is given; the first that there is."""
+"""Default names of the label column; the first that exists is used."""
 
 
 class _Table(RecordFile):
-    """A table, one row a round. Subclasses say what its columns are and read its rows."""
+    """A table with one row per round. Subclasses say what its columns are and read its rows."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class _Table(RecordFile):
 
     @property
     def n_features(self) -> int:
-        """Number of features: that of the columns, if all are numbers, or that of hashes."""
+        """Number of features: of the columns, if all are numbers, otherwise of the hashes."""
         return len(self.features) if self.is_dense else super().n_features
 
     @property
@@ -97,12 +97,12 @@ class _Table(RecordFile):
 class CsvFile(_Table):
     r"""The stream in a CSV file with a header: a row is a round, a column the label.
 
-    If all other columns are numbers, they are the features, in their order. Else a row is a record
-    {column: cell}, which `onebit.features.Records` turns into an example: numbers, categories, and
-    texts, which are cells with white space. So a table of texts and labels is a stream, too. A
-    column has numbers if the first of its cells that is not empty is one. An empty cell is a
-    missing value, which gives no feature: 0. A file whose name ends in .gz, .bz2 or .xz is
-    decompressed on the way.
+    If all other columns are numbers, they are the features, in their order. Otherwise a row is a
+    record {column: cell}, which `onebit.features.Records` turns into an example: numbers,
+    categories, and texts, which are cells with white space. So a table of texts and labels is a
+    stream, too. A column is numeric if the first of its non-empty cells is a number. An empty cell
+    is a missing value, which gives no feature: 0. A file whose name ends in .gz, .bz2 or .xz is
+    decompressed on the fly.
 
     Parameters
     ----------
@@ -110,9 +110,9 @@ class CsvFile(_Table):
     label : str, optional
         The column of the label; by default the first there is of label, y, target and class.
     texts : sequence of str, default=()
-        Columns that are no numbers though they look so: codes, years, identifiers.
+        Columns that look like numbers but are not: codes, years, identifiers.
     delimiter : str, optional
-        Between cells; by default a tab in .tsv files, and else a comma.
+        Separates cells; by default a tab in .tsv files, otherwise a comma.
     n_features : int, default=2**16
         Columns that names are hashed to, where not all features are numbers.
     size : int, default=10_000
@@ -244,8 +244,8 @@ class CsvFile(_Table):
 class ParquetFile(_Table):
     """The stream in a Parquet file: a row is a round, a column the label. It needs pyarrow.
 
-    Examples are made as those of `CsvFile`; lists and structures are parts of records, too.
-    Errors name the row, counted from 1. Compression is that of the format.
+    Examples are made as in `CsvFile`; lists and structs are parts of records, too. Errors name the
+    row, counted from 1. Compression is that of the format.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ class ParquetFile(_Table):
     Raises
     ------
     ValueError
-        While reading, if the file is no Parquet, or with the number of the row.
+        While reading, if the file is not Parquet, or if a row is malformed, with its number.
     """
 
     @cached_property
@@ -325,7 +325,7 @@ class ParquetFile(_Table):
 
 @contextmanager
 def long_fields() -> Iterator[None]:
-    """Let cells be long, as texts are: the limit is one for the whole process."""
+    """Allow long cells, as for texts: the csv module has one limit for the whole process."""
     limit = csv.field_size_limit(2**31 - 1)
     try:
         yield

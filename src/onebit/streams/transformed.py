@@ -1,7 +1,7 @@
-"""Streams with wrong labels, in another order, several times, or of unit length.
+"""Transformed streams: noisy labels, shuffled, repeated, or normalised.
 
 Each function takes a stream as `onebit.play` does, a pair (X, y) or an iterable of batches, and
-returns one of the same kind. Batches can be gone through again as often as those that were given.
+returns one of the same kind. Batches can be iterated as often as those that were given.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from onebit.streams.synthetic import check_noise, replaced
 
 
 class Batches:
-    """Batches that are made anew for each `iter`."""
+    """Batches that are regenerated for each `iter`."""
 
     def __init__(self, make: Callable[[], Iterator[tuple[Any, np.ndarray]]]) -> None:
         self._make = make
@@ -94,7 +94,7 @@ def shuffled(X: Any, y: Any = None, *, seed: int = 0) -> Any:
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_rounds, n_features), or iterable of batches
-        Batches are taken into memory, all of them: X and y are returned.
+        Batches are all read into memory; X and y are returned.
     y : array-like of shape (n_rounds,)
         None for batches.
     seed : int, default=0
@@ -121,7 +121,7 @@ def repeated(X: Any, y: Any = None, *, epochs: int) -> Any:
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_rounds, n_features), or iterable of batches
-        Batches that can be gone through again.
+        Batches must be iterable more than once.
     y : array-like of shape (n_rounds,)
         None for batches.
     epochs : int, at least 1
@@ -147,7 +147,7 @@ def repeated(X: Any, y: Any = None, *, epochs: int) -> Any:
 
 
 def unit_length(X: Any, y: Any = None) -> Any:
-    """Return the stream with each example divided by its Euclidean length; 0 stays 0.
+    """Return the stream with each example divided by its Euclidean norm; 0 stays 0.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Streams in text files of Vowpal Wabbit."""
+"""Streams in Vowpal Wabbit's text format."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from onebit.streams.records import N_FEATURES, LabelReader, RecordFile, Round
 
 
 class VwFile(RecordFile):
-    r"""The stream in a text file of Vowpal Wabbit, for classification in several classes.
+    r"""The stream in a Vowpal Wabbit text file, for multiclass classification.
 
-    Each line is ``label ['tag]|namespace feature:value feature ...|namespace ...``; a feature
-    without a value has 1, ``|namespace:2`` multiplies all its values by 2. A line is the record
-    {namespace: {feature: value}}, which `onebit.features.Records` turns into an example: its
-    columns are not those of Vowpal Wabbit. Labels are numbers or words. Importance weights other
-    than 1 and the labels of contextual bandits (action:cost:probability) are refused. A file whose
-    name ends in .gz, .bz2 or .xz is decompressed on the way.
+    Each line is ``label ['tag]|namespace feature:value feature ...|namespace
+    ...``; a feature without a value has 1, ``|namespace:2`` multiplies all its values by 2. A line
+    is the record {namespace: {feature: value}}, which `onebit.features.Records` turns into an
+    example: its columns are not those of Vowpal Wabbit. Labels are numbers or words. Importance
+    weights other than 1 and the labels of contextual bandits (action:cost:probability) are refused.
+    A file whose name ends in .gz, .bz2 or .xz is decompressed on the fly.
 
     Parameters
     ----------

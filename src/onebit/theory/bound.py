@@ -1,4 +1,4 @@
-"""What is proven of a learner, as something one can call."""
+"""What is proven about a learner, as a callable."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Setting:
     L : float
         Its loss in the T rounds.
     learner : learner
-        Of which only the parameters are read.
+        Only its parameters are read.
     mistakes, updates : int or None
-        What the run had so far, for bounds that depend on it.
+        Those of the run so far, for bounds that depend on them.
     """
 
     T: int
@@ -60,9 +60,9 @@ class Setting:
 
 
 class Bound:
-    """A theorem: what a learner's mistakes, or its loss, cannot exceed.
+    """A theorem: an upper bound on a learner's mistakes, or on its loss.
 
-    ``str(bound)`` says it in short, ``bound(setting)`` is its value, or raises `NotProvenError`.
+    ``str(bound)`` is its short form, ``bound(setting)`` its value, or it raises `NotProvenError`.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Bound:
     measure : {"mistakes", "log_loss"}
         What is bounded: expected mistakes, or the sum of -ln of the true label's probability.
     needs : tuple of str
-        ("run",) if the setting must tell of a run's mistakes and updates.
+        ("run",) if the setting must contain a run's mistakes and updates.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Bound:
         self._value, self._loss, self._ball, self._why_not = value, loss, ball, why_not
 
     def __call__(self, setting: Setting) -> float:
-        """Return what the measure cannot exceed after ``setting.T`` rounds.
+        """Return the bound on the measure after ``setting.T`` rounds.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class Bound:
     def comparator(
         self, learner: Any, X: float, radius: float | None
     ) -> tuple[losses.Loss, str, float]:
-        """Return the loss, the norm and the radius of the ball that the theorem compares in.
+        """Return the loss, and the norm and radius of the ball of the theorem's comparators.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class Bound:
         X : float
             Length of the longest example.
         radius : float or None
-            Wanted, where the theorem leaves it open; 1 if None.
+            The requested one, where the theorem leaves it open; 1 if None.
         """
         if self._value is None:
             raise NotProvenError(self._why_not or self.text)
@@ -143,7 +143,7 @@ class Bound:
 
 
 def check_length(X: float, max_norm: float) -> None:
-    """Raise if the stream has longer examples than the parameter of a learner says."""
+    """Raise if the stream has longer examples than the learner's parameter allows."""
     if max_norm * (1 + 1e-9) < X:
         raise NotProvenError(
             f"the longest example has length {X:.6g}, and the learner's parameter promises at most "
@@ -152,9 +152,9 @@ def check_length(X: float, max_norm: float) -> None:
 
 
 def with_exploration(greedy: float, T: int, K: int, gamma: float) -> float:
-    """Return the mistakes with gamma-greedy labels, if the greedy ones made so many.
+    """Return the expected mistakes of gamma-greedy labels, given those of the greedy labels.
 
-    A label is wrong with probability 1 - gamma / K where the greedy one is, else with
-    gamma (K - 1) / K: in expectation (1 - gamma) M + gamma T (K - 1) / K.
+    A label is wrong with probability 1 - gamma / K where the greedy one is, otherwise with
+    probability gamma (K - 1) / K: in expectation (1 - gamma) M + gamma T (K - 1) / K.
     """
     return (1.0 - gamma) * greedy + gamma * T * (K - 1) / K

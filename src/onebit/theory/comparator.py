@@ -1,25 +1,26 @@
 """The best linear predictor in hindsight, with a certificate, and a learner's own losses.
 
 The problem is to minimise f(W), the sum over the rows of l(W x_i, y_i), over a ball ||W|| <= r. For
-any alpha_i at which the conjugate l*(alpha) = sup over s of <alpha, s> - l(s) is finite, no W in
-the ball has a smaller f than
+any alpha_i at which the conjugate l*(alpha) = sup over s of <alpha, s> - l(s) is finite, f(W) for
+all W in the ball is at least
 
     D(alpha) = - sum of l*_i(alpha_i) - r ||sum of alpha_i (x) x_i||_dual,
 
-by Fenchel: l_i(s) >= <alpha_i, s> - l*_i(alpha_i), summed, and Hoelder's inequality. What `gap`
-holds is f(W) - D(alpha) for an alpha that was found: whoever doubts the solver need not trust it.
+by summing the Fenchel-Young inequality l_i(s) >= <alpha_i, s> - l*_i(alpha_i), and Hoelder's
+inequality. `gap` is f(W) - D(alpha) for the alpha found: a certificate that does not rely on the
+solver.
 
 The logistic losses are smooth, and their gradients at W serve as alpha. The margin losses are not,
-not even the squared hinge, as the best other label may change: f is the largest of
+not even the squared hinge, as the best other label may change. Instead they are replaced by the
+maximum of
 
     <beta, s_k - s_y> - psi(sum of beta_k) - mu / 2 ||beta - centre||^2,   psi(b) = phi*(-b),
 
-over beta >= 0 instead, with alpha = sum of beta_k (e_k - e_y). This is smooth, for every mu > 0.
-Each time its minimiser is known well enough, the centre moves to the beta found there (the
-method of multipliers), so that in the limit nothing is lost by the smoothing, whatever mu is.
-Minimisers are found by projected quasi-Newton steps: a quadratic model of f, by limited-memory
-BFGS, is minimised in the ball without a look at the rows (Schmidt, van den Berg, Friedlander and
-Murphy 2009).
+over beta >= 0, with alpha = sum of beta_k (e_k - e_y). This is smooth for every mu > 0. Each time
+its minimiser is known well enough, the centre moves to the beta found there (the method of
+multipliers), so that in the limit the smoothing costs nothing, whatever mu is. Minimisers are found
+by projected quasi-Newton steps: a quadratic model of f, by limited-memory BFGS, is minimised in the
+ball without a pass over the rows (Schmidt, van den Berg, Friedlander and Murphy 2009).
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ from onebit.core.validation import check_classes, check_labels, check_rows, posi
 from onebit.numerics.argmax import argmax_except
 
 _PAIRS = 30
-"""Steps that the quadratic model of f remembers."""
+"""Number of steps that the quadratic model of f remembers."""
 
 _MODEL_STEPS, _MEMORY = 200, 10
-"""Most steps to the minimiser of a model, and those within which it must gain something."""
+"""Most steps to the minimiser of a model, and the number of steps in which it must improve."""
 
 _FEW_ROWS = 20_000
-"""Below so many rows there is no use in starting from the minimiser for a part of them."""
+"""With fewer rows, starting from the minimiser of a subset does not pay off."""
 
 _LEAST_MU = 1e-4
-"""With a smaller one, beta would have few digits."""
+"""With a smaller mu, beta would be inaccurate."""
 
 NORMS = ("frobenius", "rows")
 
@@ -64,7 +65,7 @@ class Comparator:
     loss : float
         Sum of its losses over all rows.
     gap : float
-        No weights in the ball have a loss below ``loss - gap``: that is proven, not estimated.
+        No weights in the ball have a loss below ``loss - gap``: this is proven, not estimated.
     classes : ndarray
         The labels, in the order of the rows of W.
     of : Loss
@@ -82,7 +83,7 @@ class Comparator:
     norm: str
 
     def losses(self, X: Any, y: Any) -> np.ndarray:
-        """Return its loss in each row."""
+        """Return its loss on each row."""
         rows = check_rows(X, None)
         scores = np.empty((count_rows(rows), len(self.W)))
         _score_pass()(rows, np.ascontiguousarray(self.W.T), scores)
@@ -101,7 +102,7 @@ def best_linear(
     tolerance: float = 1e-4,
     max_passes: int = 2_000,
 ) -> Comparator:
-    """Return the weights of the least loss in a ball, with a bound on how far from it they are.
+    """Return the weights of least loss in a ball, with a bound on their suboptimality.
 
     Parameters
     ----------
@@ -114,15 +115,15 @@ def best_linear(
         Of the ball.
     norm : {"frobenius", "rows"}, default="frobenius"
         The ball of all W with ||W||_F <= radius, or of those whose rows all have ||w_k|| <= radius,
-        as FOLKLORE has it.
+        as for FOLKLORE.
     eta : float in [0, 1], optional
         Which of the losses, for "eta".
     classes : array-like, optional
-        All labels there are; those in `y` if not given.
+        All labels; by default those in `y`.
     tolerance : float, default=1e-4
         The search ends when the gap is at most this share of 1 + loss.
     max_passes : int, default=2000
-        The search ends after so many passes over the rows, with a warning.
+        The search ends after this many passes over the rows, with a warning.
 
     Returns
     -------
@@ -163,7 +164,7 @@ def best_linear(
 
 
 def online_log_loss(learner: ProbabilityLearner, X: Any, y: np.ndarray) -> np.ndarray:
-    """Return the -ln of the probability that `learner` gave to each label before it was told it.
+    """Return -ln of the probability that `learner` gave to each label before it was told.
 
     Parameters
     ----------
@@ -180,7 +181,7 @@ def online_log_loss(learner: ProbabilityLearner, X: Any, y: np.ndarray) -> np.nd
     for t, truth in enumerate(y):
         x = X[t]
         decision = learner.decide(x)
-        scores = learner._scores  # of the x that was last decided on
+        scores = learner._scores  # of the x of the last decision
         suffered[t] = np.logaddexp.reduce(scores) - scores[learner._position_of(truth)]
         learner.learn(decision, truth=truth)
     return suffered
@@ -188,7 +189,7 @@ def online_log_loss(learner: ProbabilityLearner, X: Any, y: np.ndarray) -> np.nd
 
 @dataclass
 class _Solution:
-    """W, of shape (n_features, n_classes), its loss, and what no loss in the ball is below."""
+    """W, of shape (n_features, n_classes), its loss, and a lower bound on losses in the ball."""
 
     W: np.ndarray
     loss: float = np.inf
@@ -196,14 +197,14 @@ class _Solution:
 
     @property
     def gap(self) -> float:
-        # Both are sums over many rows, and known only up to rounding.
+        # Both are sums over many rows, accurate only up to rounding.
         return self.loss - self.bound + 1e-12 * abs(self.loss)
 
 
 class _Problem:
     """The minimisation over one ball and set of rows. Weights have shape (n_features, n_classes).
 
-    `loss`, `smoothed` and `dual` are those of the last W that was evaluated: f, f with the smooth
+    `loss`, `smoothed` and `dual` belong to the last W that was evaluated: f, f with the smooth
     losses, and minus the sum of the conjugates.
     """
 
@@ -225,7 +226,7 @@ class _Problem:
         self.passes = 0
 
     def evaluate(self, W: np.ndarray, move_centre: bool = False) -> tuple[float, np.ndarray]:
-        """Return f of the smooth losses and its gradient."""
+        """Return f with the smooth losses, and its gradient."""
         G, totals = np.empty_like(W), np.zeros(3)
         scores, c = self.scratch
         if self.is_margin_loss:
@@ -282,7 +283,7 @@ class _Problem:
     def descend(
         self, W: np.ndarray, best: _Solution, tolerance: float, max_passes: int
     ) -> np.ndarray:
-        """Minimise f of the smooth losses until its own gap is small beside that of f."""
+        """Minimise f with the smooth losses until its own gap is small compared with that of f."""
         value, G = self.evaluate(W)
         model = _Model()
         while True:
@@ -305,15 +306,15 @@ class _Problem:
                 if new <= value + 1e-4 * share * slope or share < 1e-6:
                     break
                 share *= 0.5
-            if share < 1e-6:  # rounding: the model knows no better than f itself
+            if share < 1e-6:  # rounding: the model is no better than f itself
                 return W
             model.add(W_new - W, G_new - G)
             W, G, value = W_new, G_new, new
 
     def minimise(self, model: _Model, W: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """Return about the minimiser in the ball of <G, V - W> + 1/2 <V - W, B (V - W)>.
+        """Return an approximate minimiser in the ball of <G, V - W> + 1/2 <V - W, B (V - W)>.
 
-        By projected gradient steps with the lengths of Barzilai and Borwein, which need no pass.
+        It takes projected gradient steps with Barzilai-Borwein step sizes, which need no pass.
         """
         if not model.pairs:
             return self.project(W - G * (self.radius / max(float(np.abs(G).max()), 1e-300)))
@@ -326,7 +327,7 @@ class _Problem:
                 break
             curved = model.times(direction)
             curvature = float(np.sum(direction * curved))
-            # On a line the model is a parabola: the best share of the step is known.
+            # Along a line the model is a parabola, so the best step size is known.
             share = min(1.0, -slope / curvature) if curvature > 0.0 else 1.0
             V, g = V + share * direction, g + share * curved
             value += share * slope + 0.5 * share**2 * curvature
@@ -338,7 +339,7 @@ class _Problem:
 
 
 class _Model:
-    """B, which BFGS's updates make of the last steps and the changes of the gradient they gave.
+    """B, by BFGS updates from the last steps and the resulting changes of the gradient.
 
     Its compact form is sigma I - N M^{-1} N' with N = [sigma S, Y] (Byrd, Nocedal and Schnabel
     1994).
@@ -413,11 +414,11 @@ def _log(rows, truth, W, G, scores, g, totals):
 def _margin(rows, truth, W, eta, mu, centre, move_centre, G, scores, c, totals):
     """Sum up the loss, the smooth loss and -psi(b), with the gradient of the smooth loss.
 
-    The largest of <beta, s_k - s_y> - psi(b) - mu / 2 ||beta - centre||^2 has
-    beta_k = max{0, c_k + m / mu} with c_k = centre_k + (s_k - s_y) / mu and -m a slope of psi at
-    b = sum of beta_k: b is the slope -phi'(m), or any number from 0 to that if m = 1. With
-    h(m) = sum of beta_k - (-phi'(m)), which is convex and increases, h(1) <= 0 means m = 1; else
-    Newton's steps from 1 go down to its root, in as many steps as there are kinks.
+    The largest of <beta, s_k - s_y> - psi(b) - mu / 2 ||beta - centre||^2 has beta_k = max{0, c_k +
+    m / mu} with c_k = centre_k + (s_k - s_y) / mu, where -m is a subgradient of psi at b = sum of
+    beta_k: b is -phi'(m), or any number from 0 to that if m = 1. With h(m) = sum of beta_k -
+    (-phi'(m)), which is convex and increasing, h(1) <= 0 means m = 1; otherwise Newton's method
+    from 1 descends to its root, in as many steps as there are kinks.
     """
     G[:] = 0.0
     for i in range(truth.size):
@@ -440,7 +441,7 @@ def _margin(rows, truth, W, eta, mu, centre, move_centre, G, scores, c, totals):
             if lower >= m:
                 break
             m = lower
-        # What rounding left of h would cost the certificate its rigour.
+        # Rounding errors in h would invalidate the certificate.
         scale = slope_of(m, eta) / b if m < 1.0 else 1.0
         b *= scale
         inner, squares = 0.0, 0.0

@@ -17,10 +17,10 @@ INK = ("#0072B2", "#009E73", "#E69F00", "#D55E00", "#000000")
 
 
 def _of_margins(loss: losses.Loss, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a loss and the squared length of its gradient by w, with two labels and ||x|| = 1.
+    """Return a loss and the squared norm of its gradient in w, with two labels and ||x|| = 1.
 
     Scores (z / 2, -z / 2) have the margin z. For a single vector w with z = y <w, x>, as in the
-    paper, the gradient is that by the margin.
+    paper, the gradient is that in the margin.
     """
     scores = np.stack([margins / 2.0, -margins / 2.0], axis=1)
     first = np.zeros(len(margins), dtype=np.int64)

@@ -21,7 +21,7 @@ _LOWEST = 0.5
 
 @dataclass(frozen=True)
 class Regret:
-    """What a learner suffered beyond the best weights in hindsight, and what is proven of it.
+    """The regret of a learner over the best weights in hindsight, and its bound.
 
     Attributes
     ----------
@@ -29,12 +29,12 @@ class Regret:
         What is counted: mistakes, or -ln of the probability of the true label.
     rounds : ndarray of int
     suffered : ndarray
-        Of the learner, up to each of these rounds; the mean if there were several runs.
+        Of the learner, up to each of these rounds; averaged if there were several runs.
     loss : ndarray
         Of the comparator, up to each of these rounds.
     bound : ndarray
-        What `suffered` cannot exceed, in expectation where the learner is random. NaN where the
-        bound depends on what was not recorded.
+        The bound on `suffered`, in expectation where the learner is random. NaN where the bound
+        depends on something that was not recorded.
     comparator : Comparator
     title : str
     """
@@ -49,12 +49,12 @@ class Regret:
 
     @property
     def regret(self) -> np.ndarray:
-        """What was suffered beyond the comparator's loss."""
+        """What was suffered in excess of the comparator's loss."""
         return self.suffered - self.loss
 
     @property
     def tightness(self) -> float:
-        """Regret over what the bound allows it to be, after the last round."""
+        """Regret divided by what the bound allows, after the last round."""
         return float(self.regret[-1] / (self.bound[-1] - self.loss[-1]))
 
     def rows(self) -> list[dict[str, float]]:
@@ -107,7 +107,7 @@ def regret(
     Parameters
     ----------
     histories : History or sequence of these
-        Runs of `learner` from its beginning, over the whole stream, that differ in their seed.
+        Runs of `learner` from its first round, over the whole stream, with different seeds.
     learner : learner
         One that played, for its parameters and classes.
     X, y : array-like
@@ -115,7 +115,7 @@ def regret(
     radius : float, optional
         Of the ball of comparators, where the theorem leaves it open; 1 if not given.
     comparator : Comparator, optional
-        From `best_linear`, for the loss of the theorem; else it is found here.
+        From `best_linear`, for the loss of the theorem; computed if not given.
     tolerance : float, default=1e-3
         Of `best_linear`.
 
@@ -209,7 +209,7 @@ def _log_losses(learner: Learner, X: Any, y: np.ndarray) -> np.ndarray:
 
 
 def _sizes(rows: Rows) -> tuple[float, float]:
-    """Return the length of the longest example and the largest absolute value of a feature."""
+    """Return the largest norm of an example and the largest absolute value of a feature."""
     squares = np.concatenate([[0.0], np.cumsum(rows.values**2)])
     lengths = np.sqrt(np.maximum(np.diff(squares[rows.indptr]), 0.0))
     return float(lengths.max(initial=0.0)), float(np.abs(rows.values).max(initial=0.0))

@@ -1,4 +1,4 @@
-"""What papers did, one module a paper, all on the same sweep."""
+"""The papers' experiments, one module per paper, all built on the same sweep."""
 
 from onebit.lab.papers import confidit, errors, folklore, gaptron, rivals, soba, tightness
 from onebit.lab.papers.paper import Paper

@@ -19,7 +19,7 @@ SCALES = [10.0**k for k in range(-3, 4)]
 ROUNDS = 1000
 
 VERSIONS = "figure_2_seed_"
-"""How the names of the sweeps of Figure 2 begin: the norm of the models is that of the seed."""
+"""Prefix of the sweeps of Figure 2, one per seed, as the norm of the models depends on it."""
 
 PUBLISHED = {
     "1: projection, (9), full": "more than 600",
@@ -28,7 +28,7 @@ PUBLISHED = {
     "5: (11), diagonal": "about 400",
     "2: (11), full": "about 300",
 }
-"""Mistakes of 1,000, as the text gives them, the most first."""
+"""Mistakes in 1,000 rounds, as the text gives them, in decreasing order."""
 
 
 def _versions(norm: float) -> dict[str, list[Confidit]]:
@@ -73,7 +73,7 @@ def _figure_2(tables: list[pd.DataFrame]) -> Section:
     import pandas as pd
 
     table = pd.concat(tables, ignore_index=True)
-    # Rows are in the order of `_versions`, of each seed: all parameters of a version in turn.
+    # For each seed, rows are in the order of `_versions`: all parameters of a version in turn.
     table["parameter"] = np.tile(SCALES, len(table) // len(SCALES))
     means = table.groupby(["learner", "parameter"]).mistakes.mean().unstack()
     span = pd.DataFrame(

@@ -1,4 +1,4 @@
-"""Crammer and Gentile (2013), Figures 3 to 8 and Tables 3 to 6: five learners, on data at hand."""
+"""Crammer and Gentile (2013), Figures 3 to 8 and Tables 3 to 6: five learners, on our data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TUNED = {
     "gamma": [0.01, 0.03, 0.1, 0.3, 0.5],
     "eta": [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0],
 }
-"""The parameter of each, and the values of which one is chosen on a split."""
+"""The parameter of each, and the values from which one is chosen on a split."""
 
 PRODUCTS = ("apparel", "books", "dvd", "electronics", "kitchen_housewares", "music", "video")
 
@@ -54,7 +54,7 @@ TEXTS = {
 }
 
 NOISE = (0, 10, 20, 30)
-"""Percents of the labels that are drawn anew."""
+"""Percentage of the labels that are redrawn."""
 
 EPOCHS = (1, 10)
 
@@ -89,11 +89,11 @@ PUBLISHED = {
 VOWEL = Asked("vowel", order="natural")
 VOWEL_TEST = 462
 VOWEL_SIZES = (33, 66, 132, 264, 528)
-"""Rows of the last seven speakers, which are tested on, and numbers of rows to learn from."""
+"""Rows of the last seven speakers, the test set, and numbers of rows to learn from."""
 
 
 def sweeps(scale: str) -> dict[str, Sweep]:
-    """Return the sweeps on those data that are there."""
+    """Return the sweeps on the available data."""
     full = scale == "full"
     here = {name: asked for name, asked in TEXTS.items() if is_there(asked.name)}
     grid = grid_of(**TUNED)
@@ -174,7 +174,7 @@ def _published(stream: str, noise: int) -> dict[str, float]:
 
 
 def _away(tables: dict[tuple[int, ...], pd.DataFrame]) -> pd.DataFrame:
-    """Return how many points more than the published error each learner has on each stream."""
+    """Return by how many points each learner exceeds its published error on each stream."""
     import pandas as pd
 
     rows = []
@@ -215,7 +215,7 @@ def _best_is_arow(errors: pd.Series) -> bool:
 
 
 def _about_confidit(of: dict[int, pd.DataFrame], name: str, after: str) -> Iterator[Finding]:
-    """Yield what the paper says of Confidit, of rows of one kind."""
+    """Yield the paper's claims about Confidit, for rows of one kind."""
     others = [other for other in LEARNERS if other not in ("AROW", "Confidit")]
 
     def beats_banditron(errors: pd.Series) -> bool:
@@ -235,7 +235,7 @@ def _about_confidit(of: dict[int, pd.DataFrame], name: str, after: str) -> Itera
 def _everywhere(
     of: dict[int, pd.DataFrame], claim: str, holds: Callable[[pd.Series], bool]
 ) -> Finding:
-    """Tell whether something holds of the errors on all data with all noise."""
+    """Tell whether something holds for the errors on all data at all noise levels."""
     found = {
         f"{stream} at {noise} %": holds(some.set_index("learner").error)
         for noise, table in of.items()
@@ -247,7 +247,7 @@ def _everywhere(
 
 
 def _about_noise(of: dict[int, pd.DataFrame], name: str, others: list[str], after: str) -> Finding:
-    """Compare how much the most noise adds to the error of the four."""
+    """Compare how much the largest noise adds to the error of the four."""
     least, most = min(of), max(of)
     told, harmed = [], []
     for stream in dict.fromkeys(of[least].stream):
@@ -330,7 +330,7 @@ def _panel(lines: dict[str, Line], title: str, scale: str, dashed: int) -> Calla
 
 
 def _summed(runs: pd.DataFrame, column: str) -> Line:
-    """Return the mean of a cumulative number over the seeds, with its spread."""
+    """Return the mean and spread of a cumulative number over the seeds."""
     rounds = np.array(runs.curve_rounds.iloc[0])
     values = np.stack([np.array(curve, dtype=float) for curve in runs[column]])
     return Line.of(rounds, values * rounds if column == "curve_errors" else values)
@@ -365,11 +365,11 @@ EXPLORED = {10: 20_000, 20: 25_000, 30: 40_000}
 """By Confidit on 20 newsgroups, "altogether": more than an epoch has rounds, so in all ten."""
 
 CLOSE = 0.25
-"""Numbers are about the same if they differ by no more than this part."""
+"""Numbers are about the same if they differ by at most this share."""
 
 
 def _about_epochs(of: dict[tuple[int, ...], dict[str, pd.DataFrame]]) -> Iterator[Finding]:
-    """Yield what the paper says in numbers of 20 newsgroups, and of the rate of mistakes."""
+    """Yield the paper's numbers for 20 newsgroups, and its claim about the rate of mistakes."""
     for of_paper in MISTAKES:
         for name in (of_paper, BINARY) if of_paper == "Confidit" else (of_paper,):
             yield from _in_numbers(
@@ -408,7 +408,7 @@ def _about_epochs(of: dict[tuple[int, ...], dict[str, pd.DataFrame]]) -> Iterato
 def _in_numbers(
     claim: str, published: dict[int, int], found: dict[int, float]
 ) -> Iterator[Finding]:
-    """Compare numbers that the text gives for several levels of noise with what was seen."""
+    """Compare the text's numbers for several noise levels with ours."""
     both = [noise for noise in published if noise in found]
     if both:
         yield Finding(

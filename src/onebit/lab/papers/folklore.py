@@ -65,7 +65,7 @@ BOOSTED_ROWS = {"vowel": 990, "satimage": 6_435, "letter": 20_000}
 
 
 def _boosted(scale: str) -> Iterator[tuple[str, Sweep]]:
-    """Yield a sweep for each stream, as the booster must know how many rounds there are."""
+    """Yield a sweep for each stream, as the booster must know the number of rounds."""
     streams = {
         "confidit-synthetic": Asked("confidit-synthetic", 5_000),
         **{name: Asked(name) for name in BOOSTED_ROWS if is_there(name)},

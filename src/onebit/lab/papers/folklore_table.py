@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Size(NamedTuple):
-    """Features, classes, and the length of the rows of the weights that are competed with."""
+    """Features, classes, and the norm of the rows of the comparators."""
 
     d: int
     K: int
@@ -27,7 +27,7 @@ class Size(NamedTuple):
 
     @property
     def part(self) -> str:
-        """What the sweep is called."""
+        """The name of the sweep."""
         return f"table_1_{self.d}_{self.K}_{self.B:g}"
 
     def __str__(self) -> str:
@@ -41,20 +41,20 @@ VARIED: dict[str, tuple[list[Any], dict[str, list[Any]]]] = {
     "K": ([2, 3, 10], {"small": [2, 3, 5]}),
     "B": ([1.0, 10.0, 30.0], {"small": [1.0, 10.0]}),
 }
-"""What is varied from the base, one at a time; at the small scale, fewer."""
+"""Variations of the base, one number at a time; fewer at the small scale."""
 
 TIMES = {"full": (100, 1_000, 10_000), "small": (100, 1_000)}
 
 AGGREGATING_ROUNDS = {"full": 1_000, "small": 100}
 AGGREGATING_WEIGHTS = 30
-"""Rounds of the aggregating forecaster, and the most weights d K: it takes milliseconds a round."""
+"""Rounds of the aggregating forecaster, and its most weights d K: its rounds take milliseconds."""
 
 THETA = 0.15
 """How short most examples of the `opposed` stream are."""
 
 
 def logistic(T: int, size: Size, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Return unit examples, and labels of a logistic model whose rows have length B."""
+    """Return unit examples, and labels of a logistic model whose rows have norm B."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(T, size.d))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -64,17 +64,17 @@ def logistic(T: int, size: Size, seed: int = 1) -> tuple[np.ndarray, np.ndarray]
 
 
 def opposed(T: int, size: Size, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Return a stream that is hard for proper learners, who choose W before they see x.
+    """Return a stream that is hard for proper learners, which choose W before they see x.
 
     Each feature has its label. Most examples are -theta e_j, and pull the weight of that label
-    down; a few are e_j, for which a large weight costs as much as it is large: there the loss is a
-    line, and its exponentially small curvature tells a proper learner nothing. They are as many as
-    it takes to balance the pull, so that chance decides whether the best weights are large. It is
-    in the spirit of the lower bound of Hazan, Koren and Levy (COLT 2014). An improper learner sees
-    which of the two it has before it.
+    down; a few are e_j, for which a large weight costs in proportion to its size: there the loss is
+    nearly linear, and its exponentially small curvature tells a proper learner nothing. There are
+    just enough of them to balance the pull, so that chance decides whether the best weights are
+    large. This is in the spirit of the lower bound of Hazan, Koren and Levy (COLT 2014). An
+    improper learner sees which of the two kinds it has to predict.
 
-    With many features and classes there are too few rounds for each to make large weights worth
-    while. The best weights then hardly gain on W = 0, and those who hardly move do well.
+    With many features and classes, each has too few rounds for large weights to pay off. The best
+    weights are then hardly better than W = 0, and learners that hardly move do well.
     """
     rng = np.random.default_rng(seed)
     # Each label must occur: with fewer features than labels, some share one.
@@ -96,9 +96,9 @@ TIMED = "logistic model"
 
 
 def table_1_learners(size: Size) -> dict[str, Any]:
-    """Return the learners of Table 1: each with the theory's parameters, some with a grid too.
+    """Return the learners of Table 1, with the theory's parameters and, for some, a grid.
 
-    The ball ||W||_F <= sqrt(K) B has all weights with rows of length at most B.
+    The ball ||W||_F <= sqrt(K) B contains all weights with rows of norm at most B.
     """
     D = math.sqrt(size.K) * size.B
     steps = (0.3, 1.0, 3.0, 10.0)
@@ -119,7 +119,7 @@ def table_1_learners(size: Size) -> dict[str, Any]:
 
 
 def all_bounds(T: int, size: Size) -> dict[str, float]:
-    """Return what is proven; as printed, the last line of the proof of Theorem 3."""
+    """Return the bounds; for FOLKLORE as printed, the last line of the proof of Theorem 3."""
     d, K, B = size
     D = math.sqrt(K) * B
     return {
@@ -132,7 +132,7 @@ def all_bounds(T: int, size: Size) -> dict[str, float]:
 
 
 def sizes(scale: str) -> list[Size]:
-    """Return the base and what is varied from it."""
+    """Return the base and its variations."""
     varied = [
         BASE._replace(**{name: value})
         for name, (all_values, fewer) in VARIED.items()
@@ -166,13 +166,13 @@ def sweeps(scale: str) -> Iterator[tuple[str, Sweep]]:
 
 
 class Measured(NamedTuple):
-    """The best run of a learner, of those with the parameters of its grid."""
+    """The best run of a learner over its grid."""
 
     regret: dict[int, float]
     microseconds: float
 
     def after(self, t: int) -> float | None:
-        """Return the regret after so many rounds, if it was measured."""
+        """Return the regret after a number of rounds, if it was measured."""
         return self.regret.get(t)
 
 
@@ -254,7 +254,7 @@ def sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
 
 
 def _varied(found: Found, stream: str, axis: str) -> dict[float, dict[str, Measured]]:
-    """Return what was measured where nothing but one of d, K and B differs from the base."""
+    """Return the measurements where only one of d, K and B differs from the base."""
     some = {
         getattr(size, axis): of
         for (size, s), of in found.items()

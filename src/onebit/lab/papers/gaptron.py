@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 LOSSES = {"hinge": "hinge", "smooth_hinge": "smooth hinge", "logistic": "logistic"}
 
 RADII = {"hinge": 10, "smooth_hinge": 10, "logistic": 100}
-"""Of Gaptron's ball. In one of 10 the logistic loss never gets small enough for its gap map, and
-Gaptron goes on to choose at random in most rounds."""
+"""Radius of Gaptron's ball. With radius 10 the logistic loss never gets small enough for its gap
+map, and Gaptron keeps choosing at random in most rounds."""
 
 TOLD: dict[str, Any] = {
     **{f"Gaptron, {words}": Gaptron(loss, "full", radius=RADII[loss])
@@ -59,7 +59,7 @@ ONE_BIT = {
     **{f"Gaptron, {words}": [Gaptron(loss, gamma=g, radius=RADII[loss]) for g in GAMMAS]
        for loss, words in LOSSES.items()},
     "Banditron": [Banditron(g) for g in GAMMAS],
-    # The ball of radius 1 that its authors have is for longer examples than these.
+    # The authors' ball of radius 1 is for longer examples than these.
     "PNewtron": [Newtron(g, D=20.0) for g in GAMMAS],
     "SOBAdiag": [SOBA(g) for g in GAMMAS],
     "Confidit": [Confidit(eta) for eta in (0.01, 0.1, 1.0, 10.0)],

@@ -1,4 +1,4 @@
-"""What a paper's module says: the sweeps it needs, and what is made of their results."""
+"""What a paper's module defines: the sweeps it needs, and what it makes of their results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Sweep(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What a paper says, whether it holds here, and what was seen; None if it cannot be told."""
+    """A claim of a paper, whether it holds here (None if unknown), and what was observed."""
 
     claim: str
     holds: bool | None
@@ -67,13 +67,13 @@ class Paper(NamedTuple):
     differences: list[str]
     """How data and settings here differ from those of the paper."""
     sweeps: Callable[[str], dict[str, Sweep]]
-    """By the scale, the sweeps with their names."""
+    """Returns the sweeps, by name, for a scale."""
     sections: Callable[[dict[str, pd.DataFrame], str], list[Section]]
-    """From the tables of the sweeps and the scale, the parts of the report."""
+    """Returns the parts of the report, from the tables of the sweeps and the scale."""
 
 
 def is_there(stream: str) -> bool:
-    """Whether the file of a named stream is where it is looked for."""
+    """Whether the file of a named stream exists."""
     folder = os.environ.get(VARIABLE)
     return folder is not None and Path(folder, SOURCES[stream].file).is_file()
 
@@ -136,5 +136,5 @@ def one_picture(draw: Callable[[Any], Any]) -> Any:
 
 
 def percent(share: float) -> str:
-    """Return a share as percents."""
+    """Return a share as a percentage."""
     return f"{100 * share:.2f} %"

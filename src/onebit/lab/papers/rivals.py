@@ -1,4 +1,4 @@
-"""onebit: OneBitClassifier beside Vowpal Wabbit, on streams that stand still and that move."""
+"""onebit: OneBitClassifier beside Vowpal Wabbit, on stationary and on changing streams."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 OURS = {"OneBitClassifier": OneBitClassifier()}
 
 SMALL = 8_000
-"""Streams with at most so many rows are those of the small scale."""
+"""Most rows of the streams of the small scale."""
 
 TOLD = "VW --oaa"
 """The one way to run Vowpal Wabbit in which it is told the label."""
@@ -30,7 +30,7 @@ TITLES = {
 
 
 def _sweeps(scale: str) -> dict[str, Sweep]:
-    """Return a sweep for each change, and for each beginning of it, as only what follows counts."""
+    """Return a sweep for each change and each first round of it, as only later rounds count."""
     most, seeds = (10**9, SEEDS) if scale == "full" else (SMALL, 2)
 
     def here(rows: dict[str, int]) -> dict[str, int]:
@@ -112,7 +112,7 @@ def _kept_of(kept: Kept, stream: str, kind: str, counted: int) -> dict[str, list
 
 
 def _is_whole(runs: Runs) -> bool:
-    """Tell whether runs are of all rows, and not of the first of a stream alone."""
+    """Tell whether runs are of all rows, not only of the first ones of a stream."""
     if runs.change in CHANGES:
         return runs.rows == MOVING_ROWS.get(runs.stream)
     return runs.rows == (NATURAL_ROWS if runs.change else ROWS).get(runs.stream)

@@ -38,7 +38,7 @@ LEARNERS = {
 BANDITS = list(LEARNERS)[1:]
 
 EXPLORES = 2.0**-9
-"""With less, a bandit of the Reuters sample explores fewer than fifty times."""
+"""With a smaller gamma, a bandit learner explores the Reuters sample fewer than fifty times."""
 
 
 REUTERS4 = 665_265
@@ -119,7 +119,7 @@ def _raw(view: View) -> Section:
 
 
 def _findings(view: View) -> list[Finding]:
-    """Compare what was seen with each claim."""
+    """Compare what was observed with each claim."""
     errors = {stream: view.errors(stream) for stream in view.streams}
     found = []
     for stream in ("SynNonSep", "Covtype"):
@@ -162,7 +162,7 @@ def _findings(view: View) -> list[Finding]:
 
 
 def _where_both_explore(reuters: pd.DataFrame) -> Finding:
-    """Compare without the values of gamma that are so small that learning is a matter of luck."""
+    """Compare without values of gamma that are so small that learning is a matter of luck."""
     means = summary(reuters[reuters.gamma >= EXPLORES])
     least = {name: means[means.learner == name].error.min() for name in ("SOBAdiag", "Banditron")}
     lucky = summary(reuters[(reuters.learner == "Banditron") & (reuters.gamma < EXPLORES)])

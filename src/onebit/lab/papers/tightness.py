@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 D, N_FEATURES, SEEDS = 1.5, 3, 5
-"""Length of the comparators, features, runs of each learner that is told one bit."""
+"""Norm of the comparators, features, runs of each learner that is told one bit."""
 
 ROUNDS = {"small": 3_000, "full": 10_000}
 
 
 def streams(T: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return the three: separable, noisy, and labels that have nothing to do with the examples."""
+    """Return the three streams: separable, noisy, and with labels independent of the examples."""
     rng = np.random.default_rng(0)
-    # One feature tells the label, with a margin; the others mean nothing.
+    # One feature determines the label, with a margin; the others are noise.
     clean = rng.integers(2, size=T)
     X = rng.normal(size=(T, N_FEATURES))
     X[:, 0] = 0.0

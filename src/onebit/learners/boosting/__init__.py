@@ -1,4 +1,4 @@
-"""Online multiclass boosting: many weak learners, told the label, made into a strong one."""
+"""Online multiclass boosting: many weak learners, told the label, combined into a strong one."""
 
 from onebit.learners.boosting.regression import BoostingRegression
 

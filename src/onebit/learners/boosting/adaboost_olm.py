@@ -17,7 +17,7 @@ _MOST = 2.0
 
 
 class Alphas(NamedTuple):
-    """alpha: weight of each weak learner's label; eta: step of alpha in round one."""
+    """alpha: weight of each weak learner's label; eta: step size of alpha in round one."""
 
     alpha: Annotated[np.ndarray, Field("n_learners", least=-_MOST, most=_MOST)]
     eta: float
@@ -31,9 +31,9 @@ def sigmoid(z):
 
 @lean_kernel
 def costs(rule, i, s, first, last, C):
-    """Fill the slope of L^r at s by s_l, less that by s_r, over K (K - 1) so that rows are <= 1.
+    """Fill (dL^r/ds_l - dL^r/ds_r) / (K (K - 1)) at s, so that row sums are at most one.
 
-    The slope is sigmoid(s_l - s_r) for l != r, and minus the sum of these for r.
+    The derivative is sigmoid(s_l - s_r) for l != r, and minus the sum of these for r.
     """
     K = s.size
     for r in range(first, last + 1):
@@ -55,7 +55,7 @@ def combine(rule, i, s, label, combined):
 
 @lean_kernel
 def adapt(rule, i, t, s, label, truth):
-    """Do a step of alpha_i against the slope of L^y(s^{i-1} + alpha_i e_l), within [-2, 2]."""
+    """Do a gradient descent step of alpha_i on L^y(s^{i-1} + alpha_i e_l), within [-2, 2]."""
     alpha, slope = rule.alpha[i], 0.0
     if label != truth:
         slope = sigmoid(s[label] + alpha - s[truth])
@@ -74,9 +74,9 @@ class AdaBoostOLM(Booster):
     """AdaBoost.OLM: weak learners whose labels are weighted by gradient descent, told the label.
 
     Weak learner i is told how much each label would add to the pairwise logistic loss of those
-    before it, and learns the more from an example the larger that loss is. The weight alpha_i of
-    its label is learned online, and an expert is drawn that uses the first of them only, the
-    better it was so far, the likelier; `predict` takes the best expert so far.
+    before it; the larger that loss, the larger the weight of the example. The weight alpha_i of its
+    label is learned online. Expert i uses only the first i weak learners; an expert is drawn with a
+    probability that grows with its past performance, and `predict` takes the best expert so far.
 
     Parameters
     ----------
@@ -95,20 +95,20 @@ class AdaBoostOLM(Booster):
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the experts drawn, and of the weak learners, each of which gets its own: what they
-        have as `random_state` does not matter.
+        Seed of the experts drawn and of the weak learners, each of which gets a seed of its own;
+        their own `random_state` is ignored.
 
     Notes
     -----
     L^r(s) is the sum over l != r of ln(1 + e^{s_l - s_r}). Its cost matrices have rows that sum to
-    zero, with minus the sum of the others on the diagonal. Here they are given to weak learners
-    with the diagonal subtracted and divided by K (K - 1), so that they are non-negative, with a
-    zero diagonal and rows that sum to one at most, as those of `AdaBoostOLMpp`. That changes no
-    comparison of labels; the sum of a row is the authors' weight of an example. A weak learner is
-    given weights as shares of the largest one it had so far.
+    zero, with minus the sum of the others on the diagonal. Here the diagonal is subtracted from
+    each row and the result divided by K (K - 1), so the matrices are non-negative, with a zero
+    diagonal and row sums of at most one, like those of `AdaBoostOLMpp`. This does not change how
+    labels compare; the sum of a row is the authors' weight of an example. A weak learner gets each
+    weight divided by the largest one it had so far.
 
-    The step in round t is 2 sqrt(2) / ((K - 1) sqrt(t)). The authors' released code has the sign
-    of an exponent wrong where the label is right; the derivative is used here.
+    The step size in round t is 2 sqrt(2) / ((K - 1) sqrt(t)). The authors' released code has the
+    wrong sign in an exponent where the label is right; the exact derivative is used here.
 
     References
     ----------
@@ -147,8 +147,8 @@ class AdaBoostOLM(Booster):
 class AdaBoostOL(AdaBoostOLM):
     """AdaBoost.OL: weak learners whose labels are weighted by gradient descent, for two classes.
 
-    With s_1 - s_0 for the sum of its weighted votes, it is `AdaBoostOLM` with two classes, but for
-    the step, which is 4 / sqrt(t).
+    With s_1 - s_0 for the sum of its weighted votes, it is `AdaBoostOLM` with two classes, except
+    for the step size, which is 4 / sqrt(t).
 
     Parameters
     ----------

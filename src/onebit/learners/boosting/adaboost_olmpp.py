@@ -44,11 +44,12 @@ RULES["adaboost_olmpp"] = Rule(costs, regress, adapt, hedges=True)
 class AdaBoostOLMpp(Booster, ProbabilityLearner):
     """AdaBoost.OLM++: each weak learner's label corrects the probabilities of those before it.
 
-    Weak learner i is told by how much each label lowers the logistic loss of those before it, and
-    learns the more from an example the less probable they found its label. A `BoostingRegression`
-    of its own says what to make of its label. An expert is drawn that uses the first of them
-    only, the better it was so far, the likelier; `predict` takes the best expert so far, and
-    `predict_proba` says what that finds probable.
+    Weak learner i is told by how much each label lowers the logistic loss of those before it; the
+    less probable they found the true label, the larger the weight of the example. A
+    `BoostingRegression` for each weak learner says how to combine its label with the scores so far.
+    Expert i uses only the first i weak learners; an expert is drawn with a probability that grows
+    with its past performance. `predict` takes the best expert so far, and `predict_proba` returns
+    its probabilities.
 
     Parameters
     ----------
@@ -57,12 +58,12 @@ class AdaBoostOLMpp(Booster, ProbabilityLearner):
     horizon : int >= 1, default=10_000
         T, the number of rounds that the regressions are for.
     regression : {"folklore", "aioli"}, default="folklore"
-        Which logistic regression of two classes they are made of.
+        Which binary logistic regression they are based on.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the experts drawn, and of the weak learners, each of which gets its own: what they
-        have as `random_state` does not matter.
+        Seed of the experts drawn and of the weak learners, each of which gets a seed of its own;
+        their own `random_state` is ignored.
 
     Notes
     -----
@@ -71,8 +72,8 @@ class AdaBoostOLMpp(Booster, ProbabilityLearner):
 
         C(y, k) = (sigma(s^{i-1})_k + 1 - sigma(s^{i-1})_y) / K for k != y, and 0 for k = y,
 
-    whose rows sum to 1 - sigma(s^{i-1})_y. A weak learner is given these sums as shares of the
-    largest one it had so far.
+    whose rows sum to 1 - sigma(s^{i-1})_y. A weak learner gets these sums divided by the largest
+    one it had so far.
 
     In ``BanditReduction(AdaBoostOLMpp(), gamma=...)`` it learns from one bit.
 

@@ -1,8 +1,8 @@
 """What all boosters share: a chain of weak learners, and a hedge over how long it should be.
 
 In each round, weak learner i sees x and a cost matrix, made from the scores s^{i-1} of those before
-it, and predicts a label l^i, which makes s^i of s^{i-1}. Expert i votes for the label with the
-largest s^i. In what boosters differ is a `Rule`.
+it, and predicts a label l^i, which turns s^{i-1} into s^i. Expert i votes for the label with the
+largest s^i. Boosters differ only in their `Rule`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from onebit.numerics.exploration import greedy
 
 
 class Rule(NamedTuple):
-    """What tells one booster from another, by kernels; `rule` is the part of the state they own.
+    """What distinguishes one booster from another, as kernels; `rule` is their part of the state.
 
     ``costs(rule, i, s, first, last, C)``
         fill rows `first` to `last` of the cost matrix of weak learner i, where s = s^{i-1};
@@ -41,7 +41,8 @@ class Rule(NamedTuple):
     ``adapt(rule, i, t, s, label, truth)``
         learn, in round t, how to combine;
     `hedges`
-        whether an expert is drawn, the better the likelier; else the last one decides.
+        whether an expert is drawn, better ones with higher probability; otherwise the last one
+        decides.
     """
 
     costs: Any
@@ -86,7 +87,7 @@ class State(NamedTuple):
 
 @lean_kernel
 def best_expert(mistakes):
-    """Return the expert with the fewest mistakes so far; of several, the first."""
+    """Return the expert with the fewest mistakes so far; ties go to the first."""
     best = 0
     for i in range(1, mistakes.size):
         if mistakes[i] < mistakes[best]:
@@ -137,7 +138,7 @@ def booster_kernels(
 
     @decorator
     def learn(state, x, scores, label, probability, offer, truth):
-        """Tell the weak learners and what combines them the label; count the experts' mistakes."""
+        """Tell the label to the weak learners and to the rule; count the experts' mistakes."""
         state.t[()] += 1
         scratch = state.scratch
         s, C = scratch.s, scratch.C
@@ -146,7 +147,7 @@ def booster_kernels(
             weight = 0.0
             for k in range(scores.size):
                 weight += C[truth, k]
-            weight = min(weight, 1.0)  # as it is up to rounding
+            weight = min(weight, 1.0)  # holds up to rounding
             state.largest[i] = max(state.largest[i], weight)
             share = weight / state.largest[i] if weight > 0.0 else 0.0
             one = one_of(state.weak, i)
@@ -167,7 +168,7 @@ def booster_kernels(
 class Booster(Learner):
     """A learner made of many weak ones, told the label.
 
-    A subclass has the name of its rule, and returns the rule's part of the first state.
+    A subclass names its rule, and returns the rule's part of the initial state.
     """
 
     feedback = "full"
@@ -187,7 +188,7 @@ class Booster(Learner):
 
     @abstractmethod
     def _new_rule(self, n: int, n_classes: int) -> Any:
-        """Return the rule's part of the first state, for `n` weak learners."""
+        """Return the rule's part of the initial state, for `n` weak learners."""
 
     @property
     def exempt(self) -> dict[str, str]:  # type: ignore[override]

@@ -17,14 +17,15 @@ _MOST_LEARNERS = 100
 """A round costs O(N^4): with more weak learners it would take longer than a tenth of a second."""
 
 _UNKNOWN = -1.0
-"""Of a probability that has not been computed yet."""
+"""Marks a probability that has not been computed yet."""
 
 
 class Tables(NamedTuple):
-    """What potentials are made of; see `win`.
+    """What the potentials are computed from; see `win`.
 
-    powers: coefficients of T_c(z)^g, for each c and g; factorials: of 0, ..., N; votes: how many
-    labels have so many votes; chances: of winning, by the votes of two labels; two polynomials.
+    powers: coefficients of T_c(z)^g, for each c and g; factorials: of 0, ..., N; votes: the number
+    of labels with each number of votes; chances: of winning, by the votes of two labels; two
+    polynomials.
     """
 
     powers: np.ndarray
@@ -36,7 +37,7 @@ class Tables(NamedTuple):
 
 
 class Potentials(NamedTuple):
-    """right: chance that a weak learner, in the model, votes for the right label."""
+    """right: probability that a weak learner votes for the right label, in the model."""
 
     right: float
     scratch: Tables
@@ -65,12 +66,12 @@ def new_potentials(n: int, n_classes: int, gamma: float) -> Potentials:
 
 @lean_kernel
 def win(rule, n, own):
-    """Return 1 - phi^r_n: the chance that r, with `own` votes, gets more than any other label.
+    """Return 1 - phi^r_n: the probability that r, with `own` votes, beats every other label.
 
-    `votes` says how many others have so many votes. Of n more votes, each is for r with the
-    probability `right`, and for any other label with (1 - gamma) / K = u. If m of them are for r,
-    another label with v votes may get own + m - 1 - v =: c more at most. With
-    T_c(z) = sum over j <= c of (u z)^j / j!, the chance is the sum over m of
+    `votes` has the number of other labels with each number of votes. Each of the n remaining votes
+    is for r with probability `right`, and for any other label with probability (1 - gamma) / K = u.
+    If m of them are for r, another label with v votes may get at most own + m - 1 - v =: c more.
+    With T_c(z) = sum over j <= c of (u z)^j / j!, the probability is the sum over m of
 
         n! right^m / m! times the coefficient of z^{n-m} in the product of T_c(z) over the others.
     """
@@ -151,33 +152,33 @@ RULES["online_mbbm"] = Rule(costs, combine, adapt, hedges=False)
 class OnlineMBBM(Booster):
     """OnlineMBBM: boosting by majority, told the label.
 
-    The label with the most votes of all weak learners is chosen. Weak learner i is told what each
-    vote would do to the chance that the majority is wrong in the end, if each weak learner after it
-    were right a little more often than by chance. An example on which the vote is as good as
+    The label with the most votes of all weak learners is chosen. Weak learner i is told how each
+    vote would change the probability that the majority is wrong in the end, if each weak learner
+    after it were right a little more often than by chance. An example on which the vote is almost
     decided has hardly any weight.
 
     Parameters
     ----------
     learner, n_learners
-        The weak learner and how many there are, 100 at most, as in `AdaBoostOLM`.
+        The weak learner and how many there are, at most 100, as in `AdaBoostOLM`.
     gamma : float in [0, 1], default=0.1
-        The edge: a weak learner is thought to vote for the right label with probability gamma,
-        and else for any label, uniformly at random.
+        The edge: a weak learner is assumed to vote for the right label with probability gamma, and
+        otherwise for a label uniformly at random.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the weak learners, each of which gets its own: what they have as `random_state`
-        does not matter.
+        Seed of the weak learners, each of which gets a seed of its own; their own `random_state` is
+        ignored.
 
     Notes
     -----
-    The potential phi^r_n(s) is the chance that r does not get more votes than any other label, if
-    the votes are s and n are still to come. It is computed exactly, from polynomials, where the
-    authors draw samples. Weak learners are given phi^r_{N-i}(s + e_l) less that of l = r, over
-    K - 1: non-negative, with a zero diagonal and rows that sum to one at most, as in
-    `AdaBoostOLMpp`. The sum of a row is the authors' weight of an example; a weak learner is given
-    weights as shares of the largest one it had so far. The authors' released code counts one weak
-    learner too many to come.
+    The potential phi^r_n(s) is the probability that r does not get more votes than every other
+    label, if the votes so far are s and n are still to come. It is computed exactly, from
+    polynomials, where the authors draw samples. Weak learners get phi^r_{N-i}(s + e_l) minus that
+    of l = r, over K - 1: non-negative, with a zero diagonal and row sums of at most one, as in
+    `AdaBoostOLMpp`. The sum of a row is the authors' weight of an example; a weak learner gets each
+    weight divided by the largest one it had so far. The authors' released code counts one remaining
+    weak learner too many.
 
     References
     ----------
@@ -232,7 +233,7 @@ class OnlineBBM(OnlineMBBM):
     learner, n_learners, classes, random_state
         As in `OnlineMBBM`; there are two classes.
     gamma : float in [0, 1/2], default=0.1
-        The edge: a weak learner is thought to be right with probability 1/2 + gamma.
+        The edge: a weak learner is assumed to be right with probability 1/2 + gamma.
 
     References
     ----------

@@ -1,11 +1,12 @@
-"""The boosting regression: how much to believe a label, by logistic regression of two classes.
+"""The boosting regression: how far to trust a label, by binary logistic regression.
 
-Given the scores s of K classes and a label l, only one number is at stake: the lead of l over all
-others together, in log-odds. Algorithm 3 of FOLKLORE's authors makes of it an example with two
-features, (half the lead, 1), for FOLKLORE with two classes: l is right, or it is not.
+Given the scores s of K classes and a label l, only one number matters: the log odds of l against
+all other labels together, its lead. Algorithm 3 of FOLKLORE's authors turns it into an example with
+two features, (half the lead, 1), for FOLKLORE with two classes: l is right, or it is not.
 
-For two classes FOLKLORE has a closed form but for one number, as AIOLI: both are the same recursion
-with other constants (see `onebit.Aioli`). With two features, its matrix A is three numbers.
+For two classes FOLKLORE, like AIOLI, has a closed form up to one scalar equation: both are the same
+recursion with different constants (see `onebit.Aioli`). With two features, its matrix A has three
+distinct entries.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from onebit.numerics.logistic_surrogate import binary_surrogate, boosting_parame
 class Regressions(NamedTuple):
     """One regression for each weak learner; A: A_11, A_12 and A_22; b, as in `onebit.Aioli`.
 
-    c: curvature of the surrogate losses; weight: that of the losses of the two labels that x might
-    have; most: the largest half lead, ln T.
+    c: curvature of the surrogate losses; weight: of the losses of the two labels that x might have;
+    most: the largest half lead, ln T.
     """
 
     A: Annotated[np.ndarray, Field("n_learners", 3)]
@@ -48,7 +49,7 @@ def new_regressions(n: int, horizon: int, algorithm: str) -> Regressions:
     # FOLKLORE is the recursion of AIOLI with half its regularisation.
     constants = {
         "folklore": (c, 0.5 * lambda_, 0.5),
-        # theta = (2, alpha) has length sqrt(8) at most, and theta . x is 2 (1 + ln T) at most.
+        # theta = (2, alpha) has norm at most sqrt(8), and theta . x is at most 2 (1 + ln T).
         "aioli": (1.0 / (2.0 * (1.0 + 2.0 * (1.0 + math.log(T)))), 1.0 / 8.0, 1.0),
     }
     c, lambda_, weight = constants[algorithm]
@@ -88,9 +89,9 @@ def log_odds(state, i, h):
 
 @lean_kernel
 def regress(state, i, s, label, predicted):
-    """Fill s^ of regression i (Algorithm 3): zeta_1 for the label, the rest as it was in zeta_2.
+    """Fill s^ of regression i (Algorithm 3): zeta_1 for the label, zeta_2 for the rest.
 
-    zeta = (u, -u) / 2, and the rest shares what it has as before.
+    zeta = (u, -u) / 2, and the other labels keep their relative probabilities.
     """
     rest = log_sum_except(s, label)
     u = log_odds(state, i, half_lead(state, s, label, rest))
@@ -112,23 +113,23 @@ def update_regression(state, i, s, label, truth):
 
 
 class BoostingRegression:
-    """Algorithm 3: what to make of scores when one more label is named, with a regret of ln^2 T.
+    """Algorithm 3: how to combine scores with one more label, with regret of order ln^2 T.
 
-    In each round it gets scores s of K classes and a label l. It competes with s + alpha e_l, for
-    the best alpha in [-2, 2] in hindsight, over the logistic loss. `AdaBoostOLMpp` has one for each
-    weak learner. A round costs O(K).
+    In each round it gets scores s of K classes and a label l. It competes in logistic loss with s +
+    alpha e_l, for the best alpha in [-2, 2] in hindsight. `AdaBoostOLMpp` has one for each weak
+    learner. A round costs O(K).
 
     Parameters
     ----------
     horizon : int >= 1, default=10_000
         T, the number of rounds: leads are clipped at 2 ln T.
     algorithm : {"folklore", "aioli"}, default="folklore"
-        Which logistic regression of two classes it is made of.
+        Which binary logistic regression it is based on.
 
     Notes
     -----
     The paper takes FOLKLORE with B = 2 and R = 1 + ln T. Here its constants are those of
-    `onebit.numerics.logistic_surrogate.boosting_parameters`, for the weights that it really
+    `onebit.numerics.logistic_surrogate.boosting_parameters`, for the weights that it actually
     competes with: c is nearly twice as large. The regret is at most
     `onebit.theory.bounds.boosting_regression`.
 

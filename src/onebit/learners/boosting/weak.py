@@ -1,17 +1,17 @@
 """Weak learners: ``predict(x, cost matrix) -> label`` and ``update(x, cost matrix, label)``.
 
 Any full-information learner of onebit is one, and any incremental classifier of scikit-learn or
-River. A cost matrix C is K x K and non-negative: C[y, l] is what label l costs where y is right.
-Its diagonal is zero, and its rows sum to one at most.
+River. A cost matrix C is K x K and non-negative: C[y, l] is the cost of label l where y is right.
+Its diagonal is zero, and its row sums are at most one.
 
 The sum w_y of row y is the weight of an example of label y: learners that take weights learn with
-it, and others learn with that probability. Either way a model of probabilities comes to know
-p_y, proportional to P(y | x) w_y. It predicts the label of least expected cost, the sum over y of
-P(y | x) C[y, l], which has the least sum of p_y C[y, l] / w_y: with C[y, l] itself, weights would
-count twice. With two classes this is the label that the model finds likelier, as in AdaBoost.OL,
-whose weak learners see no costs. It is exact for a model that tells apart what has other weights; a
-stump knows P(y | x) w_y as a mean over half of the examples. Learners that are no models of
-probabilities predict their greedy label.
+it, and others learn from the example with that probability. Either way a probability model learns
+p_y proportional to P(y | x) w_y. It predicts the label of least expected cost, the sum over y of
+P(y | x) C[y, l], which is also the one with the least sum of p_y C[y, l] / w_y; with C[y, l]
+itself, the weights would count twice. With two classes this is the label that the model finds
+likelier, as in AdaBoost.OL, whose weak learners see no costs. It is exact for a model that can
+distinguish examples with different weights; a stump knows only a mean of P(y | x) w_y over half of
+the examples. Learners that are not probability models predict their greedy label.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from onebit.numerics.argmax import argmax
 from onebit.numerics.softmax import softmax
 
 _NEARLY = 1e-12
-"""Costs that differ by less are equal: of labels that tie, rounding must not choose."""
+"""Costs that differ by less are equal: rounding must not break ties between labels."""
 
 _WEIGHTLESS = 1e-300
-"""A row of costs with a smaller sum, whose inverse may not be finite, is as good as zero."""
+"""A row of costs with a smaller sum counts as zero, as its inverse may not be finite."""
 
 
 class Models(NamedTuple):
@@ -64,9 +64,9 @@ class Weak(NamedTuple):
 def new_weak_learners(
     learner: Any, n: int, n_features: int, n_classes: int, rng: np.ndarray
 ) -> tuple[Weak, Any]:
-    """Return `n` copies of a learner, each with a seed of its own: their kind, and their states."""
+    """Return `n` copies of a learner, each with its own seed: their kind, and their states."""
     seeds = [int(below(rng, 2**31)) for _ in range(n)]
-    # Copies with the same seed would all be the same.
+    # Copies with the same seed would be identical.
     copies = [_copy(learner, seed) for seed in seeds]
     if not isinstance(learner, Learner):
         models = [new_model(one, n_classes, 0) for one in copies]
@@ -96,7 +96,7 @@ def _copy(learner: Any, seed: int) -> Any:
 def least_cost(p, C, costs):
     """Return the label of least expected cost, after filling the expected costs.
 
-    p is of examples weighted by the sums of the rows of C.
+    p was learned from examples weighted by the row sums of C.
     """
     K = p.size
     for k in range(K):
@@ -116,7 +116,7 @@ def least_cost(p, C, costs):
 
 
 def weak_kernels(weak: Weak) -> tuple[Any, Any, Any]:
-    """Return three functions: one of many weak learners, its `predict` and its `update`."""
+    """Return three functions: the selection of one weak learner, its `predict` and its `update`."""
     kernels, has_probabilities, takes_weights = weak
     compiled = not isinstance(kernels, PythonKernels)
     decorator: Any = lean_kernel if compiled else lambda function: function
@@ -134,7 +134,7 @@ def weak_kernels(weak: Weak) -> tuple[Any, Any, Any]:
 
     @decorator
     def update(state, x, scores, truth, weight, rng):
-        """Learn that `truth` is the label of x, after `predict`; the weight is one at most."""
+        """Learn that `truth` is the label of x, after `predict`; the weight is at most one."""
         if takes_weights:
             if weight > 0.0:
                 learn_weighted(state, x, truth, weight)

@@ -1,4 +1,4 @@
-"""Each paper's bound, as a function of what it depends on.
+"""Each paper's bound, as a function of the quantities it depends on.
 
 Where a paper says only O(.), the constant is the one that its proof yields, derived in the
 docstring. Names in capitals are the `Bound` that a learner points to.

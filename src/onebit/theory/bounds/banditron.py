@@ -1,4 +1,4 @@
-"""First order with one bit: Banditron, Bandit EG+- and the bandit Perceptrons."""
+"""First-order learners with one bit: Banditron, Bandit EG+- and the bandit Perceptrons."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def variance_of_right_rounds(K: int, gamma: float) -> float:
 
 
 def banditron(T: int, K: int, L: float, U: float, X: float, gamma: float) -> float:
-    """Return what the expected mistakes of `Banditron` cannot exceed, over the hinge loss.
+    """Return a bound on the expected mistakes of `Banditron`, over the hinge loss.
 
     Kakade et al. (2008) with the constants that their argument yields. The update U~ has the mean
-    of the Perceptron's, so E<W_t, U~> <= 0, and E<U, W_{T+1}> >= M - L with M the mistakes of the
-    greedy label. Its expected square is X^2 (K / gamma + 1) where that is wrong and X^2 rho where
-    it is right, `variance_of_right_rounds`. By Cauchy and Schwarz
+    of the Perceptron's, so E<W_t, U~> <= 0, and E<U, W_{T+1}> >= M - L, where M are the mistakes of
+    the greedy label. Its expected square is X^2 (K / gamma + 1) where that is wrong and X^2 rho
+    where it is right, `variance_of_right_rounds`. By the Cauchy-Schwarz inequality
 
         M - L <= ||U|| X sqrt((K / gamma + 1 - rho) M + rho T),
 
-    a quadratic inequality with one positive root. `with_exploration` adds what exploring costs.
+    a quadratic inequality with one positive root. `with_exploration` adds the cost of exploration.
 
     Parameters
     ----------
@@ -56,14 +56,14 @@ def banditron(T: int, K: int, L: float, U: float, X: float, gamma: float) -> flo
 def bandit_eg(
     T: int, d: int, K: int, L: float, U: float, X: float, eta: float, gamma: float
 ) -> float:
-    """Return what the expected mistakes of `BanditEG` cannot exceed, over the hinge loss.
+    """Return a bound on the expected mistakes of `BanditEG`, over the hinge loss.
 
     With the potential ln sum (e^theta + e^-theta), as in the notes of `BanditEG`, the greedy label
     makes M mistakes with
 
         M <= L + B ln(2 K d) / eta + (B eta X^2 / 2) ((K / gamma + 1) M + rho (T - M)).
 
-    Where the factor of M on the right is one or more, nothing is proven.
+    If the factor of M on the right is at least one, nothing is proven.
 
     Parameters
     ----------
@@ -91,13 +91,13 @@ def bandit_eg(
 
 
 def separable_bandit(K: int, R: float, margin: float) -> int:
-    """Return what the expected mistakes of `SeparableBandit` cannot exceed, however many rounds.
+    """Return a bound on the expected mistakes of `SeparableBandit`, for any number of rounds.
 
-    It is (K - 1) floor(4 (R / margin)^2), if vectors u_k whose squared lengths sum to at most one
+    It is (K - 1) floor(4 (R / margin)^2), if vectors u_k whose squared norms sum to at most one
     have <u_y, x> >= margin / 2 and <u_k, x> <= -margin / 2 for k != y, ||x|| <= R: the Perceptrons
     are corrected at most 4 (R / margin)^2 times; a wrong label of one that said yes is a
-    correction, and K - 1 wrong guesses are expected for each that is right. With a kernel it holds
-    for lengths and margin in its space.
+    correction, and K - 1 wrong guesses are expected for each right one. With a kernel it holds for
+    norms and margin in its space.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def strong_margin(U: np.ndarray, X: np.ndarray, y: np.ndarray) -> float:
     Returns
     -------
     float
-        Twice the least <u_y, x> and -<u_k, x>, k != y. Not positive: U shows nothing.
+        Twice the least <u_y, x> and -<u_k, x>, k != y. If it is not positive, U shows nothing.
     """
     scores = np.asarray(X @ (U / np.linalg.norm(U)).T)
     signs = np.where(np.arange(len(U)) == np.asarray(y)[:, np.newaxis], 1.0, -1.0)

@@ -1,8 +1,8 @@
 """Confidit: regret over the best label of a linear noise model, with high probability.
 
 Label i has probability (alpha + u_i . x) / (alpha + 1), ||x|| = 1. The regret of a round is the
-probability of the best label less that of the one chosen, so there is no loss of a comparator in
-these bounds. All hold with probability 1 - delta, for all T at once.
+probability of the best label minus that of the chosen one, so these bounds contain no loss of a
+comparator. All hold with probability 1 - delta, simultaneously for all T.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from onebit.theory.bound import Bound
 
 
 def confidit_terms(T: int, d: int, K: int, alpha: float) -> float:
-    """Return B_3, what the sum of x' A_t^{-1} x is at most: d K ln(1 + T / (d K (1 + alpha)^2))."""
+    """Return B_3, a bound on the sum of x' A_t^{-1} x: d K ln(1 + T / (d K (1 + alpha)^2))."""
     return d * K * math.log1p(T / (d * K * (1.0 + alpha) ** 2))
 
 
@@ -27,11 +27,11 @@ def confidit(
     approximation_error: float = 0.0,
     terms: float | None = None,
 ) -> float:
-    """Return what the regret of `Confidit`, version 1, cannot exceed (Theorems 1 and 2).
+    """Return a bound on the regret of `Confidit`, version 1 (Theorems 1 and 2).
 
-    The proof of Theorem 1 has the regret at most 2 / (1 + alpha) times the sum of the widths of
-    the labels chosen, and their squares sum to at most (1 + (1 + alpha)^2) (B_2 + B_3) B_3 by (18).
-    With Cauchy and Schwarz, and the 2 Q of (10) in B_2, that is
+    By the proof of Theorem 1, the regret is at most 2 / (1 + alpha) times the sum of the widths of
+    the chosen labels, whose squares sum to at most (1 + (1 + alpha)^2) (B_2 + B_3) B_3 by (18).
+    With the Cauchy-Schwarz inequality, and the 2 Q of (10) in B_2, this is
 
         2 Q + 2 sqrt(B_1 T (B_2 + 2 Q + B_3) B_3),
 
@@ -48,7 +48,7 @@ def confidit(
     approximation_error : float
         Q, their sum over the T rounds.
     terms : float, optional
-        The sum of x' A_t^{-1} x of a run, in the place of B_3.
+        The sum of x' A_t^{-1} x of a run, in place of B_3.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def confidit_separated(
     delta: float = 0.05,
     terms: float | None = None,
 ) -> float:
-    """Return what the regret cannot exceed if the best label leads by a margin (Corollary 1).
+    """Return a bound on the regret if the best label leads by a margin (Corollary 1).
 
     By Lemma 7 a round costs at most 4 / ((1 + alpha) margin) times the squared width, so with (18)
     it is 4 / margin (1 + alpha + 1 / (1 + alpha)) (B_2 + B_3) B_3.
@@ -86,7 +86,7 @@ def confidit_separated(
     T, d, K, U, alpha, delta, terms
         As in `confidit`.
     margin : float
-        The least lead of u_b . x over all other u_i . x, b the best label.
+        The least lead of u_b . x over all other u_i . x, where b is the best label.
 
     Returns
     -------

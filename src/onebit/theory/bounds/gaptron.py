@@ -9,7 +9,7 @@ from onebit.theory.bound import Bound, NotProvenError, Setting, check_length
 
 
 def theory_gamma(loss: str, K: int, X: float, D: float, T: int) -> float:
-    """Return the exploration that Theorems 4 to 6 ask for with one bit in each of T rounds."""
+    """Return the exploration that Theorems 4 to 6 require with one bit in each of T rounds."""
     if loss == "hinge":
         return min(1.0, K**2 * X * D / ((K - 1) * math.sqrt(2 * T)))  # Theorem 5
     if loss == "smooth_hinge":
@@ -22,7 +22,7 @@ def theory_gamma(loss: str, K: int, X: float, D: float, T: int) -> float:
 
 
 def theory_eta(loss: str, feedback: str, gamma: float, K: int, X: float, D: float) -> float:
-    """Return the largest step for which the theorems bound the surrogate gap by zero."""
+    """Return the largest step size for which the theorems bound the surrogate gap by zero."""
     eta = {"logistic": losses.LN2 / 2, "hinge": 1 - 1 / K, "smooth_hinge": 1 / 4}[loss] / (K * X**2)
     if feedback == "full":
         return eta  # Theorems 1 to 3
@@ -42,10 +42,11 @@ def gaptron(
     gamma: float | None = None,
     eta: float | None = None,
 ) -> float:
-    """Return what the expected mistakes of `Gaptron` cannot exceed (Lemma 1, Theorems 1 to 6).
+    """Return a bound on the expected mistakes of `Gaptron` (Lemma 1, Theorems 1 to 6).
 
-    Lemma 1 is L + ||U||^2 / (2 eta) + gamma T (K - 1) / K, if the surrogate gap is not positive,
-    for which `theory_eta` is the largest step. With full information and gamma = 0 that is
+    Lemma 1 is L + ||U||^2 / (2 eta) + gamma T (K - 1) / K, if the surrogate gap is not positive;
+    `theory_eta` is the largest step size that ensures this. With full information and gamma = 0
+    this is
 
     - Theorem 1, logistic: L + K X^2 ||U||^2 / ln 2,
     - Theorem 2, hinge: L + K^2 X^2 ||U||^2 / (2 (K - 1)),
@@ -65,7 +66,7 @@ def gaptron(
     X, D : float
         Its max_norm and radius.
     gamma, eta : float, optional
-        Its exploration and step, if not those of the theorems for T rounds.
+        Its exploration and step size, if not those of the theorems for T rounds.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""LinUCB and LinTS: what is proven asks for widths that grow, and for linear chances."""
+"""LinUCB and LinTS: the theorems require widths that grow, and linear probabilities."""
 
 from __future__ import annotations
 

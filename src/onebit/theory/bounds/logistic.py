@@ -8,7 +8,7 @@ from typing import Any
 from onebit.theory.bound import Bound, NotProvenError, Setting, check_length
 
 _SMALLEST_BETA = 1e-50
-"""A smaller one moves no weight in any number of rounds, and its powers would underflow."""
+"""A smaller beta never moves any weight, and its powers would underflow."""
 
 
 def folklore(
@@ -19,7 +19,7 @@ def folklore(
     R: float = 1.0,
     regularization: float | None = None,
 ) -> float:
-    """Return what the regret of `Folklore` cannot exceed in T rounds, in nats.
+    """Return a bound on the regret of `Folklore` in T rounds, in nats.
 
     It is lambda K B^2 + K d / (4c) ln(1 + 2c T R^2 / (lambda K d)), for lambda >= c R^2. With
     lambda = 2 R / B, 2c R^2 / lambda = c B R <= 1/2.
@@ -57,14 +57,14 @@ def folklore(
 def aioli(
     T: int, d: int, B: float = 1.0, R: float = 1.0, regularization: float | None = None
 ) -> float:
-    """Return what the regret of `Aioli` cannot exceed in T rounds, in nats.
+    """Return a bound on the regret of `Aioli` in T rounds, in nats.
 
     It is lambda B^2 + d (1 + B R) ln(1 + T R^2 / (8 lambda d (1 + B R))), as follows. With s the
-    probability of the true label at theta_t, the regularisation by both labels has the slope
-    a = 2s - 1 and the loss has -(1 - s), up to one sign for both. So a round adds at most
-    1/4 x'A_t^{-1}x ((a + 1 - s)^2 - a^2) = 1/4 x'A_t^{-1}x (1 - s)(3s - 1), which is at most
-    1/2 s (1 - s) x'A_t^{-1}x. As A_t gains c s (1 - s) xx', these sum to at most
-    1 / (2c) ln det(A_T / lambda), with c = 1 / (2 (1 + B R)) and s (1 - s) <= 1/4.
+    probability of the true label at theta_t, the regularisation by both labels has the derivative
+    a = 2s - 1 and the loss -(1 - s), up to a common sign. So a round adds at most 1/4 x'A_t^{-1}x
+    ((a + 1 - s)^2 - a^2) = 1/4 x'A_t^{-1}x (1 - s)(3s - 1), which is at most 1/2 s (1 - s)
+    x'A_t^{-1}x. As A_t gains c s (1 - s) xx', these sum to at most 1 / (2c) ln det(A_T / lambda),
+    with c = 1 / (2 (1 + B R)) and s (1 - s) <= 1/4.
 
     Parameters
     ----------
@@ -90,12 +90,12 @@ def aioli(
 
 
 def online_gradient(T: int, radius: float = 1.0, max_norm: float = 1.0) -> float:
-    """Return what the regret of `OnlineGradient` cannot exceed in T rounds, in nats.
+    """Return a bound on the regret of `OnlineGradient` in T rounds, in nats.
 
-    It is 3 G D sqrt(T), with G = sqrt(2) R the longest gradient and eta_t = 2 D / (G sqrt(t)): a
-    round adds at most (||W_t - U||^2 - ||W_{t+1} - U||^2) / (2 eta_t) + eta_t G^2 / 2. As no
-    distance exceeds 2 D, the first part sums to at most 4 D^2 / (2 eta_T) = G D sqrt(T), the second
-    to 2 G D sqrt(T).
+    It is 3 G D sqrt(T), where G = sqrt(2) R is the largest norm of a gradient and eta_t = 2 D / (G
+    sqrt(t)): a round adds at most (||W_t - U||^2 - ||W_{t+1} - U||^2) / (2 eta_t) + eta_t G^2 / 2.
+    As no distance exceeds 2 D, the first part sums to at most 4 D^2 / (2 eta_T) = G D sqrt(T), the
+    second to 2 G D sqrt(T).
 
     Parameters
     ----------
@@ -117,13 +117,13 @@ def online_gradient(T: int, radius: float = 1.0, max_norm: float = 1.0) -> float
 
 
 def log_loss_exp_concavity(n_classes: int, radius: float, max_norm: float) -> float:
-    """Return an alpha > 0 for which exp(alpha ln sigma_y) is concave in W, with sigma that of Wx.
+    """Return an alpha > 0 for which exp(alpha ln sigma_y) is concave in W, sigma = softmax(Wx).
 
-    It holds for ||W||_F <= radius and ||x|| <= max_norm. With S = diag(sigma) - sigma sigma' the
+    This holds for ||W||_F <= radius and ||x|| <= max_norm. With S = diag(sigma) - sigma sigma' the
     gradient of -ln sigma_y is (sigma - e_y) (x) x and the Hessian S (x) xx', so that alpha has to
-    satisfy alpha (sigma - e_y)(sigma - e_y)' <= S. As S e_y / sigma_y = e_y - sigma, that is
-    alpha (1 / sigma_y - 1) <= 1; and 1 / sigma_y - 1, the sum of exp(s_k - s_y) over k != y, is at
-    most (K - 1) exp(sqrt(2) radius max_norm), since ||s|| <= radius max_norm.
+    satisfy alpha (sigma - e_y)(sigma - e_y)' <= S. As S e_y / sigma_y = e_y - sigma, that is alpha
+    (1 / sigma_y - 1) <= 1; and 1 / sigma_y - 1, the sum of exp(s_k - s_y) over k != y, is at most
+    (K - 1) exp(sqrt(2) radius max_norm), since ||s|| <= radius max_norm.
     """
     return math.exp(-math.sqrt(2.0) * radius * max_norm) / (n_classes - 1)
 
@@ -131,7 +131,7 @@ def log_loss_exp_concavity(n_classes: int, radius: float, max_norm: float) -> fl
 def theory_beta(radius: float, G: float, alpha: float) -> float:
     """Return 1/2 min{1 / (4 G diameter), alpha}, for alpha-exp-concave losses, or 1e-50 if larger.
 
-    G is the largest length of a gradient; see `onebit.numerics.newton`.
+    G is the largest norm of a gradient; see `onebit.numerics.newton`.
     """
     return max(0.5 * min(1.0 / (8.0 * G * radius), alpha), _SMALLEST_BETA)
 
@@ -145,7 +145,7 @@ def online_newton(
     beta: float | str = "theory",
     epsilon: float | str = "theory",
 ) -> float:
-    """Return what the regret of `OnlineNewton` cannot exceed in T rounds, in nats.
+    """Return a bound on the regret of `OnlineNewton` in T rounds, in nats.
 
     It is beta epsilon D^2 / 2 + d (K - 1) / (2 beta) ln(1 + 2 R^2 T / (epsilon d (K - 1))), for
     both variants and every beta up to the theory's.
@@ -182,9 +182,9 @@ def online_newton(
 
 
 def aggregating(T: int, d: int, K: int, B: float = 1.0, R: float = 1.0, mu: float = 0.0) -> float:
-    """Return what the regret of `Aggregating` cannot exceed in T rounds, in nats.
+    """Return a bound on the regret of `Aggregating` in T rounds, in nats.
 
-    It is d K (1 + ln max{1, T (B R + ln K) / (d K)}) - T ln(1 - mu), for the exact mean, not one
+    It is d K (1 + ln max{1, T (B R + ln K) / (d K)}) - T ln(1 - mu), for the exact mean, not a mean
     over samples.
 
     Parameters
@@ -196,7 +196,7 @@ def aggregating(T: int, d: int, K: int, B: float = 1.0, R: float = 1.0, mu: floa
     B, mu : float
         The learner's parameters.
     R : float
-        Largest length of an example.
+        Largest norm of an example.
 
     Returns
     -------
@@ -212,11 +212,11 @@ def aggregating(T: int, d: int, K: int, B: float = 1.0, R: float = 1.0, mu: floa
 
 
 def obama(T: int, d: int, K: int, mu: float, B: float = 1.0, R: float = 1.0) -> float:
-    """Return what the expected mistakes of `Obama` exceed a logistic loss by at most in T rounds.
+    """Return a bound on the expected mistakes of `Obama` in T rounds, in excess of a logistic loss.
 
     It is d K^2 / mu (1 + ln max{1, mu T (B R + ln K) / (d K^2)}) - T ln(1 - mu), over the loss, in
-    nats, of any weights with rows no longer than B; for the exact mean, not one over
-    samples, and eta = mu / K.
+    nats, of any weights with rows of norm at most B; for the exact mean, not a mean over samples,
+    and eta = mu / K.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def obama(T: int, d: int, K: int, mu: float, B: float = 1.0, R: float = 1.0) -> 
 
 
 def obama_mu(T: int, d: int, K: int, B: float, R: float) -> float:
-    """Return the smoothing that `obama` for T rounds asks for, up to constants."""
+    """Return the smoothing that minimises `obama` for T rounds, up to constants."""
     size = d * K**2
     C = size * (1.0 + math.log(max(1.0, T * (B * R + math.log(K)) / size)))
     return min(0.5, math.sqrt(C / T))
@@ -304,7 +304,7 @@ AIOLI = Bound(
     "O(d B R ln T) over logistic loss",
     _aioli,
     loss="log_loss",
-    # theta = w_1 - w_0, and the best of two rows of length B / 2 has them opposite.
+    # theta = w_1 - w_0, and the best two rows of norm B / 2 are opposite.
     ball=lambda learner: ("rows", learner.B / 2.0),
     measure="log_loss",
 )

@@ -8,7 +8,7 @@ from onebit.theory.bound import Bound, NotProvenError, Setting
 
 
 def newtron_beta(K: int, alpha: float, D: float, X: float, gamma: float) -> float:
-    """Return the largest beta for which Newtron's quadratics are below its loss, in expectation.
+    """Return the largest beta for which Newtron's quadratics bound its loss from below on average.
 
     Let l(W) = -ln(p_y) / alpha, p = softmax(alpha W x), v = U - W and s = v x. Where both are in
     the ball, no two scores differ by more than sqrt(2) X D, so that with D' = sqrt(2) alpha X D
@@ -38,16 +38,16 @@ def newtron(
     D: float = 1.0,
     X: float = 1.0,
 ) -> float:
-    """Return what the expected mistakes of `Newtron` in full form cannot exceed.
+    """Return a bound on the expected mistakes of `Newtron` in full form.
 
-    The paper's own constants are not known here (SOBA's Theorem 6 quotes c = O(K^3 d)); these
-    follow from the algorithm. For beta <= `newtron_beta` the expected regret in l is at most that
-    of following the leader on the quadratics f_t in the ball,
+    The paper's own constants are unknown to us (SOBA's Theorem 6 quotes c = O(K^3 d)); these follow
+    from the algorithm. For beta <= `newtron_beta` the expected regret in l is at most that of
+    follow-the-leader on the quadratics f_t in the ball,
 
         D / 2 + 1/2 sum of g' A_t^{-1} g,   A_t = I / D + beta sum of kappa g g',
 
     and as kappa >= gamma / K the sum is at most K / (gamma beta) ln det(D A_T), with n = d (K - 1)
-    directions and an expected trace of beta kappa ||g||^2 of at most 2 X^2 / (1 - gamma) a round:
+    directions and an expected trace of beta kappa ||g||^2 of at most 2 X^2 / (1 - gamma) per round:
 
         reg = D / 2 + K n / (2 gamma beta) ln(1 + 2 D beta X^2 T / ((1 - gamma) n)).
 

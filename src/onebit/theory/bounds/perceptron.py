@@ -12,10 +12,10 @@ from onebit.theory.bound import Bound, NotProvenError, Setting
 def perceptron(L: float, U: float, X: float, q: float = 1.0) -> float:
     """Return the most mistakes that SOBA's Theorem 1 allows the multiclass Perceptron.
 
-    It is the root M of M = M^(1 - 1/q) L^(1/q) + ||U|| X sqrt(2 M): for q = 1 at most
-    L + 2 X^2 ||U||^2 + X ||U|| sqrt(2 L), for q = 2 it is (sqrt(L) + ||U|| X sqrt(2))^2. Divided by
-    sqrt(M) the left side grows and the right side does not, so there is one root, and all M that
-    satisfy the theorem are below.
+    It is the root M of M = M^(1 - 1/q) L^(1/q) + ||U|| X sqrt(2 M): for q = 1 at most L + 2 X^2
+    ||U||^2 + X ||U|| sqrt(2 L), for q = 2 it is (sqrt(L) + ||U|| X sqrt(2))^2. Divided by sqrt(M),
+    the left side grows and the right side does not, so there is one root, and no M that satisfies
+    the theorem is above it.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def perceptron(L: float, U: float, X: float, q: float = 1.0) -> float:
         high *= 2.0
     if L == 0.0:
         return c * c
-    # Below the root the excess is negative, but for M = 0.
+    # Below the root the excess is negative, except at M = 0.
     low = max(c * c, L) * (1.0 - 1e-12)
     return low if excess(low) >= 0.0 else float(_root(excess, low, high, xtol=1e-9))
 
@@ -56,14 +56,14 @@ def second_order_perceptron(
 ) -> float:
     """Return the most mistakes of `SecondOrderPerceptron` in full form.
 
-    It is SOBA's Lemma 2 with every label known, p = 1, and updates on mistakes only, whose margins
-    m_t are non-negative: for eta U it says
+    This is SOBA's Lemma 2 with every label known, p = 1, and updates only on mistakes, whose
+    margins m_t are non-negative: for eta U it says
 
         M <= L + a eta ||U||^2 / (2 - eta) + Q / (eta (2 - eta)),
 
-    Q = sum of z' A_t^{-1} z <= ln det(A / a) <= d K ln(1 + 2 X^2 M / (a d K)). The answer is the
-    root M of that with equality. L is the eta-loss, and it needs
-    eta <= 2 / (2 max ||u_k|| X + 1), so that the quadratic is below the loss.
+    Q = sum of z' A_t^{-1} z <= ln det(A / a) <= d K ln(1 + 2 X^2 M / (a d K)). The bound is the M
+    for which this holds with equality. L is the eta-loss, and eta <= 2 / (2 max ||u_k|| X + 1) is
+    required, so that the quadratic is below the loss.
 
     Parameters
     ----------
@@ -103,14 +103,13 @@ def largest_eta(longest_row: float, X: float) -> float:
 def passive_aggressive(L: float, U: float, X: float, C: float, variant: str = "PA-I") -> float:
     """Return the most mistakes of `PassiveAggressive`.
 
-    Crammer et al. (2006) with the pair z = (e_y - e_j) (x) x, ||z||^2 = 2 ||x||^2, in the place of
-    y x. Each step tau of a round with losses l, of the learner, and l*, of U for the same pair,
-    gives sum of tau (2 l - 2 l* - 2 tau ||x||^2) <= ||U||^2.
+    Crammer et al. (2006) with the pair z = (e_y - e_j) (x) x, ||z||^2 = 2 ||x||^2, in place of y x.
+    Each step tau of a round with losses l, of the learner, and l*, of U for the same pair, gives
+    sum of tau (2 l - 2 l* - 2 tau ||x||^2) <= ||U||^2.
 
-    PA-I: tau l >= min{C, 1 / (2 X^2)} where l >= 1, and 2 tau ||x||^2 <= l, so that
-    M <= max{2 X^2, 1 / C} (||U||^2 + 2 C L). PA-II: M <= sum of l^2 <=
-    (2 X^2 + 1 / (2 C)) (||U||^2 + 2 C L), with L the squared hinge. PA: M <= 2 X^2 ||U||^2, if U
-    has no hinge loss at all.
+    PA-I: tau l >= min{C, 1 / (2 X^2)} where l >= 1, and 2 tau ||x||^2 <= l, so that M <= max{2 X^2,
+    1 / C} (||U||^2 + 2 C L). PA-II: M <= sum of l^2 <= (2 X^2 + 1 / (2 C)) (||U||^2 + 2 C L), with
+    L the squared hinge. PA: M <= 2 X^2 ||U||^2, if U has zero hinge loss.
 
     Parameters
     ----------
@@ -139,9 +138,9 @@ def passive_aggressive(L: float, U: float, X: float, C: float, variant: str = "P
 def arow(L: float, N: int, UAU: float, log_det: float) -> float:
     """Return the most mistakes of `AROW` in full form, in a run (Crammer et al. 2009, Theorem 2).
 
-    It is L - N + sqrt(U' A U (ln det(A / r) + N)), with A = r Sigma^{-1} after the run, N the
-    updates on right labels, and L the hinge loss of U. The proof goes through with
-    z = (e_y - e_j) (x) x in the place of y x.
+    It is L - N + sqrt(U' A U (ln det(A / r) + N)), where A = r Sigma^{-1} after the run, N is the
+    number of updates on right labels, and L the hinge loss of U. The proof goes through with z =
+    (e_y - e_j) (x) x in place of y x.
 
     Parameters
     ----------
@@ -162,8 +161,8 @@ def _arow(s: Setting) -> float:
         raise NotProvenError("of AROW with a diagonal covariance nothing is proven")
     if s.updates is None or s.mistakes is None:
         raise NotProvenError("the bound of AROW depends on the mistakes and updates of a run")
-    # U' A U = r ||U||^2 + sum over the updates of <U, z>^2, each at most 2 X^2 ||U||^2; and
-    # det(A / r) is largest with all eigenvalues alike.
+    # U' A U = r ||U||^2 + sum over the updates of <U, z>^2, each at most 2 X^2 ||U||^2; and det(A /
+    # r) is largest when all eigenvalues are equal.
     n, size = s.updates, s.d * s.K
     UAU = s.length**2 * (s.learner.r + 2.0 * s.X**2 * n)
     log_det = size * math.log1p(2.0 * s.X**2 * n / (s.learner.r * size))
@@ -184,7 +183,7 @@ def _root(excess: Any, low: float, high: float, **options: float) -> float:
 
 
 def eta_of_ball(learner: Any, X: float, radius: float) -> losses.Loss:
-    """Return the eta-loss for which theorems hold for all weights of a ball."""
+    """Return the eta-loss for which the theorems hold for all weights in a ball."""
     return losses.of("eta", largest_eta(radius, X))
 
 

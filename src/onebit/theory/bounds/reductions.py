@@ -1,4 +1,4 @@
-"""What follows from the regret of online logistic regression: one bit, and boosting."""
+"""Consequences of the regret of online logistic regression: one bit, and boosting."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from onebit.theory.bound import Bound, NotProvenError, Setting
 
 
 def bandit_reduction(T: int, K: int, L: float, regret: float, gamma: float | None = None) -> float:
-    """Return what the expected mistakes of `BanditReduction` cannot exceed (Theorem 9).
+    """Return a bound on the expected mistakes of `BanditReduction` (Theorem 9).
 
     It is L + K regret / gamma + gamma T: a round teaches with probability gamma / K, whatever is
-    predicted in it. For gamma = sqrt(K regret / T), taken if none is given, that is
-    L + 2 sqrt(K T regret); Theorem 9 as printed lacks the factor 2.
+    predicted in it. For gamma = sqrt(K regret / T), the default, this is L + 2 sqrt(K T regret);
+    Theorem 9 as printed lacks the factor 2.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def boosting_regression(T: int) -> float:
     """Return the regret of Algorithm 3 with FOLKLORE (Theorem 13), in nats.
 
     It is that of `folklore` for K = d = 2, with the constants of `onebit.BoostingRegression`;
-    clipping costs at most e^2 / T^2 a round.
+    clipping costs at most e^2 / T^2 per round.
 
     Examples
     --------
@@ -59,11 +59,11 @@ def boosting_regression(T: int) -> float:
 
 
 def hedge(best: float, N: int, delta: float) -> float:
-    """Return what the mistakes of Hedge with e^-1 for each cannot exceed, but with chance delta.
+    """Return a bound on the mistakes of Hedge with factor e^-1, with probability 1 - delta.
 
-    With p the weight of the experts that are wrong, E exp(c 1[wrong]) = 1 + (e^c - 1) p, and the
+    With p the share of the weight on wrong experts, E exp(c 1[wrong]) = 1 + (e^c - 1) p, and the
     sum of all weights shrinks by 1 - (1 - 1/e) p. So exp(c M) times the (e^c - 1) / (1 - 1/e)-th
-    power of that sum is a supermartingale; by Markov, with c = 1/2,
+    power of that sum is a supermartingale; by Markov's inequality, with c = 1/2,
 
         M <= a (best + ln N) + 2 ln(1 / delta),   a = 2 (sqrt(e) - 1) / (1 - 1/e) < 2.06.
 
@@ -83,17 +83,17 @@ def hedge(best: float, N: int, delta: float) -> float:
 def boosting(
     T: int, K: int, squared_edges: float, N: int, delta: float = 0.05, regret: float | None = None
 ) -> float:
-    """Return what the mistakes of AdaBoost.OLM++ cannot exceed, but with chance delta.
+    """Return a bound on the mistakes of AdaBoost.OLM++, with probability 1 - delta.
 
     The proof of Proposition 12: the N experts lower the logistic loss, which starts at T ln K, by
-    at least 1/4 min M_i times the sum of the squared edges gamma_i^2, less N times the regret of
+    at least 1/4 min M_i times the sum of the squared edges gamma_i^2, minus N times the regret of
     the regression. So min M_i <= 4 (T ln K + N regret) / sum of gamma_i^2, and `hedge` follows.
 
     Parameters
     ----------
     T, K : int
     squared_edges : float
-        Sum of gamma_i^2, the edges the weak learners had in the run.
+        Sum of gamma_i^2, with the edges of the weak learners in the run.
     N : int
         Weak learners.
     delta : float in (0, 1)
@@ -122,7 +122,7 @@ def boosting_weak(
     delta: float = 0.05,
     regret: float | None = None,
 ) -> float:
-    """Return the same if all weak learners have an edge (the second part of Proposition 12).
+    """Return the same bound if all weak learners have an edge (Proposition 12, second part).
 
     With gamma_i^2 w_i >= gamma^2 w_i - 2 gamma K S, the least M_i is at most
     4 (T ln K / (N gamma^2) + regret / gamma^2 + K S / gamma).

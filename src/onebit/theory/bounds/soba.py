@@ -11,10 +11,10 @@ from onebit.theory.bounds.perceptron import eta_of_ball, largest_eta
 
 
 def soba_terms(T: int, d: int, K: int, X: float, a: float) -> float:
-    """Return what the sum of n_t z_t' A_t^{-1} z_t is expected to be at most (Lemma 3).
+    """Return a bound on the expected sum of n_t z_t' A_t^{-1} z_t (Lemma 3).
 
-    It is at most ln det(A_T / a), that of a matrix of size d K and, in expectation, of trace at
-    most a d K + 2 X^2 T, as 1[label = y] / p_y has the mean one.
+    The sum is at most ln det(A_T / a), for a matrix of size d K and, in expectation, of trace at
+    most a d K + 2 X^2 T, as 1[label = y] / p_y has mean one.
     """
     return d * K * math.log1p(2.0 * X**2 * T / (a * d * K))
 
@@ -31,11 +31,11 @@ def soba(
     eta: float = 1.0,
     terms: float | None = None,
 ) -> float:
-    """Return what the expected mistakes of `SOBA` in full form cannot exceed (Theorems 2 and 3).
+    """Return a bound on the expected mistakes of `SOBA` in full form (Theorems 2 and 3).
 
     The greedy labels make at most L + a eta ||U||^2 / (2 - eta) + K Q / (gamma eta (2 - eta))
-    mistakes, Q the expected sum of n_t z_t' A_t^{-1} z_t; `with_exploration` adds those of
-    exploring, for which Theorem 2 has gamma T.
+    mistakes, where Q is the expected sum of n_t z_t' A_t^{-1} z_t; `with_exploration` adds those of
+    exploration, for which Theorem 2 has gamma T.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def soba(
     eta : float in (0, 1]
         At most 2 / (2 max ||u_k|| X + 1).
     terms : float, optional
-        Q of a run, or its mean over runs; else the largest it can be, `soba_terms`.
+        Q of a run, or its mean over runs; by default its upper bound, `soba_terms`.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def soba_hinge(
     a: float = 1.0,
     terms: float | None = None,
 ) -> float:
-    """Return what the expected mistakes of `SOBA` cannot exceed, over the hinge loss (Theorem 4).
+    """Return a bound on the expected mistakes of `SOBA`, over the hinge loss (Theorem 4).
 
     With H the expected sum of h_t, which counts the greedy labels' mistakes, inequality (5) divided
     by 2 eta is H <= L + eta ||U||^2 X^2 (H + a / (2 X^2)) + K Q / (2 gamma eta), for every eta > 0.
@@ -128,13 +128,14 @@ def soba_adaptive(
     eta: float = 1.0,
     terms: float | None = None,
 ) -> float:
-    """Return what the expected mistakes of `SOBA` with gamma="adaptive" cannot exceed (Theorem 5).
+    """Return a bound on the expected mistakes of `SOBA` with gamma="adaptive" (Theorem 5).
 
     The last step of its proof, by Lemma 4 with c_t = K n_t z_t' A_t^{-1} z_t <= K = b, is
 
         L + a eta ||U||^2 / (2 - eta) + (2 + 2 / s) sqrt(K T (1 + Q)) + K Q / s
 
-    with s = eta (2 - eta), where the square root of the expected Q is above the expected one.
+    with s = eta (2 - eta), where the square root of the expected Q is at least the expected square
+    root.
 
     Parameters
     ----------
@@ -164,11 +165,11 @@ def exp_concave_gamma(T: int, d: int, K: int, eta: float) -> float:
 def exp_concave_curvature(
     K: int, gamma: float, eta: float, X: float, D: float
 ) -> tuple[float, float]:
-    """Return the length of the longest gradient and the exp-concavity of Claim 1's losses.
+    """Return the largest norm of a gradient and the exp-concavity of Claim 1's losses.
 
-    The slope of l_eta by the margin m, |m| <= sqrt(2) X D, is at most
-    F = 2 (1 + sqrt(2) eta X D) / (2 - eta), f'' is 2 eta / (2 - eta), and the gradient of m has
-    length sqrt(2) ||x||; weights K / gamma.
+    The derivative of l_eta in the margin m, |m| <= sqrt(2) X D, is at most F = 2 (1 + sqrt(2) eta X
+    D) / (2 - eta), f'' is 2 eta / (2 - eta), the gradient of m has norm sqrt(2) ||x||, and weights
+    are at most K / gamma.
     """
     F = 2.0 * (1.0 + math.sqrt(2.0) * eta * X * D) / (2.0 - eta)
     G = K / gamma * math.sqrt(2.0) * X * F
@@ -187,14 +188,13 @@ def exp_concave_reduction(
     beta: float | str = "theory",
     epsilon: float | str = "theory",
 ) -> float:
-    """Return what the expected mistakes of `ExpConcaveReduction` cannot exceed (Theorem 7).
+    """Return a bound on the expected mistakes of `ExpConcaveReduction` (Theorem 7).
 
-    Its oracle, ONS or FTAL, has a regret of at most
-    beta epsilon D^2 / 2 + sum of g' A_t^{-1} g / (2 beta), A_t = epsilon I + sum of g g'; the sum
-    is at most n ln(1 + sum of ||g||^2 / (epsilon n)), n = d (K - 1), as the rows of g have the sum
-    zero. A round has a gradient of length at most G with probability gamma / K, so the expected sum
-    of squares is at most T G^2 gamma / K, and the logarithm is concave. The paper says
-    O(k^2 d ln(T) / (gamma eta)).
+    Its oracle, ONS or FTAL, has regret at most beta epsilon D^2 / 2 + sum of g' A_t^{-1} g / (2
+    beta), A_t = epsilon I + sum of g g'; the sum is at most n ln(1 + sum of ||g||^2 / (epsilon n)),
+    n = d (K - 1), as the rows of g sum to zero. A round has a non-zero gradient, of norm at most G,
+    with probability gamma / K, so the expected sum of squares is at most T G^2 gamma / K, and the
+    logarithm is concave. The paper says O(k^2 d ln(T) / (gamma eta)).
 
     Parameters
     ----------
