@@ -298,7 +298,7 @@ def test_stays_finite(seed, version, alpha, size, scale):
     learner = Confidit(
         size, alpha, norm=size, delta=1e-6, **VERSIONS[version], random_state=seed
     ).fit(X, rng.integers(5, size=len(X)))
-    assert_finite(learner, X)
+    assert_finite(learner, X[::60])
     # w is the weight of a ridge regression on targets of -1 and 1
     if version in (2, 3, 5):
         assert np.linalg.norm(learner.coef_, axis=1).max() <= np.sqrt(len(X)) / (1 + alpha)

@@ -48,7 +48,7 @@ MISTAKE, EXPLORED, UPDATED = 1, 2, 4
 SCORE, CHOOSE, DRAW = 0, 1, 2
 """How far a single round goes: to the scores, to the policy, or to a label drawn from it."""
 
-FEW_ROWS, MANY_ROWS = 1_000, 100_000
+FEW_ROWS, MANY_ROWS = 2_000, 100_000
 """The loop that evaluates rows is compiled for more than FEW_ROWS at once, or MANY_ROWS in all.
 
 Single rounds, which are compiled before anyone decides, take a few microseconds for each row; to
