@@ -29,6 +29,7 @@ from onebit import (
 from onebit.core.compiling import (
     _DiskCache,
     _Part,
+    _WholeCompiler,
     compiled,
     entry_point,
     kernel,
@@ -392,6 +393,18 @@ def calls(x):
     return called(x)
 
 
+@kernel
+def first_product(row, x):
+    return row[0] * x.values[0]
+
+
+def makes_array(x, out):
+    made = np.empty(out.size)
+    for i in range(out.size):
+        made[i] = first_product(out[i:], x)
+    return made.sum()
+
+
 class TestNumbasPrivateParts:
     """What `onebit.core.compiling` takes from Numba beyond its documented interface."""
 
@@ -417,6 +430,14 @@ class TestNumbasPrivateParts:
         for counts in (True, False):
             llvm = self.llvm(numba.njit(_nrt=counts), view)
             assert ("NRT_incref" in llvm or "NRT_decref" in llvm) == counts
+
+    def test_counts_of_references_that_cancel_are_taken_out(self):
+        """If not: Folklore, whose kernels make arrays, takes half as long again to decide."""
+        ours, numbas = (
+            self.llvm(decorator, makes_array).count("@NRT_incref")
+            for decorator in (numba.njit(pipeline_class=_WholeCompiler), numba.njit)
+        )
+        assert 0 < ours <= 2 * numbas
 
     def test_no_alias_marks_the_pointers_of_arguments(self):
         """If not: Banditron takes a fifth longer; nothing else breaks."""

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onebit import Banditron, Decision, play, streams
-from onebit.learners.bandit_eg import BanditEG
+from onebit.learners.bandit_eg import BanditEG, twice_sinh
 from onebit.streams.separable import strongly_separable
 from paths import assert_same_path, continuous, every_stream
 from problems import assert_finite
@@ -136,3 +136,9 @@ def test_finds_few_relevant_features_among_many_sooner_than_banditron():
     X, y = strongly_separable(20_000, seed=1)
     eg = play(BanditEG(random_state=0), X, y)
     assert eg.n_mistakes < 0.5 * play(Banditron(random_state=0), X, y).n_mistakes
+
+
+def test_weights_of_small_exponents_have_all_digits():
+    z = np.concatenate([[0.0], np.geomspace(1e-300, 0.5, 300)])
+    found = np.array([twice_sinh(size) for size in z])
+    np.testing.assert_allclose(found, 2.0 * np.sinh(z), rtol=5e-16)

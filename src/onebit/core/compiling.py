@@ -154,10 +154,14 @@ class _Whole(JITCodeLibrary):
         LLVM makes a long function a part of its only caller if nothing else can call it, and one
         that stays may get other arguments. So it must have a name of its own: where two modules
         have functions of one name, the linker takes the first for both, be it an internal one.
+
+        Those that count references keep theirs, by which the last pass knows them: it takes out
+        pairs that cancel.
         """
         own = os.urandom(8).hex()
         for function in self._final_module.functions:
-            if function.linkage.name == "linkonce_odr":
+            counts = function.name in ("NRT_incref", "NRT_decref")
+            if function.linkage.name == "linkonce_odr" and not counts:
                 function.linkage = "internal"
                 function.name += f".{own}"
         passes, builder = self._codegen._module_pass_manager()

@@ -63,7 +63,7 @@ class State(NamedTuple):
         """Let the weights of new classes, which are zero, have their part of the mass."""
         mass = 2.0 * math.exp(-self.shift)
         self.mass[:, first:] = mass
-        add.py_func(self.total, mass * self.mass[:, first:].size)
+        self.total[:] = added.py_func(*self.total, mass * self.mass[:, first:].size)
         self.peak[()] = max(self.peak, self.total.sum())
         self.W.scale[()] = self.radius / self.total.sum()
 
@@ -86,14 +86,16 @@ def learn(state, x, scores, label, probability, offer, correct):
 def move(state, x, k, amount):
     """Add `amount` times x to the exponents of class `k`."""
     unit = math.exp(-state.shift[()])
+    high, low = state.total[0], state.total[1]  # in registers, as each sum waits for the last
     for i in range(x.indices.size):
         j, change = x.indices[i], amount * x.values[i]
         if change == 0.0:
             continue
         state.theta[j, k] += change
-        add(state.total, -state.mass[j, k])
+        high, low = added(high, low, -state.mass[j, k])
         state.W.V[j, k] = exponentiate(state, j, k, unit)
-        add(state.total, state.mass[j, k])
+        high, low = added(high, low, state.mass[j, k])
+    state.total[0], state.total[1] = high, low
 
 
 @lean_kernel
@@ -104,24 +106,28 @@ def exponentiate(state, j, k, unit):
     """
     theta = state.theta[j, k]
     size = abs(theta)
-    if size < 0.5:
-        less_one = math.expm1(-size)  # slower than exp, but it keeps the digits of 1 - t
-        t = 1.0 + less_one
-    else:
-        t = math.exp(-size)
-        less_one = t - 1.0
+    t = math.exp(-size)
     larger = unit / t if size + state.shift[()] < 600.0 else math.exp(size - state.shift[()])
     state.mass[j, k] = larger * (1.0 + t * t)
-    return math.copysign(larger * less_one * (1.0 + t), theta)
+    # Of a small exponent, 1 - t would have few digits.
+    less = larger * t * twice_sinh(size) if size < 0.5 else larger * (1.0 - t) * (1.0 + t)
+    return math.copysign(less, theta)
 
 
 @lean_kernel
-def add(total, value):
-    """Add to a sum; what rounding takes from its first part goes to the second."""
-    high = total[0] + value
-    rest = high - total[0]
-    total[1] += (total[0] - (high - rest)) + (value - rest)
-    total[0] = high
+def twice_sinh(z):
+    """Return e^z - e^-z by its series, for z up to 0.5."""
+    s = z * z
+    rest = s / 20.0 * (1.0 + s / 42.0 * (1.0 + s / 72.0 * (1.0 + s / 110.0 * (1.0 + s / 156.0))))
+    return 2.0 * z * (1.0 + s / 6.0 * (1.0 + rest))
+
+
+@lean_kernel
+def added(high, low, value):
+    """Return a sum in two parts with one more value: the second has what rounding takes."""
+    total = high + value
+    rest = total - high
+    return total, low + ((high - (total - rest)) + (value - rest))
 
 
 @lean_kernel
@@ -139,13 +145,14 @@ def shift_and_sum(state):
     """Take all masses relative to the largest exponent, and return their sum."""
     theta, W = state.theta, state.W
     state.shift[()] = max(theta.max(), -theta.min())
-    state.total[:] = 0.0
+    high, low = 0.0, 0.0
     unit = math.exp(-state.shift[()])
     for j in range(theta.shape[0]):
         for k in range(theta.shape[1]):
             W.V[j, k] = exponentiate(state, j, k, unit)
-            add(state.total, state.mass[j, k])
-    state.peak[()] = state.total[0] + state.total[1]
+            high, low = added(high, low, state.mass[j, k])
+    state.total[0], state.total[1] = high, low
+    state.peak[()] = high + low
     return state.peak[()]
 
 

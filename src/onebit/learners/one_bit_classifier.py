@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
 from onebit.core.compiling import no_alias
+from onebit.core.example import INDEX
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.state import Amount, Count, Field, Generator, Within
@@ -39,7 +40,7 @@ from onebit.numerics.second_order import (
     subtract,
 )
 from onebit.numerics.softmax import softmax
-from onebit.numerics.winning import ROOM, winning_probabilities
+from onebit.numerics.winning import ROOM, fill_winning
 from onebit.theory import bounds
 
 LARGEST_FULL = 200_000
@@ -138,7 +139,7 @@ class Scratch(NamedTuple):
     of it that is left so; g: the gradient; f: the information; p: of each label to be right;
     deviations: of the draws; room: for their integrals; Sx: in the full form S_k x, a row for each
     class; retired: which labels cannot be right, as they are retired; said: the probabilities that
-    the chosen label is right, and wrong.
+    the chosen label is right, and wrong; informed: the classes whose variances change.
     """
 
     x: np.ndarray
@@ -153,6 +154,7 @@ class Scratch(NamedTuple):
     Sx: np.ndarray
     retired: np.ndarray
     said: np.ndarray
+    informed: np.ndarray
 
 
 class State(NamedTuple):
@@ -234,21 +236,20 @@ def end_score(state, scores):
 
 
 @lean_kernel
-def fill_deviations(state, scores, offer):
+def fill_deviations(state, scores, best, offer):
     """Fill the deviation of each class's draw: nu_k sqrt(v_k), with nu_k at least nu.
 
-    Where the highest score is not likely to be that of the right label, what is known less well
-    than it has draws up to as wide as the model says.
+    Where the highest score, of `best`, is not likely to be that of the right label, what is known
+    less well than it has draws up to as wide as the model says.
     """
     v, deviations, settings = state.scratch.v, state.scratch.deviations, state.settings
-    best, far = argmax(scores, offer), True
-    least = math.log(n_on_offer(offer, scores.size) / UNLIKELY)
     for k in on_offer(offer, scores.size):
         deviations[k] = settings.explore * math.sqrt(v[k])
+    least, near = math.log(n_on_offer(offer, scores.size) / UNLIKELY), 0
+    for k in on_offer(offer, scores.size):
         gap = scores[best] - scores[k]
-        if gap * gap <= least * least * (1.0 + settings.doubt * (v[best] + v[k])):
-            far = far and k == best
-    if not far and 0.0 < settings.explore < 1.0:
+        near += gap * gap <= least * least * (1.0 + settings.doubt * (v[best] + v[k]))
+    if near > 1 and 0.0 < settings.explore < 1.0:  # best itself is one of them
         widen(settings.explore, settings.doubt, scores, v, best, offer, state.scratch.g, deviations)
 
 
@@ -271,8 +272,9 @@ def widen(nu, kappa, scores, v, best, offer, z, deviations):
 def policy(state, x, scores, offer, p):
     """Fill the probability that a class's draw is the largest, hedged."""
     scratch, settings = state.scratch, state.settings
-    fill_deviations(state, scores, offer)
-    best = winning_probabilities(scores, scratch.deviations, p, scratch.room, offer)
+    best = argmax(scores, offer)
+    fill_deviations(state, scores, best, offer)
+    fill_winning(scores, scratch.deviations, best, p, scratch.room, offer)
     if settings.explore > 0.0:
         best = hedge(state.rates, best, offer, p)
     for k in on_offer(offer, p.size):
@@ -293,7 +295,7 @@ def lesson(state, scores, label, correct):
     for k in range(p.size):
         f[k] = 1.0 / math.sqrt(1.0 + settings.doubt * v[k])
         g[k] = f[k] * scores[k]
-    alone = 1.0 / (1.0 + math.exp(-g[label]))
+    alone = 0.0 if correct else 1.0 / (1.0 + math.exp(-g[label]))
     softmax(g, 1.0, p)
     others = 0.0
     for k in range(p.size):
@@ -402,20 +404,16 @@ def end_round(state, x):
 
 
 @lean_kernel
-def move_means(W, S, age, indices, x, g):
-    """Do w_k -= g_k S_k x, with only the diagonal of S_k."""
+def update_diagonal(W, S, age, indices, x, g, f, informed, n):
+    """Do w_k -= g_k S_k x, and S_k^{-1} += f_k x x' for those informed, with only the diagonals."""
     no_alias()
     for i in range(indices.size):
-        j, step = indices[i], age * x[i]
+        j, step, square = indices[i], age * x[i], age * (x[i] * x[i])
         for k in range(g.size):
             W[j, k] -= step * g[k] * S[j, k]
-
-
-@lean_kernel
-def inform(S, age, indices, squares, k, f):
-    """Do S_k^{-1} += f x x', with only the diagonals."""
-    for i in range(indices.size):
-        S[indices[i], k] /= 1.0 + age * f * squares[i] * S[indices[i], k]
+        for m in range(n):
+            k = informed[m]
+            S[j, k] /= 1.0 + square * f[k] * S[j, k]
 
 
 @lean_kernel
@@ -424,12 +422,14 @@ def learn_diagonal(state, x, scores, label, probability, offer, correct):
     scratch, age = state.scratch, state.age[()]
     updated = lesson(state, scores, label, correct)
     if updated:
-        inputs = last_inputs(state.scales, x)
-        indices = inputs.indices
-        move_means(state.W, state.S, age, indices, scratch.x, scratch.g)
+        inputs, informed, n = last_inputs(state.scales, x), scratch.informed, 0
         for k in range(scores.size):
             if scratch.f[k] * scratch.v[k] > state.settings.negligible * scratch.share[k]:
-                inform(state.S, age, indices, scratch.squares, k, scratch.f[k])
+                informed[n] = k
+                n += 1
+        update_diagonal(
+            state.W, state.S, age, inputs.indices, scratch.x, scratch.g, scratch.f, informed, n
+        )
     what = changed(state, scores, label, offer, correct)
     if what != NOTHING:
         for k in range(scores.size):
@@ -678,7 +678,10 @@ class OneBitClassifier(ProbabilityLearner):
         Sx = np.zeros((n_classes if full else 0, n_inputs))
         retired = np.zeros(n_classes, dtype=np.bool_)
         changes, rates = new_changes(n_classes), new_rates(n_classes)
-        scratch = Scratch(x, squares, v, share, g, f, p, deviations, room, Sx, retired, np.zeros(2))
+        said, informed = np.zeros(2), np.zeros(n_classes, dtype=INDEX)
+        scratch = Scratch(
+            x, squares, v, share, g, f, p, deviations, room, Sx, retired, said, informed
+        )
         S: Any = new_inverses(n_classes, n_inputs, a) if full else np.full_like(W, 1.0 / a)
         if self.standardize:
             kernels = FULL if full else DIAGONAL

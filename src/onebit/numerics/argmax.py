@@ -10,10 +10,11 @@ from onebit.core.offer import n_on_offer, nth_on_offer
 def argmax(scores, offer=None):
     """Return the class on offer with the largest score; ties go to the lowest."""
     best = nth_on_offer(offer, 0)
+    largest = scores[best]
     for i in range(1, n_on_offer(offer, scores.size)):
         k = nth_on_offer(offer, i)
-        if scores[k] > scores[best]:
-            best = k
+        if scores[k] > largest:
+            best, largest = k, scores[k]
     return best
 
 

@@ -42,6 +42,9 @@ be known no more."""
 LEVELS, EVEN = 12, 4
 """Levels of confidence, one for each nat of ln(q / (1 - q)); EVEN is the first with q > 1 - q."""
 
+HIGHEST_ODDS = math.exp(LEVELS - 1 - EVEN)
+"""q / (1 - q) from which on the level is the highest."""
+
 FIRST_ROUNDS = 10.0
 """Rounds that the first belief about a level counts for: mistakes in half of them, or more."""
 
@@ -130,23 +133,33 @@ def notice(changes, q, others, label, correct):
     Return what has changed: NOTHING, EVERYTHING or the label.
     """
     levels, labels = changes.levels, changes.labels
-    place = math.log(max(q, 1e-12) / max(others, 1e-12)) + EVEN
-    level = int(min(place, LEVELS - 1.0)) if place > 0.0 else 0  # also if it is NaN
+    level = level_of(q, others)
     n = levels[level, ROUNDS]
-    e = (n * levels[level, MISTAKEN] + 1.0) / (n + 2.0)
-    odds = labels[label, MISTAKES] / labels[label, EXPECTED] * e / (1.0 - e)
-    e_label = odds / (1.0 + odds)
-    changes.evidence[()] = more_evidence(changes.evidence[()], e, correct)
-    if e_label < KNOWN:
-        labels[label, EVIDENCE] = more_evidence(labels[label, EVIDENCE], e_label, correct)
+    part = 1.0 / (n + 2.0)
+    e = (n * levels[level, MISTAKEN] + 1.0) * part
+    if not correct or changes.evidence[()] > 0.0 or labels[label, EVIDENCE] > 0.0:
+        odds = labels[label, MISTAKES] / labels[label, EXPECTED] * e / (1.0 - e)
+        e_label = odds / (1.0 + odds)
+        changes.evidence[()] = more_evidence(changes.evidence[()], e, correct)
+        if e_label < KNOWN:
+            labels[label, EVIDENCE] = more_evidence(labels[label, EVIDENCE], e_label, correct)
     wrong = 0.0 if correct else 1.0
-    levels[level, MISTAKEN] += 2.0 / (n + 2.0) * (wrong - levels[level, MISTAKEN])
+    levels[level, MISTAKEN] += 2.0 * part * (wrong - levels[level, MISTAKEN])
     levels[level, ROUNDS] = n + 1.0
     labels[label, MISTAKES] += wrong
     labels[label, EXPECTED] += e
     if changes.evidence[()] > ALL_CHANGED:
         return EVERYTHING
     return label if labels[label, EVIDENCE] > LABEL_CHANGED else NOTHING
+
+
+@lean_kernel
+def level_of(q, others):
+    """Return the level of confidence, where q and `others` are the probabilities of both bits."""
+    if q > HIGHEST_ODDS * others:
+        return LEVELS - 1
+    place = math.log(max(q, 1e-12) / max(others, 1e-12)) + EVEN
+    return int(min(place, LEVELS - 1.0)) if place > 0.0 else 0  # also if it is NaN
 
 
 @lean_kernel

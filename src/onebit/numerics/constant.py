@@ -20,15 +20,16 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from onebit.core.compiling import lean_kernel
-from onebit.core.generator import LEAST_PROBABILITY
-from onebit.core.offer import n_on_offer, nth_on_offer, on_offer
+from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.state import Count, Field
+from onebit.numerics.argmax import argmax
 
 MODEL, CONSTANT = 0, 1
 """Rows of `Rates.ways`."""
 
-RIGHT, ROUNDS = 0, 1
-"""Columns of `Rates.ways` and `Rates.labels`."""
+RIGHT, ROUNDS, ON_OFFER = 0, 1, 2
+"""Columns of `Rates.ways`, `Rates.labels` and, with how many labels were on offer, `Scratch.known`.
+"""
 
 UPPER = 2.0
 """Deviations from the middle of a belief to its upper end. With fewer, the second most frequent
@@ -40,6 +41,16 @@ labels is tried often before the model has learned anything."""
 
 MOST_ROUNDS = 1000.0
 """Rounds of a label after which all so far count half, as labels may become more frequent."""
+
+_FAR = 5.87
+"""erfc(_FAR) / 2 is 5e-17: less than half of what one and the next number below it differ by."""
+
+
+class Scratch(NamedTuple):
+    """ends: the upper end of what is believed of each label; known: what it was computed from."""
+
+    ends: np.ndarray
+    known: np.ndarray
 
 
 class Rates(NamedTuple):
@@ -53,6 +64,7 @@ class Rates(NamedTuple):
     labels: Annotated[np.ndarray, Field("classes", 2, least=0.0)]
     ways: Annotated[np.ndarray, Field(2, 2, least=0.0)]
     differed: Count
+    scratch: Scratch
 
     def check(self) -> None:
         """Check that nothing was right more often than it was chosen."""
@@ -63,7 +75,12 @@ class Rates(NamedTuple):
 
 def new_rates(n_classes: int) -> Rates:
     """Return the rates before the first round."""
-    return Rates(np.zeros((n_classes, 2)), np.zeros((2, 2)), np.zeros((), dtype=np.int64))
+    return Rates(
+        labels=np.zeros((n_classes, 2)),
+        ways=np.zeros((2, 2)),
+        differed=np.zeros((), dtype=np.int64),
+        scratch=Scratch(np.zeros(n_classes), np.zeros((n_classes, 3))),
+    )
 
 
 @lean_kernel
@@ -77,39 +94,39 @@ def belief(rate, right, first):
 @lean_kernel
 def constant_label(rates, offer):
     """Return the label on offer that may be right most often; of several, the lowest."""
-    labels, n = rates.labels, n_on_offer(offer, rates.labels.shape[0])
-    best, highest = nth_on_offer(offer, 0), -1.0
-    for k in on_offer(offer, labels.shape[0]):
-        # Of two that were right equally often, the one chosen more often has the lower upper end.
-        same = labels[k, RIGHT] == labels[best, RIGHT]
-        if k != best and same and labels[k, ROUNDS] >= labels[best, ROUNDS]:
-            continue
-        mean, variance = belief(labels[k], 1.0, n)
-        upper = mean + UPPER * math.sqrt(variance)
-        if upper > highest:
-            best, highest = k, upper
-    return best
+    labels, known, ends = rates.labels, rates.scratch.known, rates.scratch.ends
+    n = n_on_offer(offer, ends.size)
+    for k in on_offer(offer, ends.size):
+        right, rounds = labels[k, RIGHT], labels[k, ROUNDS]
+        if known[k, RIGHT] != right or known[k, ROUNDS] != rounds or known[k, ON_OFFER] != n:
+            mean, variance = belief(labels[k], 1.0, n)
+            ends[k] = mean + UPPER * math.sqrt(variance)
+            known[k, RIGHT], known[k, ROUNDS], known[k, ON_OFFER] = right, rounds, n
+    return argmax(ends, offer)
 
 
 @lean_kernel
 def share_of_constant(rates, n):
     """Return the probability that the constant label, of `n`, is better than the model's.
 
-    It is zero until the two differed once: before, no label is better than others.
+    It is zero until the two differed once: before, no label is better than others. So it is where
+    it would be less than what rounding takes from one.
     """
     if rates.differed[()] == 0:
         return 0.0
     model, variance = belief(rates.ways[MODEL], FIRST_RIGHT, FIRST_RIGHT + 1.0)
     constant, more = belief(rates.ways[CONSTANT], 1.0, n)
-    difference = model - min(constant, 1.0 - model)
-    return 0.5 * math.erfc(difference / math.sqrt(2.0 * (variance + more)))
+    difference, variance = model - min(constant, 1.0 - model), 2.0 * (variance + more)
+    if difference > 0.0 and difference * difference > _FAR * _FAR * variance:
+        return 0.0
+    return 0.5 * math.erfc(difference / math.sqrt(variance))
 
 
 @lean_kernel
 def hedge(rates, best, offer, p):
     """Move a share of the policy to the constant label; return the likelier of that and `best`."""
     share = share_of_constant(rates, n_on_offer(offer, p.size))
-    if share < LEAST_PROBABILITY:  # none of it could be drawn
+    if share == 0.0:
         return best
     constant = constant_label(rates, offer)
     for k in range(p.size):

@@ -25,7 +25,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from onebit.core.compiling import lean_kernel
+from onebit.core.compiling import lean_kernel, no_alias
 from onebit.core.example import INDEX, LARGEST, Example
 from onebit.core.state import MOST_ROUNDS, Field
 
@@ -64,12 +64,11 @@ ROUNDS, SETTLED, CONSTANT, TYPICAL, N_TYPICAL = 0, 1, 2, 3, 4
 class Scratch(NamedTuple):
     """The measurements, and the last x.
 
-    measurements: their indices, increasing; place: of each feature among them, or -1; indices,
-    values: of the last x, scaled; sizes: how many measurements there are, or -1 if not known, and
-    how many values the last x has.
+    place: of each feature among the measurements, or -1; indices, values: of the last x, scaled,
+    first those of the measurements, increasing; sizes: how many measurements there are, or -1 if
+    not known, how many values the last x has, and how many features do not stay as they are.
     """
 
-    measurements: np.ndarray
     place: np.ndarray
     indices: np.ndarray
     values: np.ndarray
@@ -127,11 +126,10 @@ def new_scales(n: int) -> Scales:
         kinds=np.zeros((n, 3), dtype=np.int64),
         totals=totals,
         scratch=Scratch(
-            measurements=np.zeros(n, dtype=INDEX),
             place=np.full(n, -1),
             indices=np.zeros(n + 1, dtype=INDEX),
             values=np.zeros(n + 1),
-            sizes=np.array([-1, 0]),
+            sizes=np.array([-1, 0, 0]),
         ),
     )
 
@@ -166,24 +164,37 @@ def fill_scaled(features, kinds, totals, scratch, x):
 
     Measurements come first, also those that are zero in x; all other zeros are left out.
     """
+    no_alias()
     indices, values, place = scratch.indices, scratch.values, scratch.place
     if scratch.sizes[0] < 0:
-        find_measurements(kinds, scratch)
-    n = scratch.sizes[0]
-    for i in range(n):
-        indices[i] = scratch.measurements[i]
-        values[i] = scaled(features, indices[i], 0.0)
-    for i in range(x.indices.size):
-        j, x_j = x.indices[i], x.values[i]
-        if place[j] >= 0:
-            values[place[j]] = scaled(features, j, x_j)
-        elif x_j != 0.0:
-            indices[n] = j
-            values[n] = scaled(features, j, x_j)
-            n += 1
+        find_measurements(features, kinds, scratch)
+    n, filled = scratch.sizes[0], 0
+    if scratch.sizes[2] == 0:
+        for i in range(x.indices.size):
+            if x.values[i] != 0.0:
+                indices[n], values[n] = x.indices[i], limited(x.values[i])
+                n += 1
+    else:
+        for i in range(x.indices.size):
+            j, x_j = x.indices[i], x.values[i]
+            if place[j] >= 0:
+                fill_zeros(features, indices, values, filled, place[j])
+                values[place[j]] = scaled(features, j, x_j)
+                filled = place[j] + 1
+            elif x_j != 0.0:
+                indices[n], values[n] = j, scaled(features, j, x_j)
+                n += 1
+        fill_zeros(features, indices, values, filled, scratch.sizes[0])
     indices[n] = x.n_features
     values[n] = totals[CONSTANT] if totals[SETTLED] > 0.0 else first_constant(values, n)
     scratch.sizes[1] = n + 1
+
+
+@lean_kernel
+def fill_zeros(features, indices, values, first, end):
+    """Fill the values of measurements, from the first to one before the end, that are zero in x."""
+    for i in range(first, end):
+        values[i] = scaled(features, indices[i], 0.0)
 
 
 @lean_kernel
@@ -198,20 +209,28 @@ def first_constant(values, n):
 @lean_kernel
 def scaled(features, j, x_j):
     """Return a value of feature `j`, made like all others."""
-    return min(max(features[j, FACTOR] * (x_j - features[j, LOCATION]), -FAR), FAR)
+    return limited(features[j, FACTOR] * (x_j - features[j, LOCATION]))
 
 
 @lean_kernel
-def find_measurements(kinds, scratch):
-    """List the measurements."""
-    n = 0
+def limited(x_j):
+    """Return the nearest number that is not too far from zero."""
+    return min(max(x_j, -FAR), FAR)
+
+
+@lean_kernel
+def find_measurements(features, kinds, scratch):
+    """List the measurements, and count the features that do not stay as they are."""
+    n = n_scaled = 0
     for j in range(kinds.shape[0]):
         scratch.place[j] = -1
         if kinds[j, IS_MEASUREMENT]:
-            scratch.measurements[n] = j
+            scratch.indices[n] = j
             scratch.place[j] = n
             n += 1
-    scratch.sizes[0] = n
+        stays = features[j, FACTOR] == 1.0 and features[j, LOCATION] == 0.0
+        n_scaled += kinds[j, IS_MEASUREMENT] or not stays
+    scratch.sizes[0], scratch.sizes[2] = n, n_scaled
 
 
 @lean_kernel
@@ -255,9 +274,11 @@ def settle(features, kinds, totals, scratch, W):
     for j in range(kinds.shape[0]):
         if kinds[j, COUNT] > 0:
             kinds[j, IS_MEASUREMENT] = is_measurement(kinds, j, rounds)
-    find_measurements(kinds, scratch)
+    n = 0
+    for j in range(kinds.shape[0]):
+        n += kinds[j, IS_MEASUREMENT]
     unit = unit_of(totals)
-    constant = unit if scratch.sizes[0] > 0 else CONSTANT_OF_WORDS * unit
+    constant = unit if n > 0 else CONSTANT_OF_WORDS * unit
     last = W.shape[0] - 1
     for k in range(W.shape[1]):
         W[last, k] *= totals[CONSTANT] / constant
@@ -269,6 +290,7 @@ def settle(features, kinds, totals, scratch, W):
                 W, j, features[j, LOCATION], features[j, FACTOR], location, factor, constant
             )
             features[j, LOCATION], features[j, FACTOR] = location, factor
+    scratch.sizes[0] = -1  # to be found anew
 
 
 @lean_kernel

@@ -121,6 +121,13 @@ def winning_probabilities(means, deviations, p, room, offer=None):
     draws with the same mean, the first is the largest.
     """
     best = argmax(means, offer)
+    fill_winning(means, deviations, best, p, room, offer)
+    return best
+
+
+@lean_kernel
+def fill_winning(means, deviations, best, p, room, offer):
+    """Do as `winning_probabilities` does, where `best` has the largest mean."""
     reach = _REACH + _more_than_few(n_on_offer(offer, p.size)) / _REACH
     highest = best
     for k in range(p.size):
@@ -139,6 +146,9 @@ def winning_probabilities(means, deviations, p, room, offer=None):
         if means[k] - origin + reach * deviations[k] > bottom and deviations[k] >= _POINT:
             gaps[n], widths[n], labels[n] = means[k] - origin, deviations[k], k
             n += 1
+    if n == 0 or (n == 1 and deviations[highest] >= _POINT):
+        p[highest] = 1.0
+        return
     n, n_equal = _group(gaps, widths, labels, counts, n)
     first, gap, widest = int(labels[0]), gaps[0], widths[0]
     n, n_alike = _gather(room, n)
@@ -190,7 +200,6 @@ def winning_probabilities(means, deviations, p, room, offer=None):
         total += p[k]
     for k in on_offer(offer, p.size):
         p[k] /= total
-    return best
 
 
 @lean_kernel
