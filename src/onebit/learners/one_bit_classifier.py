@@ -46,9 +46,6 @@ from onebit.theory import bounds
 LARGEST_FULL = 200_000
 """covariance="auto" takes full matrices up to so many numbers in them: d * d * K."""
 
-LEAST_LESSON = 0.3
-"""rho: the least gradient of a wrong label, as a share of its gradient with two classes."""
-
 OPENNESS = 6
 """How steeply draws widen where no label is known to be right: the power of (1 - q) r.
 
@@ -72,14 +69,16 @@ class Form(NamedTuple):
     """What the two forms do differently.
 
     prior: a (ln K)^2, explore: nu and forgetting: phi, if they are not given; doubt: kappa;
-    unforeseen: eta; information_weight: m, which is m t / (t + settling) in round t; sure: a right
-    label that had at least the probability 1 - sure teaches nothing; negligible: a covariance is
-    not updated if v would change by a smaller share.
+    least_lesson: rho, the least gradient of a wrong label, as a share of its gradient with two
+    classes; unforeseen: eta; information_weight: m, which is m t / (t + settling) in round t; sure:
+    a right label that had at least the probability 1 - sure teaches nothing; negligible: a
+    covariance is not updated if v would change by a smaller share.
     """
 
     prior: float
     explore: float
     doubt: float
+    least_lesson: float
     unforeseen: float
     information_weight: float
     settling: float
@@ -92,6 +91,7 @@ DIAGONAL_FORM = Form(
     prior=0.35,
     explore=0.1,
     doubt=0.03,
+    least_lesson=0.3,
     unforeseen=0.1,
     information_weight=3.0,
     settling=0.0,
@@ -103,6 +103,7 @@ FULL_FORM = Form(
     prior=0.3,
     explore=0.2,
     doubt=0.25,
+    least_lesson=0.3,
     unforeseen=0.0,
     information_weight=2.0,
     settling=30.0,
@@ -123,6 +124,7 @@ class Settings(NamedTuple):
     floor: float
     widest: float
     doubt: float
+    least_lesson: float
     unforeseen: float
     information_weight: float
     settling: float
@@ -321,7 +323,7 @@ def lesson(state, scores, label, correct):
         right = 0.0 if scratch.retired[k] else foreseen * p[k] + any_other
         g[k] = (implicit * p[k] if correct else -q * right) * f[k] * scratch.share[k]
         f[k] = q * p[k] * p[k] / others * (weight * f[k] * f[k])
-    g[label] = -implicit * others if correct else max(q, LEAST_LESSON * alone)
+    g[label] = -implicit * others if correct else max(q, settings.least_lesson * alone)
     g[label] *= of_label * scratch.share[label]
     f[label] = q * others * (weight * of_label * of_label)
     return True
@@ -660,6 +662,7 @@ class OneBitClassifier(ProbabilityLearner):
             floor=float(self.min_probability),
             widest=1.0 / a,
             doubt=form.doubt,
+            least_lesson=form.least_lesson,
             unforeseen=form.unforeseen,
             information_weight=form.information_weight,
             settling=form.settling,

@@ -1,0 +1,94 @@
+"""Other constants of OneBitClassifier's full form: how mistakes change on streams' first rows.
+
+``python bench/constants.py [name=value[,name=value...] ...]``, where a name is a field of `Form`,
+as in ``explore=0.05lnK,least_lesson=0.45 doubt=0.5``; lnK is at least 1. Printed is 100 times the
+logarithm of the ratio of errors to those with the constants as they are, negative for fewer
+mistakes, with its standard error, seed by seed. ``--last`` plays the last rows, for a look at what
+was not chosen on the first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+import numpy as np
+
+from onebit import OneBitClassifier, play, streams
+from onebit.learners import one_bit_classifier
+from onebit.learners.one_bit_classifier import FULL_FORM, Form
+
+STREAMS = [
+    "confidit-synthetic",
+    "vowel",
+    "dna",
+    "satimage",
+    "optdigits",
+    "letter",
+    "poker",
+    "shuttle",
+    "connect4",
+    "covtype",
+    "kddcup99",
+]
+"""Those that the full form plays."""
+
+OTHERS = [
+    "least_lesson=0.45",
+    "least_lesson=0.6",
+    "explore=0.05lnK",
+    "explore=0.05lnK,least_lesson=0.45",
+]
+ROWS = 10_000
+
+
+def main() -> None:
+    """Print a line for each stream, and the mean of all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("forms", nargs="*", default=OTHERS, metavar="name=value,...")
+    parser.add_argument("--streams", default=",".join(STREAMS), metavar="A,B,...")
+    parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--last", action="store_true", help="the last rows, not the first")
+    given = parser.parse_args()
+    print(f"{'stream':<20}{'error %':>8}" + "".join(f"  {text:>19}" for text in given.forms))
+    means = []
+    for name in given.streams.split(","):
+        runs = [errors(name, seed, given.forms, given.last) for seed in range(given.seeds)]
+        found = np.array(runs)
+        ratios = 100 * np.log(found[:, 1:] / found[:, :1])
+        means.append(ratios.mean(axis=0))
+        sure = ratios.std(axis=0, ddof=1) / np.sqrt(given.seeds)
+        print(f"{name:<20}{100 * found[:, 0].mean():8.2f}", end="")
+        columns = zip(given.forms, means[-1], sure, strict=True)
+        for text, mean, se in columns:
+            print(f"  {f'{mean:+.1f} ±{se:4.1f}':>{max(19, len(text))}}", end="")
+        print(flush=True)
+    print(f"{'mean':<28}", end="")
+    for text, mean in zip(given.forms, np.mean(means, axis=0), strict=True):
+        print(f"  {f'{mean:+.1f}      ':>{max(19, len(text))}}", end="")
+    print()
+
+
+def changed(text: str, n_classes: int) -> Form:
+    """Return the full form with other constants."""
+    found = {}
+    for name, value in (pair.split("=") for pair in text.split(",")):
+        unit = max(1.0, math.log(n_classes)) if value.endswith("lnK") else 1.0
+        found[name] = unit * float(value.removesuffix("lnK"))
+    return FULL_FORM._replace(**found)
+
+
+def errors(name: str, seed: int, texts: list[str], last: bool) -> list[float]:
+    """Return the share of mistakes with the constants as they are, and with others."""
+    X, y = streams.load(name, seed=seed)
+    classes, rows = np.unique(y), slice(-ROWS, None) if last else slice(ROWS)
+    found = []
+    for form in [FULL_FORM, *(changed(text, classes.size) for text in texts)]:
+        one_bit_classifier.FULL_FORM = form
+        learner = OneBitClassifier(classes=classes, random_state=seed, covariance="full")
+        found.append(play(learner, X[rows], y[rows], record=False).error_rate)
+    return found
+
+
+if __name__ == "__main__":
+    main()
