@@ -1,16 +1,14 @@
 """Other constants of OneBitClassifier's full form: how mistakes change on streams' first rows.
 
 ``python bench/constants.py [name=value[,name=value...] ...]``, where a name is a field of `Form`,
-as in ``explore=0.05lnK,least_lesson=0.45 doubt=0.5``; lnK is at least 1. Printed is 100 times the
-logarithm of the ratio of errors to those with the constants as they are, negative for fewer
-mistakes, with its standard error, seed by seed. ``--last`` plays the last rows, for a look at what
-was not chosen on the first.
+as in ``explore=0.2,growth=0 doubt=0.5``. Printed is 100 times the logarithm of the ratio of errors
+to those with the constants as they are, negative for fewer mistakes, with its standard error, seed
+by seed. ``--last`` plays the last rows, for a look at what was not chosen on the first.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 
 import numpy as np
 
@@ -34,10 +32,10 @@ STREAMS = [
 """Those that the full form plays."""
 
 OTHERS = [
-    "least_lesson=0.45",
+    "least_lesson=0.3",
     "least_lesson=0.6",
-    "explore=0.05lnK",
-    "explore=0.05lnK,least_lesson=0.45",
+    "explore=0.2,growth=0",
+    "explore=0.2,growth=0,least_lesson=0.3",
 ]
 ROWS = 10_000
 
@@ -69,13 +67,10 @@ def main() -> None:
     print()
 
 
-def changed(text: str, n_classes: int) -> Form:
+def changed(text: str) -> Form:
     """Return the full form with other constants."""
-    found = {}
-    for name, value in (pair.split("=") for pair in text.split(",")):
-        unit = max(1.0, math.log(n_classes)) if value.endswith("lnK") else 1.0
-        found[name] = unit * float(value.removesuffix("lnK"))
-    return FULL_FORM._replace(**found)
+    pairs = (pair.split("=") for pair in text.split(","))
+    return FULL_FORM._replace(**{name: float(value) for name, value in pairs})
 
 
 def errors(name: str, seed: int, texts: list[str], last: bool) -> list[float]:
@@ -83,7 +78,7 @@ def errors(name: str, seed: int, texts: list[str], last: bool) -> list[float]:
     X, y = streams.load(name, seed=seed)
     classes, rows = np.unique(y), slice(-ROWS, None) if last else slice(ROWS)
     found = []
-    for form in [FULL_FORM, *(changed(text, classes.size) for text in texts)]:
+    for form in [FULL_FORM, *(changed(text) for text in texts)]:
         one_bit_classifier.FULL_FORM = form
         learner = OneBitClassifier(classes=classes, random_state=seed, covariance="full")
         found.append(play(learner, X[rows], y[rows], record=False).error_rate)

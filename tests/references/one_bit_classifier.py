@@ -50,8 +50,9 @@ class Changes:
             found = every
         else:
             found = every[(every == label) & (self.evidence_of > self.alarm_of_label)]
-        if found.size:
+        if found.size == every.size:
             self.evidence = 0.0
+        if found.size:
             self.evidence_of[found], self.mistakes[found], self.expected[found] = 0.0, 2.0, 0.5
         return found
 
@@ -108,13 +109,14 @@ class Rates:
 
 
 class OneBitClassifier:
-    rho, young = 0.3, 1000.0
+    young = 1000.0
 
     def __init__(
         self, d, K, full, explore=None, a=None, forgetting=None, floor=0.0, standardize=True
     ):
         self.K, self.full, self.floor = K, full, floor
-        self.explore = (0.2 if full else 0.1) if explore is None else explore
+        self.explore = (0.05 * max(1.0, np.log(K)) if full else 0.1) if explore is None else explore
+        self.rho = 0.45 if full else 0.3
         prior, self.kappa, self.m, phi = (0.3, 0.25, 2.0, 0.5) if full else (0.35, 0.03, 3.0, 0.0)
         self.sure, self.negligible = (1e-3, 1e-6) if full else (1e-2, 1e-3)
         self.eta = 0.0 if full else 0.1

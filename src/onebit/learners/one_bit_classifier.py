@@ -68,15 +68,16 @@ OLDEST = 1e100
 class Form(NamedTuple):
     """What the two forms do differently.
 
-    prior: a (ln K)^2, explore: nu and forgetting: phi, if they are not given; doubt: kappa;
-    least_lesson: rho, the least gradient of a wrong label, as a share of its gradient with two
-    classes; unforeseen: eta; information_weight: m, which is m t / (t + settling) in round t; sure:
-    a right label that had at least the probability 1 - sure teaches nothing; negligible: a
+    prior: a (ln K)^2, explore: nu / (ln K)^growth, and forgetting: phi, if they are not given;
+    doubt: kappa; least_lesson: rho, the least gradient of a wrong label, as a share of its gradient
+    with two classes; unforeseen: eta; information_weight: m, which is m t / (t + settling) in round
+    t; sure: a right label that had at least the probability 1 - sure teaches nothing; negligible: a
     covariance is not updated if v would change by a smaller share.
     """
 
     prior: float
     explore: float
+    growth: float
     doubt: float
     least_lesson: float
     unforeseen: float
@@ -90,6 +91,7 @@ class Form(NamedTuple):
 DIAGONAL_FORM = Form(
     prior=0.35,
     explore=0.1,
+    growth=0.0,
     doubt=0.03,
     least_lesson=0.3,
     unforeseen=0.1,
@@ -101,9 +103,10 @@ DIAGONAL_FORM = Form(
 )
 FULL_FORM = Form(
     prior=0.3,
-    explore=0.2,
+    explore=0.05,
+    growth=1.0,
     doubt=0.25,
-    least_lesson=0.3,
+    least_lesson=0.45,
     unforeseen=0.0,
     information_weight=2.0,
     settling=30.0,
@@ -474,12 +477,12 @@ FULL_AS_PREPARED = Kernels("full_as_prepared", score_full, policy, learn_full)
 class OneBitClassifier(ProbabilityLearner):
     """The default choice: few mistakes, nothing to tune.
 
-    It has a probability model: label k is right with probability softmax(W x)_k. The weights are
-    known with a normal error, a little better after each bit. To decide, it draws the score of each
-    label from what it knows and chooses the highest: a label it knows well to be wrong is never
-    chosen, one it knows little about sometimes is. A bit teaches all classes. If the label was
-    right, the truth is known. If it was wrong, it falls, and the others rise, the likely ones most:
-    so a class that looked bad at first is found after all.
+    It has a probability model: label k is right with probability softmax(W x)_k. The weights have a
+    Gaussian posterior, which each bit updates. To decide, it draws the score of each label from the
+    posterior and chooses the highest (Thompson sampling): a label that is known to be wrong is
+    never chosen, one about which little is known sometimes is. A bit teaches all classes. If the
+    label was right, the truth is known. If it was wrong, it falls, and the others rise, the likely
+    ones most: so a class that looked bad at first is found after all.
 
     `make compare` has its mistakes beside those of other tools. It has no guarantee: an adversary
     can fool it. If you need one, take `SOBA` or `Gaptron`.
@@ -489,8 +492,9 @@ class OneBitClassifier(ProbabilityLearner):
     explore : float >= 0 or None, default=None
         nu, the width of the draws in standard deviations of the scores. 0 is greedy, 1 is as wide
         as the model says, which costs more mistakes than it saves on most streams tried. None is
-        0.1 in the diagonal form, 0.2 in the full, where deviations are those of fewer directions.
-        Where no label is likely to be right, draws of little known labels are wider; see the notes.
+        0.1 in the diagonal form, 0.05 ln K in the full, with ln K at least 1: the more labels there
+        are, the more there is to try. Where no label is likely to be right, draws of little known
+        labels are wider; see the notes.
     covariance : {"auto", "diagonal", "full"}, default="auto"
         "full" keeps a matrix of d^2 numbers for each class and makes fewer mistakes, "diagonal" d
         numbers. "auto" is "full" if d^2 K is at most 200,000, else "diagonal".
@@ -509,7 +513,7 @@ class OneBitClassifier(ProbabilityLearner):
         Whether features are scaled as they come, and a constant is added; see the notes. If not,
         give features of similar scale, and a constant one if they are numeric.
     notice_changes : bool, default=True
-        Whether what the bits say is true no more is forgotten; see the notes.
+        Whether to forget what the bits show to be no longer true; see the notes.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -546,8 +550,8 @@ class OneBitClassifier(ProbabilityLearner):
     What is not textbook material was tuned on streams (docs/one_bit_classifier.md):
 
     - kappa is 0.03, full: 0.25. Where little is known, the prediction is shrunk towards uniform.
-    - rho = 0.3. With many classes q is small, and without this a wrong label would be tried again
-      and again before it falls.
+    - rho is 0.3, full: 0.45. With many classes q is small, and without this a wrong label would be
+      tried again and again before it falls.
     - eta is 0.1, full: 0. A label that the model was sure of and that is wrong may be so for a
       reason that it knows nothing of: the odds of that are eta to 1 - q. Then any other label may
       be right. Without this, a label that was never right, and comes late, gains next to nothing
@@ -555,8 +559,8 @@ class OneBitClassifier(ProbabilityLearner):
       it; there, eta delays the notice of a gradual change.
     - m is 3, full: 2, so that steps shrink sooner. As classes, and in the diagonal form features,
       count as independent, each step moves the scores further than it is meant to.
-    - In the full form it is m t / (t + 30) in round t. Scales of the first rounds are rough, and so
-      is a normal belief then: what is taken for certain of them misleads for long.
+    - In the full form it is m t / (t + 30) in round t: at first the scales and the Gaussian
+      approximation are rough, and too much confidence in the first rounds would mislead for long.
     - Forgetting makes S_k grow, also where nothing was learned that could be forgotten. So v_k is
       at most 1 / a, as at first, and w_k moves by less in step 4 as v_k was reduced: without that,
       an x in a direction that is seen once in many rounds moved the weights by thousands.
@@ -569,16 +573,16 @@ class OneBitClassifier(ProbabilityLearner):
     do, everything is. `onebit.numerics.changes` has the formulas, and `bench/alarms.py` counts
     false alarms.
 
-    Where the model's label, that of the highest score, is right less often than one label would be
-    whatever x is, that label is chosen in its place: features may say nothing, and a model of them
+    Where the model's label (the one with the highest score) is right less often than a constant
+    label would be, the constant label is chosen instead: with uninformative features, a model can
     be worse than none. `onebit.numerics.constant` has the formulas. With explore=0 it never is.
     `predict` is the model's label.
 
     Late feedback meets the weights of the moment it arrives. Told the label itself, by
     ``learn(decision, truth=...)`` or `teach`, it takes the step of a right label, which has the
-    same likelihood, but an implicit one: g is that after the step, not before it. A right label
-    that was chosen had some probability already; one that is told may have had none, and the first
-    few, taken at full length, would drown what comes after them. Bits and labels may be mixed.
+    same likelihood, but an implicit one: g is that after the step, not before it. A chosen label
+    that is right already had some probability; a label that is given may have had almost none, and
+    full steps for the first few would swamp those that follow. Bits and labels may be mixed.
 
     References
     ----------
@@ -655,10 +659,12 @@ class OneBitClassifier(ProbabilityLearner):
             )
         full = self._at_size(n_features, n_classes).covariance == "full"
         form = FULL_FORM if full else DIAGONAL_FORM
-        a = form.prior / max(1.0, math.log(n_classes)) ** 2 if self.a is None else float(self.a)
+        ln_K = max(1.0, math.log(n_classes))
+        a = form.prior / ln_K**2 if self.a is None else float(self.a)
+        explore = form.explore * ln_K**form.growth if self.explore is None else float(self.explore)
         forgetting = form.forgetting if self.forgetting is None else float(self.forgetting)
         settings = Settings(
-            explore=form.explore if self.explore is None else float(self.explore),
+            explore=explore,
             floor=float(self.min_probability),
             widest=1.0 / a,
             doubt=form.doubt,

@@ -172,15 +172,18 @@ def more_evidence(evidence, e, correct):
 
 @lean_kernel
 def remember(changes, what, rounds):
-    """Note a change after so many rounds, and expect of what changed no more than at first."""
+    """Note a change after so many rounds, and expect of what changed no more than at first.
+
+    The evidence that all changed stays after a change of one label, which may be the first of many.
+    """
     labels, row = changes.labels, changes.seen[changes.n_seen[()] % KEPT]
     row[ROUND], row[LABEL] = rounds + 1, what
     row[SURE] = changes.evidence[()] if what == EVERYTHING else labels[what, EVIDENCE]
     changes.n_seen[()] += 1
-    changes.evidence[()] = 0.0
     for k in range(labels.shape[0]):
         if what == EVERYTHING or k == what:
             labels[k, EVIDENCE] = 0.0
             labels[k, MISTAKES], labels[k, EXPECTED] = FIRST_MISTAKES, FIRST_EXPECTED
     if what == EVERYTHING:
+        changes.evidence[()] = 0.0
         changes.began[()] = rounds
