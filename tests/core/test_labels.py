@@ -126,7 +126,7 @@ def test_a_retired_label_is_as_if_it_were_not_there(covariance, plays):
     """OneBitClassifier then walks the path of one without that label, which it never knew."""
     X, y = stream(400, K=3)
     labels = ["ash", "elm", "fir"]
-    settings = {"covariance": covariance, "random_state": 0, "a": 0.5}
+    settings = {"covariance": covariance, "random_state": 0, "a": 0.5, "explore": 0.2}
     without = OneBitClassifier(classes=labels, **settings)
     retired = OneBitClassifier(classes=[*labels, "oak"], **settings)
     for learner in (without, retired):
