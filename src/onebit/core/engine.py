@@ -48,11 +48,11 @@ MISTAKE, EXPLORED, UPDATED = 1, 2, 4
 SCORE, CHOOSE, DRAW = 0, 1, 2
 """How far a single round goes: to the scores, to the policy, or to a label drawn from it."""
 
-FEW_ROWS, MANY_ROWS = 2_000, 100_000
-"""The loop that evaluates rows is compiled for more than FEW_ROWS at once, or MANY_ROWS in all.
+FEW_ROWS = 2_000
+"""The loop that evaluates rows is compiled only for more rows at once.
 
 Single rounds, which are compiled before anyone decides, take a few microseconds for each row; to
-compile the loop takes seconds.
+compile the loop takes seconds, and a service that asks for one row at a time never waits for it.
 """
 
 
@@ -140,7 +140,6 @@ class Kernels:
         self._module, self._name = getattr(learn, "py_func", learn).__module__, name
         self._kernels = {"score": score, "policy": policy, "learn": learn}
         self._single_rounds: dict[str, Any] = {}
-        self._n_evaluated = 0
         _ALL[self._module, name] = self
 
     @property
@@ -175,9 +174,8 @@ class Kernels:
         It fills the scores and the policy of each row; if `p` has no rows, only the scores, as a
         policy may take much longer.
         """
-        self._n_evaluated += n
-        few = n <= FEW_ROWS and self._n_evaluated <= MANY_ROWS
-        return self._evaluate_each if few else self.evaluate_loop
+        is_compiled = "evaluate_loop" in self.__dict__
+        return self.evaluate_loop if is_compiled or n > FEW_ROWS else self._evaluate_each
 
     @cached_property
     def evaluate_loop(self) -> Any:
