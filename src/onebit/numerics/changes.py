@@ -36,8 +36,8 @@ Those of one label are less so than those of all, as they come in runs when its 
 """
 
 KNOWN = 0.3
-"""Of a label, only rounds count in which fewer mistakes were expected: what was never known cannot
-be known no more."""
+"""Of a label, only rounds count in which fewer mistakes were expected: what was never learned
+cannot be forgotten."""
 
 LEVELS, EVEN = 12, 4
 """Levels of confidence, one for each nat of ln(q / (1 - q)); EVEN is the first with q > 1 - q."""
