@@ -1,9 +1,10 @@
-"""Other constants of OneBitClassifier's full form: how mistakes change on streams' first rows.
+"""Other constants of OneBitClassifier: how mistakes change on streams' first rows.
 
 ``python bench/constants.py [name=value[,name=value...] ...]``, where a name is a field of `Form`,
 as in ``explore=0.2,growth=0 doubt=0.5``. Printed is 100 times the logarithm of the ratio of errors
 to those with the constants as they are, negative for fewer mistakes, with its standard error, seed
-by seed. ``--last`` plays the last rows, for a look at what was not chosen on the first.
+by seed. ``--diagonal`` is for the constants of the diagonal form, not of the full one; ``--last``
+plays the last rows, for a look at what was not chosen on the first.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import numpy as np
 
 from onebit import OneBitClassifier, play, streams
 from onebit.learners import one_bit_classifier
-from onebit.learners.one_bit_classifier import FULL_FORM, Form
+from onebit.learners.one_bit_classifier import DIAGONAL_FORM, FULL_FORM, Form
 
-STREAMS = [
+FULL_STREAMS = [
     "confidit-synthetic",
     "vowel",
     "dna",
@@ -31,27 +32,45 @@ STREAMS = [
 ]
 """Those that the full form plays."""
 
+DIAGONAL_STREAMS = [
+    "mnist",
+    "fars",
+    "synnonsep",
+    "20newsgroups",
+    "reuters_r8",
+    "rcv1",
+    "ag_news",
+    "amazon4",
+    "fdu_mtl",
+    "snips",
+    "banking77",
+    "clinc150",
+]
+"""Those that the diagonal form plays."""
+
 OTHERS = [
     "least_lesson=0.3",
     "least_lesson=0.6",
     "explore=0.2,growth=0",
     "explore=0.2,growth=0,least_lesson=0.3",
 ]
-ROWS = 10_000
 
 
 def main() -> None:
     """Print a line for each stream, and the mean of all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("forms", nargs="*", default=OTHERS, metavar="name=value,...")
-    parser.add_argument("--streams", default=",".join(STREAMS), metavar="A,B,...")
+    parser.add_argument("--diagonal", action="store_true", help="the diagonal form, not the full")
+    parser.add_argument("--streams", metavar="A,B,...")
+    parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--seeds", type=int, default=6)
     parser.add_argument("--last", action="store_true", help="the last rows, not the first")
     given = parser.parse_args()
     print(f"{'stream':<20}{'error %':>8}" + "".join(f"  {text:>19}" for text in given.forms))
     means = []
-    for name in given.streams.split(","):
-        runs = [errors(name, seed, given.forms, given.last) for seed in range(given.seeds)]
+    names = DIAGONAL_STREAMS if given.diagonal else FULL_STREAMS
+    for name in given.streams.split(",") if given.streams else names:
+        runs = [errors(name, seed, given) for seed in range(given.seeds)]
         found = np.array(runs)
         ratios = 100 * np.log(found[:, 1:] / found[:, :1])
         means.append(ratios.mean(axis=0))
@@ -67,22 +86,23 @@ def main() -> None:
     print()
 
 
-def changed(text: str) -> Form:
-    """Return the full form with other constants."""
-    pairs = (pair.split("=") for pair in text.split(","))
-    return FULL_FORM._replace(**{name: float(value) for name, value in pairs})
-
-
-def errors(name: str, seed: int, texts: list[str], last: bool) -> list[float]:
+def errors(name: str, seed: int, given: argparse.Namespace) -> list[float]:
     """Return the share of mistakes with the constants as they are, and with others."""
     X, y = streams.load(name, seed=seed)
-    classes, rows = np.unique(y), slice(-ROWS, None) if last else slice(ROWS)
+    classes, rows = np.unique(y), slice(-given.rows, None) if given.last else slice(given.rows)
+    form, covariance = (DIAGONAL_FORM, "diagonal") if given.diagonal else (FULL_FORM, "full")
     found = []
-    for form in [FULL_FORM, *(changed(text) for text in texts)]:
-        one_bit_classifier.FULL_FORM = form
-        learner = OneBitClassifier(classes=classes, random_state=seed, covariance="full")
+    for changed in [form, *(with_others(form, text) for text in given.forms)]:
+        setattr(one_bit_classifier, f"{covariance.upper()}_FORM", changed)
+        learner = OneBitClassifier(classes=classes, random_state=seed, covariance=covariance)
         found.append(play(learner, X[rows], y[rows], record=False).error_rate)
     return found
+
+
+def with_others(form: Form, text: str) -> Form:
+    """Return a form with other constants."""
+    pairs = (pair.split("=") for pair in text.split(","))
+    return form._replace(**{name: float(value) for name, value in pairs})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from onebit.core import play
 from onebit.core.storage import arrays_of
 from onebit.learners.one_bit_classifier import LARGEST_FULL, OneBitClassifier
 from onebit.numerics.changes import KEPT
-from onebit.numerics.scales import IS_MEASUREMENT
+from onebit.numerics.scales import IS_MEASUREMENT, ROUNDS
 from onebit.numerics.second_order import of_class, rewrite
 from paths import assert_same_path, continuous, every_stream
 from references import one_bit_classifier as reference
@@ -60,6 +61,16 @@ def test_features_of_all_kinds_walk_the_path_of_the_reference(covariance, K, sto
     kinds = learner._state.scales.kinds[:, IS_MEASUREMENT].tolist()
     assert kinds == slow.scales.measurements.tolist()
     assert (kinds[:3], kinds[7:]) == ([1, 0, 0], [1, 0, 1])
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_of_later_rounds_one_in_four_counts_for_four(storage):
+    form = {"covariance": "diagonal"}
+    stream = partial(of_all_kinds, n=1_400)
+    learner, slow = assert_same_path_in_form(form, 2, stream, storage)
+    rounds = learner._state.scales.totals[ROUNDS]
+    assert rounds == len(slow.scales.rows)
+    assert rounds in (1_396, 1_400, 1_404)
 
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])

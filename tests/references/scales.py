@@ -3,11 +3,12 @@
 import numpy as np
 
 FAR, FEW, MORE = 4.0, 5, 10
+GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 
 
 class Scales:
     def __init__(self, d):
-        self.rows, self.words, self.settled = np.zeros((0, d)), [], 0
+        self.rounds, self.rows, self.words, self.settled = 0, np.zeros((0, d)), [], 0
         self.measurements = np.zeros(d, dtype=bool)
         self.locations, self.factors, self.constant = np.zeros(d), np.ones(d), 0.3
 
@@ -20,9 +21,13 @@ class Scales:
 
     def observe(self, x, W):
         """Count x; change the weights W, of shape (K, d + 1), where scales are settled again."""
-        self.rows = np.vstack([self.rows, x])
+        self.rounds += 1
+        times = 1
+        if self.rounds > 1000:
+            times = 4 if GOLDEN * (self.rounds - 1) % 1.0 < 0.25 else 0
+        self.rows = np.vstack([self.rows, *times * [x]])
         exceeds = (np.abs(self.rows) > 1.0).any(axis=0)
-        self.words += list(x[(x != 0.0) & ~exceeds & ~self.measurements])
+        self.words += times * list(x[(x != 0.0) & ~exceeds & ~self.measurements])
         if len(self.rows) > 1.1 * self.settled:
             self.settle(exceeds, W)
 

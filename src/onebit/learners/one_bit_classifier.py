@@ -400,7 +400,7 @@ def forget_full(state, k):
 @lean_kernel
 def end_round(state, x):
     """Count the values of x, and age what was learned."""
-    observe(state.scales, x, state.W)
+    observe(state.scales, state.rounds[()], x, state.W)
     state.rounds[()] += 1
     if state.settings.forgetting > 0.0:
         since = state.rounds[()] - state.changes.began[()]
