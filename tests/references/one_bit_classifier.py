@@ -118,7 +118,7 @@ class OneBitClassifier:
         self.explore = (0.05 * max(1.0, np.log(K)) if full else 0.1) if explore is None else explore
         self.rho = 0.45 if full else 0.3
         prior, self.kappa, self.m, phi = (0.3, 0.25, 2.0, 0.5) if full else (0.35, 0.03, 3.0, 0.0)
-        self.sure, self.negligible = (1e-3, 1e-6) if full else (1e-2, 1e-3)
+        self.sure, self.negligible = (1e-3, 1e-6) if full else (2e-2, 1e-3)
         self.eta = 0.0 if full else 0.1
         self.tau, self.rounds = 30 if full else 0, 0
         self.phi = phi if forgetting is None else forgetting
