@@ -1,7 +1,7 @@
 """Other constants of OneBitClassifier: how mistakes change on streams' first rows.
 
 ``python bench/constants.py [name=value[,name=value...] ...]``, where a name is a field of `Form`,
-as in ``explore=0.2,growth=0 doubt=0.5``. Printed is 100 times the logarithm of the ratio of errors
+as in ``explore=0.1 doubt=0.5,sure=0.01``. Printed is 100 times the logarithm of the ratio of errors
 to those with the constants as they are, negative for fewer mistakes, with its standard error, seed
 by seed. ``--diagonal`` is for the constants of the diagonal form, not of the full one; ``--last``
 plays the last rows, for a look at what was not chosen on the first.
@@ -51,8 +51,8 @@ DIAGONAL_STREAMS = [
 OTHERS = [
     "least_lesson=0.3",
     "least_lesson=0.6",
-    "explore=0.2,growth=0",
-    "explore=0.2,growth=0,least_lesson=0.3",
+    "explore=0.1",
+    "constant=1",
 ]
 
 

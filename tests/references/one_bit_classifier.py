@@ -21,43 +21,80 @@ def winning_probabilities(means, deviations):
 
 
 class Changes:
-    """Page's sums of likelihood ratios, of all bits and of those of each label."""
+    """Page's sums of likelihood ratios: of all bits, of each label's, of those where v is small."""
 
-    share, alarm, alarm_of_label, known = 0.8, np.log(1e7), np.log(1e12), 0.3
+    alarm, alarm_of_label, alarm_of_some, known = np.log(1e7), np.log(1e12), np.log(1e3), 0.3
 
     def __init__(self, K):
         self.mistaken = {z: max(0.5, 1 / (1 + np.exp(z))) for z in range(-4, 8)}
         self.counts = dict.fromkeys(self.mistaken, 10.0)
-        self.evidence, self.evidence_of = 0.0, np.zeros(K)
-        self.mistakes, self.expected = np.full(K, 2.0), np.full(K, 0.5)
+        self.variance, self.began, self.some_changed = 0.0, None, None
+        self.evidence_of, self.mistakes, self.expected = np.zeros((3, K))
+        self.begin(np.arange(K))
+        self.begin_all()
 
-    def changed(self, q, rest, label, correct):
-        z = int(np.clip(np.floor(np.log(q / rest)), -4, 7))
-        n = self.counts[z]
-        e = (n * self.mistaken[z] + 1) / (n + 2)
+    def begin(self, labels):
+        self.evidence_of[labels], self.mistakes[labels], self.expected[labels] = 0.0, 2.0, 0.5
+
+    def begin_all(self):
+        self.evidence = 0.0
+        self.familiar, self.familiar_mistaken, self.n_familiar = 0.0, 0.5, 10.0
+
+    def level(self, q, rest):
+        return int(np.clip(np.floor(np.log(q / rest)), -4, 7))
+
+    def mistake(self, q, rest):
+        z = self.level(q, rest)
+        return (self.counts[z] * self.mistaken[z] + 1) / (self.counts[z] + 2)
+
+    def changed(self, q, rest, v, label, correct, rounds):
+        """Return the labels that changed, and whether everything did."""
+        e, z = self.mistake(q, rest), self.level(q, rest)
         odds = self.mistakes[label] / self.expected[label] * e / (1 - e)
         e_label = odds / (1 + odds)
-        self.evidence = max(0.0, self.evidence + self.ratio(e, correct))
+        self.evidence = max(0.0, self.evidence + self.ratio(e, 0.8, correct))
         if e_label < self.known:
-            more = self.evidence_of[label] + self.ratio(e_label, correct)
+            more = self.evidence_of[label] + self.ratio(e_label, 0.8, correct)
             self.evidence_of[label] = max(0.0, more)
-        self.mistaken[z] += 2 / (n + 2) * ((not correct) - self.mistaken[z])
+        self.mistaken[z] += 2 / (self.counts[z] + 2) * ((not correct) - self.mistaken[z])
         self.counts[z] += 1
         self.mistakes[label] += not correct
         self.expected[label] += e
-        every = np.arange(self.mistakes.size)
-        if self.evidence > self.alarm:
-            found = every
-        else:
-            found = every[(every == label) & (self.evidence_of > self.alarm_of_label)]
-        if found.size == every.size:
-            self.evidence = 0.0
-        if found.size:
-            self.evidence_of[found], self.mistakes[found], self.expected[found] = 0.0, 2.0, 0.5
-        return found
+        if v <= self.variance:
+            n, share = self.n_familiar, self.familiar_mistaken
+            e_familiar = max(0.2, (n * share + 1) / (n + 2))
+            self.familiar = max(0.0, self.familiar + self.ratio(e_familiar, 0.5, correct))
+            self.familiar_mistaken += 2 / (n + 2) * ((not correct) - share)
+            self.n_familiar += 1
+        self.variance += 2 / (rounds + 2) * (v - self.variance)
+        found, everything = self.found(label, rounds)
+        self.begin(found)
+        if everything:
+            self.began = rounds
+            self.begin_all()
+        return found, everything
 
-    def ratio(self, e, correct):
-        e_changed = e + self.share * (1 - e)
+    def found(self, label, rounds):
+        every = np.arange(self.mistakes.size)
+        young = self.began is not None and rounds - self.began < 500
+        all_changed = max(self.evidence, self.familiar) > self.alarm and not young
+        one_changed = self.evidence_of[label] > self.alarm_of_label
+        some = self.evidence_of > self.alarm_of_some
+        soon = self.some_changed is not None and rounds - self.some_changed < 300
+        others_right = self.evidence_of.sum() > self.evidence + self.alarm_of_some
+        if all_changed and not (others_right and some.any()):
+            self.some_changed = None
+            return every, True
+        if all_changed or one_changed:
+            self.some_changed = rounds
+        elif not (soon and some[label]):
+            return every[:0], False
+        if others_right:
+            self.evidence = self.familiar = 0.0
+        return every[some], False
+
+    def ratio(self, e, share, correct):
+        e_changed = e + share * (1 - e)
         return np.log((1 - e_changed) / (1 - e) if correct else e_changed / e)
 
 
@@ -102,9 +139,9 @@ class Rates:
             self.right[label] /= 2
             self.tried[label] /= 2
 
-    def forget(self, labels):
+    def forget(self, labels, everything):
         self.right[labels] = self.tried[labels] = 0
-        if labels.size == self.right.size:
+        if everything:
             self.bits = []
 
 
@@ -115,7 +152,8 @@ class OneBitClassifier:
         self, d, K, full, explore=None, a=None, forgetting=None, floor=0.0, standardize=True
     ):
         self.K, self.full, self.floor = K, full, floor
-        self.explore = (0.05 * max(1.0, np.log(K)) if full else 0.1) if explore is None else explore
+        default = (0.05 if full else 0.035) * max(1.0, np.log(K))
+        self.explore = default if explore is None else explore
         self.rho = 0.45 if full else 0.3
         prior, self.kappa, self.m, phi = (0.3, 0.25, 2.0, 0.5) if full else (0.35, 0.03, 3.0, 0.0)
         self.sure, self.negligible = (1e-3, 1e-6) if full else (2e-2, 1e-3)
@@ -125,10 +163,14 @@ class OneBitClassifier:
         if a is None:
             a = prior / max(1.0, np.log(K)) ** 2
         self.scales = Scales(d) if standardize else None
-        self.inputs = np.zeros((K, d + standardize))
-        self.a = a
-        self.A = np.array([a * np.eye(d + standardize)] * K)
+        self.both = np.zeros((2 * K, d + standardize))
+        self.inputs, self.former = self.both[:K], self.both[K:]
+        self.a, self.first = a, a * np.eye(d + standardize)
+        if full and standardize:
+            self.first[-1, -1] /= 4
+        self.A = np.array([self.first] * K)
         self.W = self.inputs[:, :d]
+        self.has_former, self.evidence_of_former = False, 0.0
         self.t, self.seen, self.changes, self.rates = 0, [], Changes(K), Rates(K)
 
     def look(self, x):
@@ -181,16 +223,36 @@ class OneBitClassifier:
                     self.A[k] += information * (np.outer(x, x) if self.full else np.diag(x**2))
         best = int(np.flatnonzero(s > s.max() - 1e-12)[0])  # of those that tie but for rounding
         self.rates.count(best, label, correct)
-        changed = self.changes.changed(q, rest, label, correct)
-        if changed.size == self.K:
-            self.t = 0
-        if changed.size:
-            self.seen.append(changed.tolist())
-            self.rates.forget(changed)
-            self.inputs[changed] = 0.0
-            self.A[changed] = self.a * np.eye(self.inputs.shape[1])
+        if self.has_former:
+            self.compare_former(x, q, rest, label, correct)
+        found, everything = self.changes.changed(q, rest, v[label], label, correct, self.rounds - 1)
+        if found.size:
+            self.forget(found, everything)
         if self.scales is not None:
-            self.scales.observe(given, self.inputs)
+            self.scales.observe(given, self.both)
         self.t += 1
         age = (1 + self.t / self.young) / (1 + (self.t - 1) / self.young)
         self.A /= age**self.phi
+
+    def compare_former(self, x, q, rest, label, correct):
+        if correct and self.changes.evidence == 0:
+            self.evidence_of_former = 0.0
+            return
+        p = softmax(self.former @ x)
+        then = self.changes.mistake(p[label], np.delete(p, label).sum())
+        now = self.changes.mistake(q, rest)
+        more = np.log((1 - then) / (1 - now) if correct else then / now)
+        self.evidence_of_former = max(0.0, self.evidence_of_former + more)
+
+    def forget(self, changed, everything):
+        returned = everything and self.evidence_of_former > np.log(100)
+        names = [None] if everything else changed.tolist()
+        self.seen += [(self.rounds, name, returned) for name in names]
+        self.rates.forget(changed, everything)
+        if everything:
+            self.both[:] = np.roll(self.both, self.K, axis=0)
+            self.has_former, self.evidence_of_former, self.t = True, 0.0, 0
+        if returned:
+            return
+        self.inputs[changed] = 0.0
+        self.A[changed] = self.first

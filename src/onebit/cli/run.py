@@ -128,11 +128,15 @@ def run_as_json(learner: Learner, stream: Opened, seed: int, result: Result) -> 
 def shown_changes(history: History, most: int = 6) -> str:
     """Return the last changes noticed, as ``everything in round 5,003; 'b' in round 6,120``."""
     last = history.changes[-most:]
-    named = (
-        f"{'everything' if c.label is None else repr(c.label)} in round {c.round:,}" for c in last
-    )
+    named = (f"{_what_changed(change)} in round {change.round:,}" for change in last)
     earlier = len(history.changes) - len(last)
     return "; ".join([*([f"{earlier} earlier"] if earlier else []), *named])
+
+
+def _what_changed(change: Any) -> str:
+    if change.label is not None:
+        return repr(change.label)
+    return "everything back" if change.returned else "everything"
 
 
 def percent(n: int, history: History) -> str:

@@ -21,8 +21,13 @@ from onebit.numerics.argmax import argmax
 from onebit.numerics.changes import (
     EVERYTHING,
     NOTHING,
+    RETURNED,
+    SOME,
     Change,
     Changes,
+    expected_at,
+    has_changed,
+    level_of,
     listed,
     new_changes,
     notice,
@@ -64,20 +69,25 @@ YOUNG = 1000.0
 OLDEST = 1e100
 """No age is higher."""
 
+ENOUGH_TO_RETURN = math.log(1e2)
+"""Evidence for weights of before, where all changed: by how much they explain the last bits better.
+"""
+
 
 class Form(NamedTuple):
     """What the two forms do differently.
 
-    prior: a (ln K)^2, explore: nu / (ln K)^growth, and forgetting: phi, if they are not given;
-    doubt: kappa; least_lesson: rho, the least gradient of a wrong label, as a share of its gradient
-    with two classes; unforeseen: eta; information_weight: m, which is m t / (t + settling) in round
-    t; sure: a right label that had at least the probability 1 - sure teaches nothing; negligible: a
-    covariance is not updated if v would change by a smaller share.
+    prior: a (ln K)^2, explore: nu / ln K, and forgetting: phi, if they are not given; constant: the
+    first variance of the constant's weight, as a multiple of others'; doubt: kappa; least_lesson:
+    rho, the least gradient of a wrong label, as a share of its gradient with two classes;
+    unforeseen: eta; information_weight: m, which is m t / (t + settling) in round t; sure: a right
+    label that had at least the probability 1 - sure teaches nothing; negligible: a covariance is
+    not updated if v would change by a smaller share.
     """
 
     prior: float
     explore: float
-    growth: float
+    constant: float
     doubt: float
     least_lesson: float
     unforeseen: float
@@ -90,8 +100,8 @@ class Form(NamedTuple):
 
 DIAGONAL_FORM = Form(
     prior=0.35,
-    explore=0.1,
-    growth=0.0,
+    explore=0.035,
+    constant=1.0,
     doubt=0.03,
     least_lesson=0.3,
     unforeseen=0.1,
@@ -104,7 +114,7 @@ DIAGONAL_FORM = Form(
 FULL_FORM = Form(
     prior=0.3,
     explore=0.05,
-    growth=1.0,
+    constant=4.0,
     doubt=0.25,
     least_lesson=0.45,
     unforeseen=0.0,
@@ -119,13 +129,15 @@ FULL_FORM = Form(
 class Settings(NamedTuple):
     """What parameters stand for.
 
-    explore: nu; floor: the least of a probability; widest: 1 / a; notices: whether changes are
-    noticed; the others as in `Form`.
+    explore: nu; floor: the least of a probability; widest: 1 / a; widest_constant: the first
+    variance of the constant's weight; notices: whether changes are noticed; the others as in
+    `Form`.
     """
 
     explore: float
     floor: float
     widest: float
+    widest_constant: float
     doubt: float
     least_lesson: float
     unforeseen: float
@@ -162,6 +174,17 @@ class Scratch(NamedTuple):
     informed: np.ndarray
 
 
+class Former(NamedTuple):
+    """W: the weights that were forgotten when all changed last; evidence: that they are true again.
+
+    rounds: how many they were learned in, zero if there are none.
+    """
+
+    W: Annotated[np.ndarray, Field("inputs", "classes")]
+    rounds: Count
+    evidence: Amount
+
+
 class State(NamedTuple):
     """W: means of the weights; S: their variances, or covariance matrices; rounds: t - 1.
 
@@ -178,6 +201,7 @@ class State(NamedTuple):
     rounds: Count
     scales: Scales | None
     changes: Changes
+    former: Former
     rates: Rates
     settings: Settings
     rng: Generator
@@ -302,10 +326,7 @@ def lesson(state, scores, label, correct):
         g[k] = f[k] * scores[k]
     alone = 0.0 if correct else 1.0 / (1.0 + math.exp(-g[label]))
     softmax(g, 1.0, p)
-    others = 0.0
-    for k in range(p.size):
-        if k != label:
-            others += p[k]
+    others = sum_of_others(p, label)
     q = p[label]
     scratch.said[0], scratch.said[1] = q, others
     if correct and others < settings.sure:
@@ -330,6 +351,16 @@ def lesson(state, scores, label, correct):
     g[label] *= of_label * scratch.share[label]
     f[label] = q * others * (weight * of_label * of_label)
     return True
+
+
+@lean_kernel
+def sum_of_others(p, label):
+    """Return the probability of all labels but one, exact also where it is small."""
+    others = 0.0
+    for k in range(p.size):
+        if k != label:
+            others += p[k]
+    return others
 
 
 @lean_kernel
@@ -358,8 +389,8 @@ def implicit_share(q, others, v):
 
 
 @lean_kernel
-def changed(state, scores, label, offer, correct):
-    """Return what the bit says has changed, if anything: a label, or EVERYTHING.
+def changed(state, x, scores, label, offer, correct):
+    """Return what the bit says has changed, if anything: SOME labels, EVERYTHING, or RETURNED.
 
     One that is told says nothing of the label that would have been chosen.
     """
@@ -368,39 +399,92 @@ def changed(state, scores, label, offer, correct):
     rate(state.rates, argmax(scores, offer), offer, label, correct)
     if not state.settings.notices:
         return NOTHING
-    said = state.scratch.said
-    what = notice(state.changes, said[0], said[1], label, correct)
-    if what != NOTHING:
-        remember(state.changes, what, state.rounds[()])
-        forget_rates(state.rates, what)
-        if what == EVERYTHING:
-            state.age[()] = 1.0
+    changes, said, rounds = state.changes, state.scratch.said, state.rounds[()]
+    if state.former.rounds[()] > 0:
+        compare_former(state, x, label, correct)
+    what = notice(changes, said[0], said[1], state.scratch.v[label], label, correct, rounds)
+    if what == EVERYTHING and state.former.evidence[()] > ENOUGH_TO_RETURN:
+        return RETURNED
     return what
+
+
+@lean_kernel
+def compare_former(state, x, label, correct):
+    """Count how much better the former weights foresee bits, while there is evidence of a change.
+
+    What the word of either model is worth, the levels of `Changes` tell.
+    """
+    changes, former, scratch = state.changes, state.former, state.scratch
+    if correct and changes.evidence[()] == 0.0:
+        former.evidence[()] = 0.0
+        return
+    levels, said, z, p = changes.levels, scratch.said, scratch.g, scratch.p
+    products(former.W, with_values(last_inputs(state.scales, x), scratch.x), z)
+    for k in range(z.size):
+        if scratch.retired[k]:
+            z[k] = -math.inf
+    softmax(z, 1.0, p)
+    then = expected_at(levels, level_of(p[label], sum_of_others(p, label)))
+    now = expected_at(levels, level_of(said[0], said[1]))
+    more = math.log((1.0 - then) / (1.0 - now)) if correct else math.log(then / now)
+    former.evidence[()] = max(0.0, former.evidence[()] + more)
+
+
+@lean_kernel
+def begin_change(state, what):
+    """Exchange the weights with the former ones if all changed; forget the rates of what changed.
+
+    If it did not return, the weights are then to be forgotten. Covariances stay as they are if it
+    did: what x are like, these know too.
+    """
+    for k in range(state.W.shape[1]):
+        if has_changed(state.changes, what, k):
+            forget_rates(state.rates, k)
+    if what == SOME:
+        return
+    forget_rates(state.rates, EVERYTHING)
+    W, former = state.W, state.former
+    for j in range(W.shape[0]):
+        for k in range(W.shape[1]):
+            W[j, k], former.W[j, k] = former.W[j, k], W[j, k]
+    former.rounds[()] = state.rounds[()] - state.changes.began[()]
+    former.evidence[()] = 0.0
+    if what == EVERYTHING:
+        state.age[()] = 1.0
 
 
 @lean_kernel
 def forget_diagonal(state, k):
     """Let class k be as little known as before the first round."""
-    for j in range(state.W.shape[0]):
+    last = state.W.shape[0] - 1
+    for j in range(last + 1):
         state.W[j, k] = 0.0
-        state.S[j, k] = state.settings.widest / state.age[()]
+        state.S[j, k] = first_variance(state, j, last)
 
 
 @lean_kernel
 def forget_full(state, k):
     """Let class k be as little known as before the first round."""
-    S, first = state.S.base[k], state.settings.widest / state.age[()]
-    for i in range(S.shape[0]):
+    S = state.S.base[k]
+    last = S.shape[0] - 1
+    for i in range(last + 1):
         state.W[i, k] = 0.0
-        for j in range(S.shape[0]):
-            S[i, j] = first if i == j else 0.0
+        for j in range(last + 1):
+            S[i, j] = first_variance(state, i, last) if i == j else 0.0
     state.S.n_pending[k, 0] = 0
+
+
+@lean_kernel
+def first_variance(state, j, last):
+    """Return what S has for weight j before the first round, at the age of now."""
+    settings = state.settings
+    return (settings.widest_constant if j == last else settings.widest) / state.age[()]
 
 
 @lean_kernel
 def end_round(state, x):
     """Count the values of x, and age what was learned."""
-    observe(state.scales, state.rounds[()], x, state.W)
+    observe(state.scales, state.rounds[()], x, (state.W, state.former.W))
     state.rounds[()] += 1
     if state.settings.forgetting > 0.0:
         since = state.rounds[()] - state.changes.began[()]
@@ -435,11 +519,13 @@ def learn_diagonal(state, x, scores, label, probability, offer, correct):
         update_diagonal(
             state.W, state.S, age, inputs.indices, scratch.x, scratch.g, scratch.f, informed, n
         )
-    what = changed(state, scores, label, offer, correct)
+    what = changed(state, x, scores, label, offer, correct)
     if what != NOTHING:
+        begin_change(state, what)
         for k in range(scores.size):
-            if what in (EVERYTHING, k):
+            if has_changed(state.changes, what, k):
                 forget_diagonal(state, k)
+        remember(state.changes, what, state.rounds[()])
     end_round(state, x)
     return updated
 
@@ -458,11 +544,13 @@ def learn_full(state, x, scores, label, probability, offer, correct):
             v = scratch.v[k] / scratch.share[k]
             if f * v > state.settings.negligible:
                 subtract(lean_class_inverse(state.S, k), Sx, age * f / (1.0 + f * v))
-    what = changed(state, scores, label, offer, correct)
+    what = changed(state, x, scores, label, offer, correct)
     if what != NOTHING:
+        begin_change(state, what)
         for k in range(scores.size):
-            if what in (EVERYTHING, k):
+            if has_changed(state.changes, what, k):
                 forget_full(state, k)
+        remember(state.changes, what, state.rounds[()])
     end_round(state, x)
     return updated
 
@@ -492,16 +580,17 @@ class OneBitClassifier(ProbabilityLearner):
     explore : float >= 0 or None, default=None
         nu, the width of the draws in standard deviations of the scores. 0 is greedy, 1 is as wide
         as the model says, which costs more mistakes than it saves on most streams tried. None is
-        0.1 in the diagonal form, 0.05 ln K in the full, with ln K at least 1: the more labels there
-        are, the more there is to try. Where no label is likely to be right, draws of little known
-        labels are wider; see the notes.
+        0.035 ln K in the diagonal form, 0.05 ln K in the full, with ln K at least 1: the more
+        labels there are, the more there is to try. Where no label is likely to be right, draws of
+        little known labels are wider; see the notes.
     covariance : {"auto", "diagonal", "full"}, default="auto"
         "full" keeps a matrix of d^2 numbers for each class and makes fewer mistakes, "diagonal" d
         numbers. "auto" is "full" if d^2 K is at most 200,000, else "diagonal".
     a : float > 0 or None, default=None
         The precision of each weight before the first round, for examples of unit length. None is
         0.35 / (ln K)^2, full: 0.3 / (ln K)^2, with ln K at least 1: to stand out among K labels, a
-        score must exceed ln K.
+        score must exceed ln K. In the full form, the weight of the constant that `standardize` adds
+        has a / 4: some labels are rare everywhere.
     forgetting : float in [0, 10] or None, default=None
         phi: in round t, what was learned in round s counts as (s / t)^phi, after a start of about
         1,000 rounds; rounds are counted from the last change of everything. More follows drift
@@ -568,10 +657,13 @@ class OneBitClassifier(ProbabilityLearner):
       on easy streams. S_k is left as it is if v_k would change by less than a thousandth, full: a
       millionth.
 
-    A change is noticed by bits that come out worse than those of the same confidence, q, used to,
-    and is in `changes_`. If those of one label do, it is forgotten: w_k = 0 and S_k = I / a. If all
-    do, everything is. `onebit.numerics.changes` has the formulas, and `bench/alarms.py` counts
-    false alarms.
+    A change is noticed by bits that come out worse than they used to at the same confidence, q, or
+    at any where much is known, and is in `changes_`. If those of some labels do, these are
+    forgotten: w_k = 0 and S_k as at first. If all do, everything is, but the weights are kept. At
+    the next change of everything they come back if they explain the last bits better than the
+    weights of now do, by a factor of 100: what was true before may be true again. Then only the
+    weights are exchanged; S_k stays. `onebit.numerics.changes` has the formulas, and
+    `bench/alarms.py` counts false alarms.
 
     Where the model's label (the one with the highest score) is right less often than a constant
     label would be, the constant label is chosen instead: with uninformative features, a model can
@@ -602,7 +694,7 @@ class OneBitClassifier(ProbabilityLearner):
 
     uses_truth, _told_bit = True, TOLD
     _before: ClassVar[dict[str, Any]] = {"standardize": False}
-    _later: ClassVar[tuple[str, ...]] = ("changes.", "rates.")
+    _later: ClassVar[tuple[str, ...]] = ("changes.", "rates.", "changes.totals", "former.")
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.ONE_BIT_CLASSIFIER
@@ -661,12 +753,13 @@ class OneBitClassifier(ProbabilityLearner):
         form = FULL_FORM if full else DIAGONAL_FORM
         ln_K = max(1.0, math.log(n_classes))
         a = form.prior / ln_K**2 if self.a is None else float(self.a)
-        explore = form.explore * ln_K**form.growth if self.explore is None else float(self.explore)
+        explore = form.explore * ln_K if self.explore is None else float(self.explore)
         forgetting = form.forgetting if self.forgetting is None else float(self.forgetting)
         settings = Settings(
             explore=explore,
             floor=float(self.min_probability),
             widest=1.0 / a,
+            widest_constant=(form.constant if self.standardize else 1.0) / a,
             doubt=form.doubt,
             least_lesson=form.least_lesson,
             unforeseen=form.unforeseen,
@@ -691,12 +784,21 @@ class OneBitClassifier(ProbabilityLearner):
         scratch = Scratch(
             x, squares, v, share, g, f, p, deviations, room, Sx, retired, said, informed
         )
-        S: Any = new_inverses(n_classes, n_inputs, a) if full else np.full_like(W, 1.0 / a)
+        variances = np.full(n_inputs, settings.widest)
+        variances[-1:] = settings.widest_constant
+        if full:
+            S: Any = new_inverses(n_classes, n_inputs, 1.0 / variances.max())
+            S.base[:, np.arange(n_inputs), np.arange(n_inputs)] = variances
+        else:
+            S = np.repeat(variances[:, np.newaxis], n_classes, axis=1)
+        former = Former(np.zeros_like(W), np.zeros((), dtype=np.int64), np.zeros(()))
         if self.standardize:
             kernels = FULL if full else DIAGONAL
         else:
             kernels = FULL_AS_PREPARED if full else DIAGONAL_AS_PREPARED
-        return kernels, State(W, S, age, rounds, scales, changes, rates, settings, rng, scratch)
+        return kernels, State(
+            W, S, age, rounds, scales, changes, former, rates, settings, rng, scratch
+        )
 
     @property
     def coef_(self) -> np.ndarray:
@@ -707,7 +809,8 @@ class OneBitClassifier(ProbabilityLearner):
     def changes_(self) -> list[Change]:
         """The changes noticed, the last 64 of them: each has a round, a label and its evidence.
 
-        The label is None if everything changed. Rounds are counted by their feedback, from 1.
+        The label is None if everything changed; `returned` says whether to what was true before.
+        Rounds are counted by their feedback, from 1.
         """
         check_is_fitted(self)
         with self._run.turns:

@@ -1,4 +1,4 @@
-"""Changes noticed by the bits: those that come out worse than they used to at the same confidence.
+"""Changes noticed by the bits: those that come out worse than they used to.
 
 A model says with which probability q a label is right, and may be too sure or not sure enough. What
 its word is worth, its own past tells: the share e of mistakes among rounds with about the same q.
@@ -8,8 +8,21 @@ ln(1 + rho (1 - e) / e): the logarithms of likelihood ratios. Their sum begins a
 falls below (Page 1954). While nothing changes, it exceeds h in a given round with a probability of
 about e^-h.
 
-There is one sum for all rounds, and one for those of each label, where e is that of the label: the
-odds of a mistake times the number of its mistakes over what was expected of it.
+There are three kinds of sums:
+
+- of all rounds, with rho = 0.8;
+- of the rounds of each label, where e is that of the label: the odds of a mistake times the number
+  of its mistakes over what was expected of it;
+- of all rounds in which much is known: the variance of the chosen label's score is at most what it
+  is on average. Here, e is the share of mistakes in such rounds, whatever q was, and rho = 0.5. A
+  model that learns from its mistakes grows unsure before there is evidence by its own word, above
+  all if the world changes gradually. Where little is known, new labels and new kinds of examples
+  bring mistakes too, and nothing that was learned is wrong.
+
+If the first or the last sum is high enough, all changed; if that of a label is, it did. But if the
+sums of the labels together are higher than that of all rounds, other labels are right as before.
+Then only those changed whose own sums are high: two that were swapped, say. Soon after, less
+evidence is enough for one more label.
 """
 
 from __future__ import annotations
@@ -22,11 +35,11 @@ import numpy as np
 from onebit.core.compiling import lean_kernel
 from onebit.core.state import Amount, Count, Field
 
-RHO = 0.8
+RHO, FAMILIAR_RHO = 0.8, 0.5
 """The share of the rounds in which what was learned is true no more, if there is a change.
 
 High, so that a gradual change is noticed when most of it is over: what is learned in its midst
-is soon wrong again.
+is soon wrong again. The second is that of rounds in which much is known.
 """
 
 ALL_CHANGED, LABEL_CHANGED = math.log(1e7), math.log(1e12)
@@ -34,6 +47,20 @@ ALL_CHANGED, LABEL_CHANGED = math.log(1e7), math.log(1e12)
 
 Those of one label are less so than those of all, as they come in runs when its weights move.
 """
+
+OF_SOME = math.log(1e3)
+"""Evidence against a label that is enough if others changed at once, or in the last `SOON` rounds;
+and by how much the evidence against single labels must exceed that against all of them."""
+
+SOON = 300
+"""Rounds after a change of some labels in which one of another is likely."""
+
+YOUNG = 500
+"""Rounds after a change of everything before there can be another: a model that has just begun is
+too sure at times, and would begin again and again."""
+
+LEAST_MISTAKES = 0.2
+"""No smaller share of mistakes is expected of rounds in which much is known."""
 
 KNOWN = 0.3
 """Of a label, only rounds count in which fewer mistakes were expected: what was never learned
@@ -63,20 +90,28 @@ EVIDENCE, MISTAKES, EXPECTED = 0, 1, 2
 ROUND, LABEL, SURE = 0, 1, 2
 """Columns of `Changes.seen`."""
 
-NOTHING, EVERYTHING = -2, -1
-"""What may have changed in place of a label."""
+FAMILIAR, MISTAKEN_OF_FAMILIAR, N_FAMILIAR, VARIANCE, SOME_CHANGED = 0, 1, 2, 3, 4
+"""Places in `Changes.totals`."""
+
+EVERYTHING, RETURNED = -1, -2
+"""What may have changed in place of a label: all of them, or all to what they were before."""
+
+NOTHING, SOME = -3, -4
+"""What else `notice` may return: some labels changed, those that `has_changed` tells."""
 
 
 class Change(NamedTuple):
     """A change that was noticed: in which round, of what, and the evidence for it.
 
     label: the one whose successes ended, or None if it was all. evidence: in nats, the logarithm
-    of how much likelier the last bits are if there was a change than if not.
+    of how much likelier the last bits are if there was a change than if not. returned: whether all
+    became again as it was before the last change of everything.
     """
 
     round: int
     label: Any
     evidence: float
+    returned: bool = False
 
 
 class Changes(NamedTuple):
@@ -85,21 +120,28 @@ class Changes(NamedTuple):
     levels: for each level of confidence the share MISTAKEN, the newer half of the rounds counting
     most, and ROUNDS. labels: EVIDENCE, and since the label last changed MISTAKES and what was
     EXPECTED of these. evidence: that all changed. seen: the last changes, by ROUND, LABEL, or
-    EVERYTHING, and SURE, the evidence; change i is in row i modulo `KEPT`. n_seen: how many there
-    were. began: the rounds before the last change of everything.
+    EVERYTHING or RETURNED, and SURE, the evidence; change i is in row i modulo `KEPT`. n_seen: how
+    many there were. began: the rounds before the last change of everything. totals: the evidence of
+    FAMILIAR rounds, those in which much is known, the share of mistakes in them,
+    MISTAKEN_OF_FAMILIAR, as that of levels, and N_FAMILIAR; the mean VARIANCE of the chosen labels'
+    scores, the newer half of the rounds counting most; SOME_CHANGED, the rounds before the last
+    change of some labels, or zero.
     """
 
     levels: Annotated[np.ndarray, Field(LEVELS, 2, least=0.0)]
     labels: Annotated[np.ndarray, Field("classes", 3, least=0.0)]
     evidence: Amount
-    seen: Annotated[np.ndarray, Field(KEPT, 3, least=EVERYTHING)]
+    seen: Annotated[np.ndarray, Field(KEPT, 3, least=RETURNED)]
     n_seen: Count
     began: Count
+    totals: Annotated[np.ndarray, Field(5, least=0.0)]
 
     def check(self) -> None:
         """Check what kernels divide by, and that changes are of labels that there are."""
         if self.levels[:, MISTAKEN].max() > 1.0:
             raise ValueError("levels has a share of mistakes above one")
+        if self.totals[MISTAKEN_OF_FAMILIAR] > 1.0:
+            raise ValueError("totals has a share of mistakes above one")
         first = FIRST_MISTAKES, FIRST_EXPECTED
         if (self.labels[:, [MISTAKES, EXPECTED]] < first).any():
             raise ValueError(f"labels has fewer mistakes, or expected ones, than at first, {first}")
@@ -114,7 +156,9 @@ def new_changes(n_classes: int) -> Changes:
     levels[:, ROUNDS] = FIRST_ROUNDS
     labels[:, MISTAKES], labels[:, EXPECTED] = FIRST_MISTAKES, FIRST_EXPECTED
     n_seen, began = np.zeros((), dtype=np.int64), np.zeros((), dtype=np.int64)
-    return Changes(levels, labels, np.zeros(()), np.zeros((KEPT, 3)), n_seen, began)
+    seen, totals = np.zeros((KEPT, 3)), np.zeros(5)
+    totals[MISTAKEN_OF_FAMILIAR], totals[N_FAMILIAR] = 0.5, FIRST_ROUNDS
+    return Changes(levels, labels, np.zeros(()), seen, n_seen, began, totals)
 
 
 def listed(changes: Changes, labels: list[Any]) -> list[Change]:
@@ -122,35 +166,88 @@ def listed(changes: Changes, labels: list[Any]) -> list[Change]:
     n = int(changes.n_seen)
     rows = changes.seen[np.arange(max(0, n - KEPT), n) % KEPT].tolist()
     return [
-        Change(int(t), None if k == EVERYTHING else labels[int(k)], sure) for t, k, sure in rows
+        Change(int(t), None if k < 0 else labels[int(k)], sure, k == RETURNED)
+        for t, k, sure in rows
     ]
 
 
 @lean_kernel
-def notice(changes, q, others, label, correct):
+def notice(changes, q, others, v, label, correct, rounds):
     """Count a bit, where q and `others` are the probabilities that it is right and wrong.
 
-    Return what has changed: NOTHING, EVERYTHING or the label.
+    v is the variance of its label's score, and `rounds` how many there were before. Return what has
+    changed: NOTHING, SOME labels or EVERYTHING.
     """
     levels, labels = changes.levels, changes.labels
     level = level_of(q, others)
     n = levels[level, ROUNDS]
     part = 1.0 / (n + 2.0)
-    e = (n * levels[level, MISTAKEN] + 1.0) * part
+    e = expected_at(levels, level)
     if not correct or changes.evidence[()] > 0.0 or labels[label, EVIDENCE] > 0.0:
         odds = labels[label, MISTAKES] / labels[label, EXPECTED] * e / (1.0 - e)
         e_label = odds / (1.0 + odds)
-        changes.evidence[()] = more_evidence(changes.evidence[()], e, correct)
+        changes.evidence[()] = more_evidence(changes.evidence[()], e, RHO, correct)
         if e_label < KNOWN:
-            labels[label, EVIDENCE] = more_evidence(labels[label, EVIDENCE], e_label, correct)
+            labels[label, EVIDENCE] = more_evidence(labels[label, EVIDENCE], e_label, RHO, correct)
     wrong = 0.0 if correct else 1.0
     levels[level, MISTAKEN] += 2.0 * part * (wrong - levels[level, MISTAKEN])
     levels[level, ROUNDS] = n + 1.0
     labels[label, MISTAKES] += wrong
     labels[label, EXPECTED] += e
-    if changes.evidence[()] > ALL_CHANGED:
+    notice_familiar(changes.totals, v, correct, rounds)
+    return what_changed(changes, label, rounds)
+
+
+@lean_kernel
+def notice_familiar(totals, v, correct, rounds):
+    """Count a bit if much is known, where v is the variance of its label's score."""
+    if v <= totals[VARIANCE]:
+        n, mistaken = totals[N_FAMILIAR], totals[MISTAKEN_OF_FAMILIAR]
+        part, wrong = 1.0 / (n + 2.0), 0.0 if correct else 1.0
+        e = max(LEAST_MISTAKES, (n * mistaken + 1.0) * part)
+        totals[FAMILIAR] = more_evidence(totals[FAMILIAR], e, FAMILIAR_RHO, correct)
+        totals[MISTAKEN_OF_FAMILIAR] += 2.0 * part * (wrong - mistaken)
+        totals[N_FAMILIAR] = n + 1.0
+    totals[VARIANCE] += 2.0 / (rounds + 2.0) * (v - totals[VARIANCE])
+
+
+@lean_kernel
+def what_changed(changes, label, rounds):
+    """Return what the evidence says after a bit of this label: NOTHING, SOME or EVERYTHING."""
+    labels, totals, began = changes.labels, changes.totals, changes.began[()]
+    everything = max(changes.evidence[()], totals[FAMILIAR]) > ALL_CHANGED
+    if began > 0 and rounds - began < YOUNG:
+        everything = False
+    one = labels[label, EVIDENCE] > LABEL_CHANGED
+    soon = totals[SOME_CHANGED] > 0.0 and rounds - totals[SOME_CHANGED] < SOON
+    if not (everything or one or (soon and labels[label, EVIDENCE] > OF_SOME)):
+        return NOTHING
+    total, highest = 0.0, 0.0
+    for k in range(labels.shape[0]):
+        total += labels[k, EVIDENCE]
+        highest = max(highest, labels[k, EVIDENCE])
+    others_are_right = total > changes.evidence[()] + OF_SOME
+    if everything and not (others_are_right and highest > OF_SOME):
+        totals[SOME_CHANGED] = 0.0
         return EVERYTHING
-    return label if labels[label, EVIDENCE] > LABEL_CHANGED else NOTHING
+    if everything or one:
+        totals[SOME_CHANGED] = rounds
+    if others_are_right:
+        changes.evidence[()] = totals[FAMILIAR] = 0.0
+    return SOME
+
+
+@lean_kernel
+def has_changed(changes, what, k):
+    """Tell whether label k has changed, where `what` is what `notice` returned."""
+    return what == EVERYTHING or (what == SOME and changes.labels[k, EVIDENCE] > OF_SOME)
+
+
+@lean_kernel
+def expected_at(levels, level):
+    """Return how probable a mistake is at a level of confidence."""
+    n = levels[level, ROUNDS]
+    return (n * levels[level, MISTAKEN] + 1.0) / (n + 2.0)
 
 
 @lean_kernel
@@ -163,27 +260,34 @@ def level_of(q, others):
 
 
 @lean_kernel
-def more_evidence(evidence, e, correct):
+def more_evidence(evidence, e, rho, correct):
     """Return the evidence of a change after one more bit, where e is how probable a mistake was."""
     if correct:
-        return max(0.0, evidence + math.log(1.0 - RHO)) if evidence > 0.0 else 0.0
-    return evidence + math.log(1.0 + RHO * (1.0 - e) / e)
+        return max(0.0, evidence + math.log(1.0 - rho)) if evidence > 0.0 else 0.0
+    return evidence + math.log(1.0 + rho * (1.0 - e) / e)
 
 
 @lean_kernel
 def remember(changes, what, rounds):
-    """Note a change after so many rounds, and expect of what changed no more than at first.
-
-    The evidence that all changed stays after a change of one label, which may be the first of many.
-    """
-    labels, row = changes.labels, changes.seen[changes.n_seen[()] % KEPT]
-    row[ROUND], row[LABEL] = rounds + 1, what
-    row[SURE] = changes.evidence[()] if what == EVERYTHING else labels[what, EVIDENCE]
-    changes.n_seen[()] += 1
+    """Note what changed after so many rounds, and expect of it no more than at first."""
+    labels, totals = changes.labels, changes.totals
+    if what != SOME:
+        sure = max(changes.evidence[()], totals[FAMILIAR])
+        note(changes, what, sure, rounds)
+        changes.evidence[()] = totals[FAMILIAR] = 0.0
+        totals[MISTAKEN_OF_FAMILIAR], totals[N_FAMILIAR] = 0.5, FIRST_ROUNDS
+        changes.began[()] = rounds
     for k in range(labels.shape[0]):
-        if what == EVERYTHING or k == what:
+        if what != SOME or has_changed(changes, what, k):
+            if what == SOME:
+                note(changes, k, labels[k, EVIDENCE], rounds)
             labels[k, EVIDENCE] = 0.0
             labels[k, MISTAKES], labels[k, EXPECTED] = FIRST_MISTAKES, FIRST_EXPECTED
-    if what == EVERYTHING:
-        changes.evidence[()] = 0.0
-        changes.began[()] = rounds
+
+
+@lean_kernel
+def note(changes, what, sure, rounds):
+    """Add one to the changes seen."""
+    row = changes.seen[changes.n_seen[()] % KEPT]
+    row[ROUND], row[LABEL], row[SURE] = rounds + 1, what, sure
+    changes.n_seen[()] += 1

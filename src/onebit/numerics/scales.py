@@ -256,19 +256,21 @@ def find_measurements(features, kinds, scratch):
 
 
 @lean_kernel
-def observe(scales, rounds, x, W):
+def observe(scales, rounds, x, weights):
     """Count the values of x, which was the last one scaled, in the round after so many rounds.
 
-    W are weights of what x became.
+    `weights` are arrays of weights of what x became.
     """
     if scales is not None:
         weight = weight_of(rounds)
         if weight > 0:
-            count_values(scales.features, scales.kinds, scales.totals, scales.scratch, x, W, weight)
+            count_values(
+                scales.features, scales.kinds, scales.totals, scales.scratch, x, weights, weight
+            )
 
 
 @lean_kernel
-def count_values(features, kinds, totals, scratch, x, W, weight):
+def count_values(features, kinds, totals, scratch, x, weights, weight):
     """Count the values of x so many times, and settle the scales if it is time to."""
     no_alias()
     if totals[SETTLED] == 0.0:
@@ -288,7 +290,7 @@ def count_values(features, kinds, totals, scratch, x, W, weight):
                     n_typical += weight
     totals[TYPICAL], totals[N_TYPICAL] = typical, n_typical
     if totals[ROUNDS] > (1.0 + PAUSE) * totals[SETTLED]:
-        settle(features, kinds, totals, scratch, W)
+        settle(features, kinds, totals, scratch, weights)
 
 
 @lean_kernel
@@ -312,7 +314,7 @@ def count_value(features, kinds, j, x_j, weight):
 
 
 @lean_kernel
-def settle(features, kinds, totals, scratch, W):
+def settle(features, kinds, totals, scratch, weights):
     """Make scales of what was counted, and weights that give the same scores with them."""
     rounds = totals[ROUNDS]
     for j in range(kinds.shape[0]):
@@ -323,16 +325,16 @@ def settle(features, kinds, totals, scratch, W):
         n += kinds[j, IS_MEASUREMENT]
     unit = unit_of(totals)
     constant = unit if n > 0 else CONSTANT_OF_WORDS * unit
-    last = W.shape[0] - 1
-    for k in range(W.shape[1]):
-        W[last, k] *= totals[CONSTANT] / constant
+    for W in weights:
+        for k in range(W.shape[1]):
+            W[W.shape[0] - 1, k] *= totals[CONSTANT] / constant
     totals[CONSTANT], totals[SETTLED] = constant, rounds
     for j in range(kinds.shape[0]):
         location, factor = scale_of(features, kinds, j, rounds, unit)
         if location != features[j, LOCATION] or factor != features[j, FACTOR]:
-            move_weights(
-                W, j, features[j, LOCATION], features[j, FACTOR], location, factor, constant
-            )
+            before, factor_before = features[j, LOCATION], features[j, FACTOR]
+            for W in weights:
+                move_weights(W, j, before, factor_before, location, factor, constant)
             features[j, LOCATION], features[j, FACTOR] = location, factor
     scratch.sizes[0] = -1  # to be found anew
 
