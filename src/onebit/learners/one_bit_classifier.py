@@ -687,7 +687,7 @@ class OneBitClassifier(ProbabilityLearner):
     >>> from onebit import OneBitClassifier, SOBA, play, streams
     >>> X, y = streams.synnonsep(10_000, seed=0)
     >>> play(OneBitClassifier(random_state=0), X, y).n_mistakes
-    592
+    567
     >>> play(SOBA(random_state=0), X, y).n_mistakes
     5718
     """
