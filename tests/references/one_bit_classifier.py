@@ -67,7 +67,7 @@ class Changes:
             self.familiar_mistaken += 2 / (n + 2) * ((not correct) - share)
             self.n_familiar += 1
         self.variance += 2 / (rounds + 2) * (v - self.variance)
-        found, everything = self.found(label, rounds)
+        found, everything = (np.arange(0), False) if correct else self.found(label, rounds)
         self.begin(found)
         if everything:
             self.began = rounds

@@ -195,7 +195,7 @@ def notice(changes, q, others, v, label, correct, rounds):
     labels[label, MISTAKES] += wrong
     labels[label, EXPECTED] += e
     notice_familiar(changes.totals, v, correct, rounds)
-    return what_changed(changes, label, rounds)
+    return NOTHING if correct else what_changed(changes, label, rounds)
 
 
 @lean_kernel
@@ -204,8 +204,9 @@ def notice_familiar(totals, v, correct, rounds):
     if v <= totals[VARIANCE]:
         n, mistaken = totals[N_FAMILIAR], totals[MISTAKEN_OF_FAMILIAR]
         part, wrong = 1.0 / (n + 2.0), 0.0 if correct else 1.0
-        e = max(LEAST_MISTAKES, (n * mistaken + 1.0) * part)
-        totals[FAMILIAR] = more_evidence(totals[FAMILIAR], e, FAMILIAR_RHO, correct)
+        if not correct or totals[FAMILIAR] > 0.0:
+            e = max(LEAST_MISTAKES, (n * mistaken + 1.0) * part)
+            totals[FAMILIAR] = more_evidence(totals[FAMILIAR], e, FAMILIAR_RHO, correct)
         totals[MISTAKEN_OF_FAMILIAR] += 2.0 * part * (wrong - mistaken)
         totals[N_FAMILIAR] = n + 1.0
     totals[VARIANCE] += 2.0 / (rounds + 2.0) * (v - totals[VARIANCE])
@@ -213,7 +214,7 @@ def notice_familiar(totals, v, correct, rounds):
 
 @lean_kernel
 def what_changed(changes, label, rounds):
-    """Return what the evidence says after a bit of this label: NOTHING, SOME or EVERYTHING."""
+    """Return what the evidence says after a mistake of this label: NOTHING, SOME or EVERYTHING."""
     labels, totals, began = changes.labels, changes.totals, changes.began[()]
     everything = max(changes.evidence[()], totals[FAMILIAR]) > ALL_CHANGED
     if began > 0 and rounds - began < YOUNG:
