@@ -118,7 +118,7 @@ def calibration(log: Log, bins: int = 10, level: float = 0.95) -> Calibration:
     >>> _ = play(OneBitClassifier(random_state=0), X, y, log=log)
     >>> found = calibration(log)
     >>> f"{found.confidence:.3f} claimed, {found.right:.3f} right: {found.verdict}"
-    '0.951 claimed, 0.946 right: honest on average, not in 8 of 10 bins'
+    '0.949 claimed, 0.946 right: honest on average, not in 8 of 10 bins'
     """
     check_level(level)
     if not isinstance(bins, int) or bins < 1:

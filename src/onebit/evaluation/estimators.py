@@ -163,9 +163,9 @@ def estimate(
     >>> learner = OneBitClassifier(min_probability=0.01, random_state=0)
     >>> history = play(learner, X, y, log=log)
     >>> print(estimate(log))
-    what was chosen: 0.8670, 0.8490 to 0.8839 at 95%
+    what was chosen: 0.8688, 0.8508 to 0.8855 at 95%
     >>> print(estimate(log, 3))
-    always 3: 0.1048, 0.0913 to 0.3439 at 95%
+    always 3: 0.1063, 0.0909 to 0.3476 at 95%
     """
     if method not in METHODS:
         raise ValueError(f"method is one of {', '.join(METHODS)}; got {method!r}")

@@ -83,7 +83,7 @@ class Log:
     >>> X, y = streams.synnonsep(2000, seed=0)
     >>> _ = play(OneBitClassifier(random_state=0), X, y, log=log)
     >>> log
-    Log(rows=2000, classes=9, right=0.9100, without feedback=0)
+    Log(rows=2000, classes=9, right=0.9050, without feedback=0)
     >>> Log(["a", "b"], [0.5, 1.2], [True, None])
     Traceback (most recent call last):
     ValueError: row 1: a probability is in (0, 1]; got 1.2
