@@ -421,7 +421,9 @@ def test_files_from_before_there_were_scales(covariance, tmp_path):
     assert again.coef_.tolist() == learner.coef_.tolist()
 
 
-@pytest.mark.parametrize("later", [("changes", "former"), ("changes.totals", "former")])
+@pytest.mark.parametrize(
+    "later", [("changes", "former"), ("changes.familiar", "changes.totals", "former")]
+)
 def test_files_from_before_changes_were_noticed(later, tmp_path):
     X, y = continuous(3)
     learner = OneBitClassifier(random_state=0).fit(X, y)

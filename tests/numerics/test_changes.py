@@ -56,17 +56,17 @@ def test_bits_are_counted_as_by_the_reference(seed, K):
         np.testing.assert_allclose(changes.totals[0], slow.familiar, atol=1e-9)
 
 
-@pytest.mark.parametrize("unsure", [False, True])
-def test_a_model_that_grew_unsure_where_much_is_known_is_noticed(unsure):
+@pytest.mark.parametrize("familiar", [False, True])
+def test_a_model_that_grew_unsure_where_much_is_known_is_noticed(familiar):
     """Mistakes that the model expects are no evidence, but for those where it erred less before."""
     changes, found = new_changes(4), np.zeros(4, dtype=bool)
     rng = np.random.default_rng(0)
     for t in range(1_000):
         counted(changes, 0.95, 1.0, t % 4, rng.random() < 0.95, t, found)
-    v = 1.0 if unsure else 2.0
+    v = 1.0 if familiar else 2.0
     for t in range(1_000, 1_060):
         counted(changes, 0.4, v, t % 4, rng.random() < 0.3, t, found)
-    assert [change.label for change in listed(changes, list("abcd"))] == [None] * unsure
+    assert [change.label for change in listed(changes, list("abcd"))] == [None] * familiar
 
 
 def test_two_labels_that_changed_are_told_from_all():

@@ -25,7 +25,7 @@ from onebit.numerics.changes import (
     SOME,
     Change,
     Changes,
-    expected_at,
+    expected,
     has_changed,
     level_of,
     listed,
@@ -424,8 +424,8 @@ def compare_former(state, x, label, correct):
         if scratch.retired[k]:
             z[k] = -math.inf
     softmax(z, 1.0, p)
-    then = expected_at(levels, level_of(p[label], sum_of_others(p, label)))
-    now = expected_at(levels, level_of(said[0], said[1]))
+    then = expected(levels[level_of(p[label], sum_of_others(p, label))])
+    now = expected(levels[level_of(said[0], said[1])])
     more = math.log((1.0 - then) / (1.0 - now)) if correct else math.log(then / now)
     former.evidence[()] = max(0.0, former.evidence[()] + more)
 
@@ -437,10 +437,10 @@ def begin_change(state, what):
     If it did not return, the weights are then to be forgotten. Covariances stay as they are if it
     did: what x are like, these know too.
     """
-    for k in range(state.W.shape[1]):
-        if has_changed(state.changes, what, k):
-            forget_rates(state.rates, k)
     if what == SOME:
+        for k in range(state.W.shape[1]):
+            if has_changed(state.changes, what, k):
+                forget_rates(state.rates, k)
         return
     forget_rates(state.rates, EVERYTHING)
     W, former = state.W, state.former
@@ -694,7 +694,13 @@ class OneBitClassifier(ProbabilityLearner):
 
     uses_truth, _told_bit = True, TOLD
     _before: ClassVar[dict[str, Any]] = {"standardize": False}
-    _later: ClassVar[tuple[str, ...]] = ("changes.", "rates.", "changes.totals", "former.")
+    _later: ClassVar[tuple[str, ...]] = (
+        "changes.",
+        "rates.",
+        "changes.familiar",
+        "changes.totals",
+        "former.",
+    )
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.ONE_BIT_CLASSIFIER

@@ -55,7 +55,7 @@ and by how much the evidence against single labels must exceed that against all 
 SOON = 300
 """Rounds after a change of some labels in which one of another is likely."""
 
-YOUNG = 500
+UNTIL_NEXT = 500
 """Rounds after a change of everything before there can be another: a model that has just begun is
 too sure at times, and would begin again and again."""
 
@@ -82,7 +82,7 @@ KEPT = 64
 """Changes that are remembered."""
 
 MISTAKEN, ROUNDS = 0, 1
-"""Columns of `Changes.levels`."""
+"""Columns of `Changes.levels`, and places in `Changes.familiar`."""
 
 EVIDENCE, MISTAKES, EXPECTED = 0, 1, 2
 """Columns of `Changes.labels`."""
@@ -90,7 +90,7 @@ EVIDENCE, MISTAKES, EXPECTED = 0, 1, 2
 ROUND, LABEL, SURE = 0, 1, 2
 """Columns of `Changes.seen`."""
 
-FAMILIAR, MISTAKEN_OF_FAMILIAR, N_FAMILIAR, VARIANCE, SOME_CHANGED = 0, 1, 2, 3, 4
+FAMILIAR, VARIANCE, SOME_CHANGED = 0, 1, 2
 """Places in `Changes.totals`."""
 
 EVERYTHING, RETURNED = -1, -2
@@ -121,11 +121,10 @@ class Changes(NamedTuple):
     most, and ROUNDS. labels: EVIDENCE, and since the label last changed MISTAKES and what was
     EXPECTED of these. evidence: that all changed. seen: the last changes, by ROUND, LABEL, or
     EVERYTHING or RETURNED, and SURE, the evidence; change i is in row i modulo `KEPT`. n_seen: how
-    many there were. began: the rounds before the last change of everything. totals: the evidence of
-    FAMILIAR rounds, those in which much is known, the share of mistakes in them,
-    MISTAKEN_OF_FAMILIAR, as that of levels, and N_FAMILIAR; the mean VARIANCE of the chosen labels'
-    scores, the newer half of the rounds counting most; SOME_CHANGED, the rounds before the last
-    change of some labels, or zero.
+    many there were. began: the rounds before the last change of everything. familiar: of rounds in
+    which much is known, what levels have. totals: FAMILIAR, the evidence of these rounds; the mean
+    VARIANCE of the chosen labels' scores, the newer half of the rounds counting most; SOME_CHANGED,
+    the rounds before the last change of some labels, or zero.
     """
 
     levels: Annotated[np.ndarray, Field(LEVELS, 2, least=0.0)]
@@ -134,14 +133,14 @@ class Changes(NamedTuple):
     seen: Annotated[np.ndarray, Field(KEPT, 3, least=RETURNED)]
     n_seen: Count
     began: Count
-    totals: Annotated[np.ndarray, Field(5, least=0.0)]
+    familiar: Annotated[np.ndarray, Field(2, least=0.0)]
+    totals: Annotated[np.ndarray, Field(3, least=0.0)]
 
     def check(self) -> None:
         """Check what kernels divide by, and that changes are of labels that there are."""
-        if self.levels[:, MISTAKEN].max() > 1.0:
-            raise ValueError("levels has a share of mistakes above one")
-        if self.totals[MISTAKEN_OF_FAMILIAR] > 1.0:
-            raise ValueError("totals has a share of mistakes above one")
+        for name, rates in (("levels", self.levels), ("familiar", self.familiar)):
+            if rates[..., MISTAKEN].max() > 1.0:
+                raise ValueError(f"{name} has a share of mistakes above one")
         first = FIRST_MISTAKES, FIRST_EXPECTED
         if (self.labels[:, [MISTAKES, EXPECTED]] < first).any():
             raise ValueError(f"labels has fewer mistakes, or expected ones, than at first, {first}")
@@ -156,9 +155,8 @@ def new_changes(n_classes: int) -> Changes:
     levels[:, ROUNDS] = FIRST_ROUNDS
     labels[:, MISTAKES], labels[:, EXPECTED] = FIRST_MISTAKES, FIRST_EXPECTED
     n_seen, began = np.zeros((), dtype=np.int64), np.zeros((), dtype=np.int64)
-    seen, totals = np.zeros((KEPT, 3)), np.zeros(5)
-    totals[MISTAKEN_OF_FAMILIAR], totals[N_FAMILIAR] = 0.5, FIRST_ROUNDS
-    return Changes(levels, labels, np.zeros(()), seen, n_seen, began, totals)
+    seen, familiar = np.zeros((KEPT, 3)), np.array([0.5, FIRST_ROUNDS])
+    return Changes(levels, labels, np.zeros(()), seen, n_seen, began, familiar, np.zeros(3))
 
 
 def listed(changes: Changes, labels: list[Any]) -> list[Change]:
@@ -179,36 +177,29 @@ def notice(changes, q, others, v, label, correct, rounds):
     changed: NOTHING, SOME labels or EVERYTHING.
     """
     levels, labels = changes.levels, changes.labels
-    level = level_of(q, others)
-    n = levels[level, ROUNDS]
-    part = 1.0 / (n + 2.0)
-    e = expected_at(levels, level)
+    level = levels[level_of(q, others)]
+    e = expected(level)
     if not correct or changes.evidence[()] > 0.0 or labels[label, EVIDENCE] > 0.0:
         odds = labels[label, MISTAKES] / labels[label, EXPECTED] * e / (1.0 - e)
         e_label = odds / (1.0 + odds)
         changes.evidence[()] = more_evidence(changes.evidence[()], e, RHO, correct)
         if e_label < KNOWN:
             labels[label, EVIDENCE] = more_evidence(labels[label, EVIDENCE], e_label, RHO, correct)
-    wrong = 0.0 if correct else 1.0
-    levels[level, MISTAKEN] += 2.0 * part * (wrong - levels[level, MISTAKEN])
-    levels[level, ROUNDS] = n + 1.0
-    labels[label, MISTAKES] += wrong
+    count(level, correct)
+    labels[label, MISTAKES] += not correct
     labels[label, EXPECTED] += e
-    notice_familiar(changes.totals, v, correct, rounds)
+    notice_familiar(changes.familiar, changes.totals, v, correct, rounds)
     return NOTHING if correct else what_changed(changes, label, rounds)
 
 
 @lean_kernel
-def notice_familiar(totals, v, correct, rounds):
+def notice_familiar(familiar, totals, v, correct, rounds):
     """Count a bit if much is known, where v is the variance of its label's score."""
     if v <= totals[VARIANCE]:
-        n, mistaken = totals[N_FAMILIAR], totals[MISTAKEN_OF_FAMILIAR]
-        part, wrong = 1.0 / (n + 2.0), 0.0 if correct else 1.0
         if not correct or totals[FAMILIAR] > 0.0:
-            e = max(LEAST_MISTAKES, (n * mistaken + 1.0) * part)
+            e = max(LEAST_MISTAKES, expected(familiar))
             totals[FAMILIAR] = more_evidence(totals[FAMILIAR], e, FAMILIAR_RHO, correct)
-        totals[MISTAKEN_OF_FAMILIAR] += 2.0 * part * (wrong - mistaken)
-        totals[N_FAMILIAR] = n + 1.0
+        count(familiar, correct)
     totals[VARIANCE] += 2.0 / (rounds + 2.0) * (v - totals[VARIANCE])
 
 
@@ -217,7 +208,7 @@ def what_changed(changes, label, rounds):
     """Return what the evidence says after a mistake of this label: NOTHING, SOME or EVERYTHING."""
     labels, totals, began = changes.labels, changes.totals, changes.began[()]
     everything = max(changes.evidence[()], totals[FAMILIAR]) > ALL_CHANGED
-    if began > 0 and rounds - began < YOUNG:
+    if began > 0 and rounds - began < UNTIL_NEXT:
         everything = False
     one = labels[label, EVIDENCE] > LABEL_CHANGED
     soon = totals[SOME_CHANGED] > 0.0 and rounds - totals[SOME_CHANGED] < SOON
@@ -245,10 +236,18 @@ def has_changed(changes, what, k):
 
 
 @lean_kernel
-def expected_at(levels, level):
-    """Return how probable a mistake is at a level of confidence."""
-    n = levels[level, ROUNDS]
-    return (n * levels[level, MISTAKEN] + 1.0) / (n + 2.0)
+def expected(rate):
+    """Return how probable a mistake is in rounds of which the rate has the share of mistakes."""
+    n = rate[ROUNDS]
+    return (n * rate[MISTAKEN] + 1.0) / (n + 2.0)
+
+
+@lean_kernel
+def count(rate, correct):
+    """Count a bit, with a weight that grows with the number of rounds."""
+    wrong = 0.0 if correct else 1.0
+    rate[MISTAKEN] += 2.0 / (rate[ROUNDS] + 2.0) * (wrong - rate[MISTAKEN])
+    rate[ROUNDS] += 1.0
 
 
 @lean_kernel
@@ -276,7 +275,7 @@ def remember(changes, what, rounds):
         sure = max(changes.evidence[()], totals[FAMILIAR])
         note(changes, what, sure, rounds)
         changes.evidence[()] = totals[FAMILIAR] = 0.0
-        totals[MISTAKEN_OF_FAMILIAR], totals[N_FAMILIAR] = 0.5, FIRST_ROUNDS
+        changes.familiar[MISTAKEN], changes.familiar[ROUNDS] = 0.5, FIRST_ROUNDS
         changes.began[()] = rounds
     for k in range(labels.shape[0]):
         if what != SOME or has_changed(changes, what, k):
