@@ -9,7 +9,7 @@ import typer
 
 import onebit
 from onebit.cli.app import AsJson, app
-from onebit.cli.parameters import class_of, learner_classes
+from onebit.cli.parameters import learner_classes
 
 
 @app.command()
@@ -23,7 +23,7 @@ def warm_up(
     """Compile what learners need, ahead, and store it on disk."""
     if every and names:
         raise ValueError(f"--all takes no names of learners; got {', '.join(names)}")
-    classes = [class_of(name) for name in names or ["OneBitClassifier"]]
+    classes = [onebit.learners.named(name) for name in names or ["OneBitClassifier"]]
     rows, cache = [], None
     for cls in learner_classes().values() if every else classes:
         for form in cls.forms:
