@@ -35,6 +35,7 @@ from onebit.cli.stream import (
     Unit,
 )
 from onebit.cli.tables import plain_table
+from onebit.core.progress import hide
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,6 +189,8 @@ def progress_to(hidden: bool) -> Iterator[Callable[[int, int], None]]:
     The process that plays shows it, not another thread, as `lab.processes` requires.
     """
     console = Console(stderr=True)
+    if hidden or console.is_terminal:  # the bar says that learners are compiled
+        hide()
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=None),
@@ -199,8 +202,10 @@ def progress_to(hidden: bool) -> Iterator[Callable[[int, int], None]]:
         auto_refresh=False,
         disable=hidden or not console.is_terminal,
     ) as bar:
-        task = bar.add_task("runs", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total, refresh=True)
+        task = bar.add_task("compiling", total=None)
+        yield lambda done, total: bar.update(
+            task, completed=done, total=total, description="runs", refresh=True
+        )
 
 
 def print_summary(means: pd.DataFrame, n_seeds: int) -> None:

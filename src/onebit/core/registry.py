@@ -20,6 +20,11 @@ def register(cls: type[Learner]) -> None:
     _CLASSES[name_of(cls)] = cls
 
 
+def classes() -> list[type[Learner]]:
+    """Return the known classes that can be used."""
+    return [cls for cls in list(_CLASSES.values()) if not isabstract(cls)]
+
+
 def name_of(cls: type) -> str:
     """Return the name of a class: onebit's own without, others with their module."""
     if cls.__module__.partition(".")[0] == _OWN:
