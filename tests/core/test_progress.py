@@ -2,9 +2,9 @@
 
 import io
 import json
-import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +13,7 @@ from onebit.core import progress
 from onebit.core.compiling import compiled
 from processes import run_python
 
-SOON = 0.05
+SOON = 0.02
 LINE = "onebit: compiling Thing, once for this machine: up to a minute (ONEBIT_PROGRESS=0 hides"
 
 
@@ -25,11 +25,12 @@ def of_a_new_process(monkeypatch):
     monkeypatch.setattr(progress, "_announced", bytearray(1))
 
 
-class Terminal(io.StringIO):
+class Stderr(io.StringIO):
     """What was written to it, and its last line as people see it."""
 
-    def isatty(self):
-        return True
+    def __init__(self, is_terminal):
+        super().__init__()
+        self.isatty = lambda: is_terminal
 
     @property
     def shown(self):
@@ -39,76 +40,89 @@ class Terminal(io.StringIO):
         return text
 
 
+@pytest.fixture
+def stderr(monkeypatch, request):
+    """In place of stderr, a file, or the terminal that a test asks for."""
+    stderr = Stderr(getattr(request, "param", False))
+    # Between fixtures and tests, pytest sets that of the process.
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stderr))
+    return stderr
+
+
+def compile_until(shown, what="Thing", where="folder", seconds=10.0):
+    """Compile until something is shown, on a busy machine too, or for some seconds."""
+    with progress.compiling(what, lambda: where):
+        end = time.monotonic() + seconds
+        while not shown() and time.monotonic() < end:
+            time.sleep(SOON)
+
+
 def compile_for(seconds, what="Thing"):
-    with progress.compiling(what, lambda: "folder"):
-        time.sleep(seconds)
+    compile_until(lambda: False, what, seconds=seconds)
 
 
-def test_one_line_says_what_is_compiled(capsys):
+def test_one_line_says_what_is_compiled(stderr, capsys):
     threads = threading.active_count()
-    compile_for(3 * SOON)
-    compile_for(3 * SOON, "Other")
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith(LINE)
-    assert err.count("\n") == 1
-    assert "Other" not in err
+    compile_until(stderr.getvalue)
+    compile_for(5 * SOON, "Other")
+    assert stderr.getvalue().startswith(LINE)
+    assert stderr.getvalue().count("\n") == 1
+    assert "Other" not in stderr.getvalue()
+    assert capsys.readouterr().out == ""
     assert threading.active_count() == threads
 
 
-def test_what_takes_no_time_is_not_mentioned(capsys, monkeypatch):
+def test_what_takes_no_time_is_not_mentioned(stderr, monkeypatch):
     monkeypatch.setattr(progress, "SECONDS", 60.0)
     start = time.perf_counter()
     compile_for(0)
     assert time.perf_counter() - start < 10
-    assert capsys.readouterr().err == ""
+    assert stderr.getvalue() == ""
 
 
-def test_a_terminal_counts_seconds_and_erases_them(monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    compile_for(4 * SOON)
-    assert "\ronebit: compiling Thing, 0 s" in terminal.getvalue()
-    compile_for(4 * SOON, "O" * 200)
-    assert terminal.getvalue().count("once for this machine") == 1
-    last = terminal.getvalue().rpartition("\n")[2]
+@pytest.mark.parametrize("stderr", [True], indirect=True)
+def test_a_terminal_counts_seconds_and_erases_them(stderr):
+    compile_until(lambda: "\ronebit: compiling Thing, 0 s" in stderr.getvalue())
+    assert "\ronebit: compiling Thing, 0 s" in stderr.getvalue()
+    compile_until(lambda: "OOO" in stderr.getvalue(), "O" * 200)
+    assert stderr.getvalue().count("once for this machine") == 1
+    last = stderr.getvalue().rpartition("\n")[2]
     assert "compiling OOO" in last
     assert max(map(len, last.split("\r"))) < 80
-    assert terminal.shown.strip() == ""
+    assert stderr.shown.strip() == ""
 
 
-def test_the_variable_hides_all(capsys, monkeypatch):
+def test_the_variable_hides_all(stderr, monkeypatch):
     monkeypatch.setenv("ONEBIT_PROGRESS", "0")
     monkeypatch.setattr(progress, "Thread", None)  # none is started
     compile_for(3 * SOON)
-    assert capsys.readouterr().err == ""
+    assert stderr.getvalue() == ""
 
 
-def test_without_a_place_for_code_the_line_says_so(capsys):
-    with progress.compiling("Thing", lambda: None):
-        time.sleep(3 * SOON)
-    assert "compiling Thing, in each process, as no folder" in capsys.readouterr().err
+def test_without_a_place_for_code_the_line_says_so(stderr):
+    compile_until(stderr.getvalue, where=None)
+    assert "compiling Thing, in each process, as no folder" in stderr.getvalue()
 
 
-@pytest.mark.parametrize("stderr", [None, "closed"])
-def test_without_stderr_nothing_is_shown(stderr, monkeypatch):
-    if stderr:
-        stderr = Terminal()
+@pytest.mark.parametrize("there", [False, True])
+def test_without_stderr_nothing_is_shown(there, stderr, monkeypatch):
+    if there:
         stderr.close()
-    monkeypatch.setattr(sys, "stderr", stderr)
+    else:
+        monkeypatch.setattr(progress.sys, "stderr", None)
     threads = threading.active_count()
     compile_for(3 * SOON)
     assert threading.active_count() == threads
 
 
-def test_an_interrupt_ends_it(capsys):
+def test_an_interrupt_ends_it(stderr):
     threads = threading.active_count()
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt), progress.compiling("Thing", lambda: "folder"):
             raise KeyboardInterrupt
     assert threading.active_count() == threads
-    compile_for(3 * SOON)
-    assert capsys.readouterr().err.startswith(LINE)
+    compile_until(stderr.getvalue)
+    assert stderr.getvalue().startswith(LINE)
 
 
 def template(x):
@@ -116,17 +130,18 @@ def template(x):
 
 
 @pytest.mark.skipif(not compiler.COMPILES, reason="nothing is compiled")
-def test_code_found_on_disk_is_not_mentioned(tmp_path, capsys, monkeypatch):
+def test_code_found_on_disk_is_not_mentioned(tmp_path, stderr, monkeypatch):
     monkeypatch.setattr(compiler, "_cache_roots", lambda: [tmp_path])
     monkeypatch.setattr(progress, "SECONDS", 0.0)
     assert compiled("onebit.learners.banditron.some.decide", template, nogil=False)(1) == 2
-    assert "compiling Banditron, once" in capsys.readouterr().err
+    assert "compiling Banditron, once" in stderr.getvalue()
     monkeypatch.setattr(progress, "_announced", bytearray(1))
     assert compiled("onebit.core.example.some", template, nogil=False)(1) == 2
-    assert "compiling onebit, once" in capsys.readouterr().err
+    assert "compiling onebit, once" in stderr.getvalue()
+    stderr.truncate(0)
     monkeypatch.setattr(progress, "compiling", None)  # not even asked
     assert compiled("onebit.learners.banditron.some.decide", template, nogil=False)(1) == 2
-    assert capsys.readouterr().err == ""
+    assert stderr.getvalue() == ""
 
 
 FORKS = """
@@ -180,7 +195,7 @@ progress.SECONDS = 0.01
 log_as_json()
 for _ in range(2):
     with progress.compiling("Thing", lambda: "folder"):
-        time.sleep(0.05)
+        time.sleep(0.3)
 """
 
 

@@ -23,6 +23,7 @@ SECONDS = 1.0
 """What is compiled in less is not mentioned; seconds between two updates."""
 
 _WIDTH = 79
+_PATIENCE = 1.0
 
 _WRITING = Lock()
 """Held while stderr is written, and during a fork: a child finds stderr's own locks free."""
@@ -67,7 +68,7 @@ def compiling(what: str, where: Callable[[], object | None]) -> Iterator[None]:
         if shown.ident is not None:
             # Processes are forked only while no other thread runs. A write that a stopped terminal
             # holds up must not hold up decisions.
-            shown.join(SECONDS)
+            shown.join(_PATIENCE)
         _Process.compiling = False
 
 
