@@ -5,15 +5,18 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+import typer
 
 import onebit
 from onebit import SOBA, play, streams
-from onebit.cli import main
+from onebit.cli import _MODULES, main
+from onebit.cli.app import app
 from onebit.cli.pictures import spread
 from processes import run_python
 
@@ -123,6 +126,61 @@ def test_run_takes_the_name_of_a_stream(onebit_command, monkeypatch):
     code, _, err = onebit_command(*command)
     assert code == 2
     assert "letter/letter.npz" in err
+
+
+def commands(command=None, path=()):
+    """All commands, each with the words that call it."""
+    for module in dict.fromkeys(_MODULES.values()):
+        import_module(f"onebit.cli.{module}")
+    command = typer.main.get_command(app) if command is None else command
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, (*path, name))
+
+
+COMMANDS = dict(sorted(commands(), key=lambda found: found[0]))
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_has_whole_sentences_in_80_columns(path, onebit_command):
+    code, out, _ = onebit_command(*path, "--help")
+    assert code == 0
+    _, *lines = out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "..." not in "".join(lines)
+    assert "\u2026" not in out
+    _, _, listed = out.partition("\nCommands:\n")
+    for line in listed.splitlines():
+        assert line.endswith("."), f"{line} was cut"
+    for option in COMMANDS[path].params:
+        if not getattr(option, "hidden", False):
+            assert is_sentence(option.help), f"{option.opts}: {option.help}"
+
+
+def is_sentence(text):
+    """Whether a text begins with a verb, as far as a list of other words tells, and ends."""
+    words = re.findall(r"[\w'-]+", text or "")
+    whole = len(words) >= 3 and text[0].isupper() and text.endswith(".")
+    return whole and words[0] not in ("A", "The", "Of", "For", "To", "Only", "Where", "With", "All")
+
+
+@pytest.mark.parametrize("text", ["Of the intervals.", "Draw it", "draw it here.", "Only.", None])
+def test_what_is_no_sentence(text):
+    assert not is_sentence(text)
+
+
+def test_an_option_has_one_meaning():
+    """One name for one thing: no option takes a number here and a file there."""
+    found = {}
+    for path, command in COMMANDS.items():
+        for option in command.params:
+            if not getattr(option, "hidden", False):
+                found.setdefault(option.opts[0], {})[path] = option.metavar
+    assert "--normalise" not in found
+    assert ("regret",) in found["--unit"]
+    for name, metavars in found.items():
+        different = set(metavars.values())
+        assert len(different) == 1 or different == {"NAME=VALUE", "NAME=VALUES"}, name
 
 
 def test_tables_fit_80_columns(onebit_command):

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import sys
 from datetime import datetime, timedelta
 
@@ -340,3 +341,49 @@ def test_a_row_whose_values_are_a_table_is_refused():
     row.data = row.data.reshape(1, 1)
     with pytest.raises(ValueError, match=r"not a sound sparse matrix: data is an array \[1, 1\]"):
         started.decide(row)
+
+
+# Records, which a learner does not take
+
+RECORD = {"subject": "Card charged twice", "amount": 12.5}
+LINE = re.escape("onebit.features: onebit.make_pipeline(Records(), OneBitClassifier(...))")
+
+
+@pytest.mark.parametrize(
+    "x",
+    [RECORD, "Card charged twice", b"Card", pd.Series(RECORD), ["Card", 1.0], np.array(["Card"])],
+    ids=repr,
+)
+def test_a_record_is_told_of_records(x):
+    model = learner()
+    with pytest.raises((TypeError, ValueError), match=LINE):
+        model.decide(x)
+    assert not hasattr(model, "classes_")
+
+
+@pytest.mark.parametrize(
+    "X", [[RECORD], ["Card charged twice"], "Card", pd.DataFrame([RECORD]), np.array([RECORD])]
+)
+def test_records_are_told_of_records(X):
+    new, started = learner(), learner().partial_fit(DENSE, LABELS)
+    calls = [
+        lambda: new.decide_many(X),
+        lambda: new.partial_fit(X, [0]),
+        lambda: new.fit(X, [0]),
+        lambda: new.policy(X),
+        lambda: new.replay(X, [0], [0.5], [1]),
+        lambda: new.teach(X, [0]),
+        lambda: started.predict(X),
+        lambda: started.policy(X),
+    ]
+    for call in calls:
+        with pytest.raises((TypeError, ValueError), match=LINE):
+            call()
+    assert not hasattr(new, "classes_")
+
+
+@pytest.mark.parametrize("X", [[1.0, 2.0], [[1.0, 2.0], [3.0]], [[np.nan, 1.0]], [["1", "x y"]]])
+def test_the_first_that_is_no_number_is_named(X):
+    """Numbers as texts are numbers; what has other faults is not told of records."""
+    with pytest.raises(ValueError, match=r"2D array|inhomogeneous|NaN|^X contains 'x y'"):
+        learner().decide_many(X)

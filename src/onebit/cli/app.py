@@ -37,8 +37,10 @@ REPEATABLE = {"compare": ("--learner", "--stream")}
 EXTRAS = {"distributed": "dask", "joblib": "lab", "pandas": "lab", "pyarrow": "parquet"}
 """The extra that provides a missing module."""
 
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the stream and of the learner.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and no progress.")]
+Seed = Annotated[
+    int, typer.Option(metavar="N", min=0, help="Use this seed for the stream and the learner.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and show no progress.")]
 
 
 def main(arguments: list[str]) -> NoReturn:

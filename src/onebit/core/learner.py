@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from threading import RLock
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Never, Self
 
 import numpy as np
 from scipy.special import log_softmax, softmax
@@ -18,7 +18,16 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onebit.core import registry, storage
-from onebit.core.decision import NONE_OF_THESE, Decision, check_id, decided, key_of
+from onebit.core.decision import (
+    NONE_OF_THESE,
+    Decision,
+    check_decision,
+    check_decisions,
+    check_id,
+    decided,
+    key_of,
+    refuse_unnamed,
+)
 from onebit.core.engine import DRAW, Kernels, Logged, Noted
 from onebit.core.example import Example, Rows, count_rows, one_row, row, slice_rows
 from onebit.core.generator import LEAST_PROBABILITY, draw_rows, new_generator, random_state_of
@@ -235,7 +244,13 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
                 decisions.append(decided(x, label, probability, offered, names[lo + i], shares[i]))
         return decisions
 
-    def learn(self, decision: Decision, *, correct: bool | None = None, truth: Any = None) -> None:
+    def learn(
+        self,
+        decision: Decision,
+        *unnamed: Never,
+        correct: bool | None = None,
+        truth: Any = None,
+    ) -> None:
         """Learn from the feedback for a decision, now or later, in any order.
 
         Late feedback meets the weights of the moment it arrives, with the probability of the
@@ -253,6 +268,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             bandit learner takes from it is `uses_truth`. That none of the labels is right teaches
             nothing: it does not tell which one is when one is.
         """
+        if unnamed:
+            refuse_unnamed("learn", unnamed)
         run, lesson = self._lesson(decision, correct, truth)
         lock = run.turns.lock
         lock.acquire(False) or run.turns.wait()
@@ -264,7 +281,11 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             lock.release()
 
     def learn_many(
-        self, decisions: Iterable[Decision], *, correct: Any = None, truth: Any = None
+        self,
+        decisions: Iterable[Decision],
+        *unnamed: Never,
+        correct: Any = None,
+        truth: Any = None,
     ) -> None:
         """Learn from the feedback for many decisions: as `learn` would, one after the other.
 
@@ -278,7 +299,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         truth : sequence of labels, optional
             One for each decision; None where there is `correct` instead.
         """
-        decisions = list(decisions)
+        refuse_unnamed("learn_many", unnamed)
+        decisions = check_decisions(decisions)
         bits = _of_each(correct, len(decisions), "correct")
         truths = _of_each(truth, len(decisions), "truth")
         lessons = [
@@ -303,7 +325,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
         It knows the ids of the last 100,000 decisions, also after it was saved and loaded.
         """
-        key = key_of(decision) if isinstance(decision, str) else decision._key
+        key = key_of(decision) if isinstance(decision, str) else check_decision(decision)._key
         by_id = self._started and key in self._run.learned
         return by_id or (
             not isinstance(decision, str) and weakref.ref(self) in decision._learned_by
@@ -709,6 +731,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         self, decision: Decision, correct: Any, truth: Any
     ) -> tuple[Started, tuple[Any, ...]]:
         """Check a decision and its feedback; return them as what `_learn` takes."""
+        if type(decision) is not Decision:
+            check_decision(decision)
         if (correct is None) == (truth is None):
             raise ValueError("learn takes either correct=... or truth=...")
         begun = self.__dict__.get("_run")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -29,9 +30,10 @@ from onebit.core.example import (
 
 def check_rows(X: Any, estimator: Any) -> Rows:
     """Return the rows of a matrix, checked, as rounds."""
-    given = _real(X, "X") if isinstance(X, list | tuple) else X
-    _check_storage(given, "X")
+    given = X
     try:
+        given = _real(X, "X") if isinstance(X, list | tuple) else X
+        _check_storage(given, "X")
         X = check_array(
             given,
             accept_sparse="csr",
@@ -43,6 +45,8 @@ def check_rows(X: Any, estimator: Any) -> Rows:
         )
     except OverflowError:
         raise ValueError(_no_float("X")) from None
+    except (TypeError, ValueError) as error:
+        raise _not_numbers(error, given, "X") from None
     if _num_features(given) != X.shape[1]:
         raise ValueError(
             f"X says that it has {_num_features(given)} features; its values are an array of shape "
@@ -256,6 +260,17 @@ def short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+_MOST_LISTED = 40
+
+
+def listed(names: Sequence[Any]) -> str:
+    """Return names as an error shows them: all, or of very many the first and the last."""
+    shown = list(map(short, names))
+    if len(shown) > _MOST_LISTED:
+        shown[_MOST_LISTED - 5 : -5] = [f"{len(shown) - _MOST_LISTED} more"]
+    return ", ".join(shown)
+
+
 _FLOAT, _INT32, _UINT32 = np.dtype(np.float64), np.dtype(np.int32), np.dtype(INDEX)
 _CSR = (sp.csr_array, sp.csr_matrix)
 
@@ -301,6 +316,8 @@ def _dense_example(x: Any, all_features: np.ndarray | None) -> Example:
             values = np.array(_real(x, "x"), dtype=np.float64)
         except OverflowError:
             raise ValueError(_no_float("x")) from None
+        except (TypeError, ValueError) as error:
+            raise _not_numbers(error, x, "x") from None
     if values.ndim != 1:
         if values.ndim != 2 or len(values) != 1:
             raise ValueError(_not_one_example(values.shape))
@@ -333,6 +350,42 @@ def _sparse_example(x: Any) -> Example:
         indices = x.indices[lo:hi]
         values = np.asarray(_real(x.data[lo:hi], "x"), np.float64)
     return _as_example((indices.astype(_UINT32), values.copy(), shape[-1]))
+
+
+def _not_numbers(error: Exception, x: Any, name: str) -> Exception:
+    """Return what to raise for `x`, which is no array of numbers: `error`, and what helps."""
+    found = x if isinstance(x, _RECORD) else next(filter(_is_record, _items(x)), None)
+    if found is None:
+        return error
+    what = "is" if found is x else "contains"
+    # The words of `error` are those that scikit-learn expects of every estimator.
+    return type(error)(
+        f"{name} {what} {short(found)}, and learners take numbers: {error}. A pipeline of onebit "
+        "(not of scikit-learn) decides about texts, dicts and rows of tables, with Records from "
+        "onebit.features: onebit.make_pipeline(Records(), OneBitClassifier(...))"
+    )
+
+
+_RECORD = (str, bytes, Mapping)
+
+
+def _is_record(item: Any) -> bool:
+    if not isinstance(item, _RECORD):
+        return False
+    try:
+        float(item)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return True
+    return False
+
+
+def _items(x: Any) -> Sequence[Any]:
+    if getattr(getattr(x, "dtype", None), "kind", "O") in "biufc":
+        return ()
+    try:
+        return np.asarray(x, dtype=object).ravel().tolist()
+    except ValueError:  # of rows of different lengths
+        return ()
 
 
 def _real(x: Any, name: str) -> np.ndarray:

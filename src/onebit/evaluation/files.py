@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from onebit.core.decision import Decision
+from onebit.core.validation import listed
 
 if TYPE_CHECKING:
     from onebit.evaluation.log import Log
@@ -113,12 +114,11 @@ def _checked_columns(
     return from_columns(found, where=where, **columns)
 
 
-def _check_names(names: Iterable[str], where: str = "") -> None:
+def _check_names(names: Sequence[str], where: str = "") -> None:
     missing = [name for name in ("label", "probability") if name not in names]
     if missing:
-        raise ValueError(
-            f"{where}a log has a column {missing[0]!r}; there are {', '.join(names)!r:.200}"
-        )
+        has = f"there are {listed(names)}" if names else "there are no columns"
+        raise ValueError(f"{where}a log has a column {missing[0]!r}; {has}")
 
 
 def _check_label(label: Any, where: Callable[[int], str], i: int) -> None:
@@ -134,7 +134,7 @@ def _listed(column: Any) -> list[Any]:
 
 def from_columns(found: Mapping[str, Any], **columns: Any) -> dict[str, Any]:
     """Return the columns of a table as `Log` takes them."""
-    _check_names(found)
+    _check_names(list(found))
     made = {SINGULAR[name]: found[name] for name in found if name in SINGULAR}
     needed = ("labels", "probabilities")
     made = {name: value for name, value in made.items() if name in needed or not _is_empty(value)}
@@ -184,7 +184,10 @@ def _rows(log: Log) -> Iterator[dict[str, Any]]:
 def _read_csv(file: Iterable[str], path: Path) -> Rows:
     csv.field_size_limit(2**31 - 1)
     reader = csv.DictReader(file)
-    _check_unique(reader.fieldnames or (), f"{path}:1")
+    if reader.fieldnames is None:
+        return
+    _check_unique(reader.fieldnames, f"{path}:1")
+    _check_names(reader.fieldnames, f"{path}:1: ")
     for row in reader:
         if None in row or None in row.values():
             raise ValueError(f"{path}:{reader.line_num}: a row has as many cells as the header")

@@ -7,10 +7,10 @@ import random
 import secrets
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any, Never, Self
 from urllib.parse import quote
 
-from onebit.core.decision import NONE_OF_THESE, Decision, new_id
+from onebit.core.decision import NONE_OF_THESE, Decision, new_id, refuse_unnamed
 
 try:
     import httpx
@@ -157,18 +157,30 @@ class Client(_Face):
         answers = self._post("decide", questions) if questions else []
         return [self._decision(*pair) for pair in zip(questions, answers, strict=True)]
 
-    def learn(self, decision: Decision | str, *, correct: Any = None, truth: Any = None) -> None:
+    def learn(
+        self,
+        decision: Decision | str,
+        *unnamed: Never,
+        correct: Any = None,
+        truth: Any = None,
+    ) -> None:
         """Tell whether a decision, given itself or by its id, was right, or which label is.
 
         The same feedback again teaches nothing. Contradicting feedback, and feedback for a decision
         that is unknown or has expired, raises a ValueError.
         """
+        refuse_unnamed("learn", unnamed)
         self._check_heard([self._post("feedback", self._said(decision, correct, truth))])
 
     def learn_many(
-        self, decisions: Iterable[Decision | str], *, correct: Any = None, truth: Any = None
+        self,
+        decisions: Iterable[Decision | str],
+        *unnamed: Never,
+        correct: Any = None,
+        truth: Any = None,
     ) -> None:
         """Send feedback for many decisions in one request; some may be accepted, others not."""
+        refuse_unnamed("learn_many", unnamed)
         said = self._of_each(decisions, correct, truth)
         self._check_heard(self._post("feedback", said) if said else [])
 
@@ -263,15 +275,25 @@ class AsyncClient(_Face):
         return [self._decision(*pair) for pair in zip(questions, answers, strict=True)]
 
     async def learn(
-        self, decision: Decision | str, *, correct: Any = None, truth: Any = None
+        self,
+        decision: Decision | str,
+        *unnamed: Never,
+        correct: Any = None,
+        truth: Any = None,
     ) -> None:
         """Tell whether a decision was right, or which label is."""
+        refuse_unnamed("learn", unnamed)
         self._check_heard([await self._post("feedback", self._said(decision, correct, truth))])
 
     async def learn_many(
-        self, decisions: Iterable[Decision | str], *, correct: Any = None, truth: Any = None
+        self,
+        decisions: Iterable[Decision | str],
+        *unnamed: Never,
+        correct: Any = None,
+        truth: Any = None,
     ) -> None:
         """Send feedback for many decisions in one request."""
+        refuse_unnamed("learn_many", unnamed)
         said = self._of_each(decisions, correct, truth)
         self._check_heard(await self._post("feedback", said) if said else [])
 
