@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -118,6 +119,12 @@ def check_names_in(x: Any, expected: np.ndarray) -> None:
             f"the names of features should be those that the learner started with, in that order; "
             f"feature {i} is {found!r}, and should be {wanted!r}"
         )
+
+
+def refuse(bad: np.ndarray, message: Callable[[int], str]) -> None:
+    """Raise ValueError with the message for the first bad row, if there is one."""
+    if bad.any():
+        raise ValueError(message(int(np.argmax(bad))))
 
 
 def check_labels(y: Any, n_rows: int, estimator: Any) -> np.ndarray:
