@@ -3,8 +3,10 @@
 import json
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -234,3 +236,66 @@ def test_readme_has_the_table_of_learners(capsys):
         main(["learners", "--markdown"])
     assert not end.value.code
     assert capsys.readouterr().out in (Path(__file__).parents[2] / "README.md").read_text()
+
+
+@pytest.mark.parametrize("command", ["learners", "learners --json"])
+def test_a_reader_that_has_enough_is_no_error(command):
+    """`onebit learners | head -1` ended with 1; Rich and `print` fail in different ways."""
+    ended = run_python(
+        f"""
+        import os, sys
+        reader, writer = os.pipe()
+        os.dup2(writer, 1)
+        os.close(reader)
+        from onebit.cli import main
+        main({command.split()})
+        """
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("module", ["onebit.cli.app", "onebit.cli.run"])
+def test_an_interrupt_while_modules_are_imported_ends_quietly(module):
+    ended = run_python(
+        f"""
+        import os, signal, sys
+
+        class Interrupt:
+            def find_spec(self, name, path=None, target=None):
+                if name == {module!r}:
+                    os.kill(os.getpid(), signal.SIGINT)
+
+        sys.meta_path.insert(0, Interrupt())
+        from onebit.cli import main
+        main(["run", "--learner", "soba", "--rounds", "100"])
+        """
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux alone")
+def test_an_interrupt_of_compare_alone_ends_it(tmp_path):
+    """It waited for the runs in its processes, which got no signal."""
+    code = """
+import sys, time
+from pathlib import Path
+from onebit.cli import main
+from onebit.lab import sweeps
+
+def slow(self, data):
+    Path(sys.argv[1], str(self.seed)).touch()
+    time.sleep(60)
+
+sweeps.Run.play = slow
+main("compare --learner banditron --rounds 100 --seeds 2 --jobs 2".split())
+"""
+    command = [sys.executable, "-c", code, tmp_path]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while not (tmp_path / "1").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    start = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    errors = process.communicate(timeout=30)[1]
+    assert (process.returncode, errors) == (130, "")
+    assert time.monotonic() - start < 5.0

@@ -387,3 +387,36 @@ def test_the_first_that_is_no_number_is_named(X):
     """Numbers as texts are numbers; what has other faults is not told of records."""
     with pytest.raises(ValueError, match=r"2D array|inhomogeneous|NaN|^X contains 'x y'"):
         learner().decide_many(X)
+
+
+NOT_A_TIME = [np.datetime64("NaT"), np.timedelta64("NaT"), pd.NaT]
+
+
+@pytest.mark.parametrize("missing", NOT_A_TIME, ids=["date", "duration", "pandas"])
+@pytest.mark.parametrize("kind", [list, lambda row: np.array(row, dtype=object)])
+def test_a_missing_time_among_objects_is_refused(missing, kind):
+    """NumPy took it as the number -9.2e18."""
+    learner = Banditron(classes=[0, 1])
+    with pytest.raises(ValueError, match="x has a missing value, NaT, in row 0"):
+        learner.decide(kind([1.0, missing]))
+    rows = [kind([1.0, 2.0]), kind([1.0, missing])]
+    for X in (rows, pd.DataFrame(rows, dtype=object)):
+        with pytest.raises(ValueError, match="X has a missing value, NaT, in row 1"):
+            learner.partial_fit(X, [0, 1])
+    assert not learner._started
+
+
+def test_a_time_among_objects_is_refused():
+    """NumPy took it as a number of days, or of whatever its unit is."""
+    with pytest.raises(ValueError, match="X contains a date or time, in row 1"):
+        learner().decide_many(np.array([[1.0], [np.datetime64("2026-01-01")]], dtype=object))
+
+
+@pytest.mark.parametrize("kind", [list, tuple, lambda labels: np.array(labels, dtype=object)])
+def test_bools_and_numbers_are_labels_of_two_kinds(kind):
+    """True became 1."""
+    with pytest.raises(ValueError, match="all of one kind; classes contains True and 2"):
+        Banditron(classes=kind([True, 2])).decide([1.0])
+    with pytest.raises(ValueError, match="all of one kind; y contains True and 2"):
+        Banditron().fit([[1.0], [2.0]], kind([2, True]))
+    assert Banditron(classes=kind([True, False])).decide([1.0]).label in (True, False)

@@ -37,6 +37,7 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, Flags
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
@@ -51,6 +52,10 @@ COMPILES = not config.DISABLE_JIT
 
 _UNUSED_DAYS = 30
 """Compiled code that no process loaded for so many days is deleted."""
+
+
+compiler_lock: Any = global_compiler_lock
+"""Held by a thread that compiles: a process forked meanwhile could never compile anything."""
 
 
 class Counted:

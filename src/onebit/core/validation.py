@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -124,6 +124,12 @@ def check_names_in(x: Any, expected: np.ndarray) -> None:
         )
 
 
+def refuse(bad: np.ndarray, message: Callable[[int], str]) -> None:
+    """Raise ValueError with the message for the first bad row, if there is one."""
+    if bad.any():
+        raise ValueError(message(int(np.argmax(bad))))
+
+
 def check_labels(y: Any, n_rows: int, estimator: Any) -> np.ndarray:
     """Return the labels of `n_rows` rows as a 1-D array."""
     if y is None:
@@ -186,12 +192,15 @@ def as_labels(given: Any, array: np.ndarray, name: str) -> np.ndarray:
                     "would take two labels as one"
                 )
         else:
+            _check_bools(items, name)
             array = np.array(items)  # numbers in an array of objects
             if array.dtype.kind not in "biuf" or array.ndim != 1:
                 kinds = ", ".join(sorted({type(item).__name__ for item in items}))
                 raise ValueError(f"a label is {_ALLOWED}; {name} contains {kinds}")
     elif array.dtype.kind == "T":
         array = array.astype(object)
+    elif array.dtype.kind in "iuf" and not hasattr(given, "dtype"):
+        _check_bools(np.ravel(np.asarray(given, dtype=object)).tolist(), name)
     elif array.dtype.kind not in "biufU":
         raise ValueError(f"a label is {_ALLOWED}; {name} contains {array.dtype.name}")
     if array.dtype.kind == "f":
@@ -209,6 +218,15 @@ def as_labels(given: Any, array: np.ndarray, name: str) -> np.ndarray:
                 "integers, and cannot be labels"
             )
     return array
+
+
+def _check_bools(items: list[Any], name: str) -> None:
+    """Raise for bools among numbers: NumPy and Python take True as 1."""
+    are_bools = [isinstance(item, bool | np.bool_) for item in items]
+    if any(are_bools) and not all(are_bools):
+        number = short(items[are_bools.index(False)])
+        one = short(items[are_bools.index(True)])
+        raise ValueError(f"a label is {_ALLOWED}; {name} contains {one} and {number}")
 
 
 def positions_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -313,7 +331,9 @@ def _dense_example(x: Any, all_features: np.ndarray | None) -> Example:
     else:
         _check_storage(x, "x")
         try:
-            values = np.array(_real(x, "x"), dtype=np.float64)
+            given = _real(x, "x")
+            _check_storage(given, "x")
+            values = np.array(given, dtype=np.float64)
         except OverflowError:
             raise ValueError(_no_float("x")) from None
         except (TypeError, ValueError) as error:
@@ -398,6 +418,8 @@ def _real(x: Any, name: str) -> np.ndarray:
 
 def _check_storage(X: Any, name: str) -> None:
     """Raise for masked values, dates, and sparse matrices whose arrays contradict each other."""
+    if name != "y":
+        _check_objects(X, name)
     columns = [X.dtype] if hasattr(X, "dtype") else getattr(X, "dtypes", ())
     if name != "y" and any(getattr(dtype, "kind", "") in ("M", "m") for dtype in columns):
         # As a float, a missing date would be -9.2e18.
@@ -409,6 +431,24 @@ def _check_storage(X: Any, name: str) -> None:
     fault = _sparse_fault(X)
     if fault:
         raise ValueError(f"{name} is not a sound sparse matrix: {fault}")
+
+
+def _check_objects(X: Any, name: str) -> None:
+    """Raise for dates and times among objects, which NumPy would take as numbers of some unit."""
+    kinds = [X.dtype] if hasattr(X, "dtype") else getattr(X, "dtypes", ())
+    if not any(getattr(dtype, "kind", "") == "O" for dtype in kinds):
+        return
+    values = np.asarray(X.data if sp.issparse(X) else X, dtype=object)
+    for i, value in enumerate(values.flat):
+        missing = type(value).__name__ == "NaTType"  # of pandas, which need not be installed
+        if missing or isinstance(value, np.datetime64 | np.timedelta64):
+            row = i // values.shape[-1] if values.ndim > 1 else 0
+            where = "" if sp.issparse(X) else f" in row {row}"
+            if missing or np.isnat(value):
+                raise ValueError(f"{name} has a missing value, NaT,{where}; features are numbers")
+            raise ValueError(
+                f"{name} contains a date or time,{where}; features are numbers, such as days"
+            )
 
 
 def _sparse_fault(X: Any) -> str | None:

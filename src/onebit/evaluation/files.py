@@ -261,6 +261,7 @@ def _number(text: str, name: str, where: str) -> float:
 
 def _read_dsjson(file: Iterable[str], path: Path) -> Rows:
     """Yield rows; a label is the `_tag` of its action, else its number, from one."""
+    dropped: float | None = None
     for number, row in _read_jsonl(file, path):
         if "_label_cost" not in row and "c" not in row:
             continue  # lines that are not decisions
@@ -273,7 +274,7 @@ def _read_dsjson(file: Iterable[str], path: Path) -> Rows:
                 for k, action in enumerate(offered, 1)
             ]
             policy = {str(labels[a - 1]): q for a, q in zip(actions, p, strict=True)}
-            cost = float(row.get("_label_cost", 0.0))
+            bit, pdrop = _bit_of(row), float(row.get("pdrop", 0.0))
             made = {
                 "id": row["EventId"],
                 "time": row.get("Timestamp"),
@@ -287,11 +288,32 @@ def _read_dsjson(file: Iterable[str], path: Path) -> Rows:
                 f"{path}:{number}: a decision has a, p, c with _multi, and EventId: "
                 f"{type(error).__name__} {error}"
             ) from None
-        if cost not in (0.0, -1.0):
-            raise ValueError(f"{path}:{number}: the cost is 0 or -1, a bit; got {cost:g}")
-        if row.get("o", True):  # an empty list of outcomes means no feedback
-            made["correct"] = cost == -1.0
+        if bit not in (0.0, 1.0, None):
+            raise ValueError(f"{path}:{number}: the cost is 0 or -1, a bit; got {-bit:g}")
+        if not 0.0 <= pdrop < 1.0:
+            raise ValueError(f"{path}:{number}: pdrop is a probability below 1; got {pdrop:g}")
+        dropped = pdrop if dropped is None else dropped
+        if pdrop != dropped:
+            raise ValueError(
+                f"{path}:{number}: pdrop is {pdrop:g}, and {dropped:g} before: decisions were left "
+                "out with different probabilities, and estimates from the others would be biased"
+            )
+        if bit is not None:
+            made["correct"] = bit == 1.0
         yield number, made | {"x": _x_of(context, row)}
+
+
+def _bit_of(row: Mapping[str, Any]) -> float | None:
+    """Return the feedback for a decision, from its cost or else its outcome; None without any."""
+    outcomes = row.get("o")
+    if outcomes is not None and not outcomes:
+        return None  # an empty list
+    if "_label_cost" in row:
+        return -float(row["_label_cost"])
+    if outcomes is None:
+        return None
+    (outcome,) = outcomes
+    return float(outcome["v"])
 
 
 def _x_of(context: dict[str, Any], row: Mapping[str, Any]) -> Any:
