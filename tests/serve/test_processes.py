@@ -35,6 +35,22 @@ print(pandas.Series([1]).sum(), scipy.stats.norm.cdf(0.0), numpy.f2py.get_includ
     assert done.stdout.split("\n") == ["[]", "1 0.5 src", ""]
 
 
+def test_it_says_where_it_serves_once_it_does(tmp_path):
+    first = OwnProcess("--data", str(tmp_path / "one"))
+    said = first.process.stderr.readline()
+    assert said == f"onebit serves on {first.url}\n"
+    with socket.create_connection(("127.0.0.1", first.port), 5):
+        pass
+    command = [sys.executable, "-m", "onebit", "serve", "--port", str(first.port)]
+    other = subprocess.run(
+        [*command, "--data", str(tmp_path / "other")], capture_output=True, text=True, timeout=60
+    )
+    first.kill(signal.SIGTERM)
+    assert other.returncode != 0
+    assert "serves on" not in other.stderr
+    assert "address already in use" in other.stderr.lower()
+
+
 def lose_answers(monkeypatch, client, times):
     """Let the first answers of a service not come; return a list of those that still will not."""
     request, lost = client._http.request, [httpx.ReadTimeout("no answer")] * times
@@ -204,6 +220,9 @@ def test_others_are_let_in_by_keys_only(tmp_path, capsys):
     assert not command("key", "remove", "web")[0]
     assert command("key", "remove", "web")[0] == 2
     assert command("serve", "--workers", "2")[0] == 2
+    code, _, err = command("serve", "--trusted-proxy", "127.0.0.1")
+    assert (code, "onebit key add" in err) == (2, True)
+    assert "address or network" in command("serve", "--trusted-proxy", "nginx")[2]
 
 
 def test_verify_needs_a_log(tmp_path, capsys):

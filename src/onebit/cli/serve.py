@@ -35,6 +35,10 @@ def serve(
     database: Database = None,
     host: Annotated[str, typer.Option(help="Where to listen; others need a key.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(help="Address or network of a proxy in front; repeat it for more."),
+    ] = None,
     workers: Annotated[
         int, typer.Option(min=1, max=64, help="Processes; more than one need --database.")
     ] = 1,
@@ -60,7 +64,9 @@ def serve(
         raise ValueError("a folder is for one process: --workers needs --database")
     limits = Limits(most_body, items=most_items, features=most_features, labels=most_labels)
     limits = limits._replace(in_flight=most_requests)
-    options = running.Options(data, database, host, port, workers, log_requests, limits)
+    options = running.Options(
+        data, database, host, port, workers, log_requests, limits, tuple(trusted_proxy or ())
+    )
     if demo:
         from onebit.serve.demo import serve_demo
 

@@ -13,6 +13,10 @@ class LogError(Exception):
     """The log could not be written or read: the disk is full, the database away."""
 
 
+class UnavailableError(LogError):
+    """The database cannot be reached, or did not answer in time."""
+
+
 class NameTakenError(ValueError):
     """A model of that name exists."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import ipaddress
 import json
 import logging
 import os
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 
 import uvicorn
 
+from onebit.serve.access import Access, is_loopback_host, networks_of
 from onebit.serve.app import App
 from onebit.serve.limits import Limits
 from onebit.serve.log import Log
@@ -35,6 +35,13 @@ class Options(NamedTuple):
     workers: int
     log_requests: bool
     limits: Limits
+    proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies in front of the service."""
+
+    @property
+    def exposed(self) -> bool:
+        """Whether others can reach the service, directly or through a proxy."""
+        return bool(self.proxies) or not is_loopback_host(self.host)
 
 
 class JSONLines(logging.Formatter):
@@ -68,10 +75,31 @@ def open_log(data: str | None, database: str | None, **options: bool) -> Log:
     return PostgresLog(database)
 
 
+class Server(uvicorn.Server):
+    """A server that says where it listens, once it does."""
+
+    async def startup(self, sockets: Any = None) -> None:
+        """Start the application, and listen."""
+        try:
+            await super().startup(sockets)
+        except SystemExit:
+            if self.lifespan.should_exit:  # and has said why
+                raise
+            config = self.config
+            sys.exit(f"onebit cannot listen on {config.host}:{config.port}: the log says why")
+        for listener in self.servers[0].sockets:
+            announce(*listener.getsockname()[:2])
+
+
+def announce(host: str, port: int) -> None:
+    """Say where the service listens."""
+    host = f"[{host}]" if ":" in host else host
+    print(f"onebit serves on http://{host}:{port}", file=sys.stderr, flush=True)
+
+
 def serve(options: Options) -> None:
     """Serve until a signal says to stop."""
-    check_host(options)
-    print(f"onebit serves on http://{options.host}:{options.port}", file=sys.stderr)
+    check_exposure(options)
     log_as_json()
     settings: dict[str, Any] = {
         "host": options.host,
@@ -87,7 +115,7 @@ def serve(options: Options) -> None:
         "loop": "uvloop" if sys.platform != "win32" else "asyncio",
     }
     if options.workers == 1:
-        server = uvicorn.Server(uvicorn.Config(app_of(options), **settings))
+        server = Server(uvicorn.Config(app_of(options), **settings))
         server.run()
         if not server.started:
             sys.exit(3)
@@ -100,7 +128,12 @@ def worker() -> App:
     """Return the application of one of several processes."""
     log_as_json()
     found = json.loads(os.environ[_OPTIONS])
-    return app_of(Options(**found | {"limits": Limits(*found["limits"])}))
+    limits, proxies = Limits(*found["limits"]), tuple(found["proxies"])
+    options = Options(**found | {"limits": limits, "proxies": proxies})
+    app = app_of(options)
+    # The port was bound before this process was started; it is listened to next.
+    app.started = lambda: announce(options.host, options.port)
+    return app
 
 
 def app_of(options: Options) -> App:
@@ -111,7 +144,8 @@ def app_of(options: Options) -> App:
     # would take a tenth of the time.
     gc.set_threshold(50_000, 20, 100)
     log = open_log(options.data, options.database)
-    return App(log, options.limits, log_requests=options.log_requests)
+    access = Access(exposed=options.exposed, proxies=options.proxies)
+    return App(log, options.limits, access, log_requests=options.log_requests)
 
 
 def log_as_json() -> None:
@@ -123,9 +157,10 @@ def log_as_json() -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def check_host(options: Options) -> None:
+def check_exposure(options: Options) -> None:
     """Raise ValueError if others could reach a service that has no keys."""
-    if is_loopback(options.host):
+    networks_of(options.proxies)
+    if not options.exposed:
         return
 
     async def has_keys() -> bool:
@@ -137,15 +172,7 @@ def check_host(options: Options) -> None:
             await log.close()
 
     if not asyncio.run(has_keys()):
+        let_in = "--trusted-proxy" if is_loopback_host(options.host) else f"--host {options.host}"
         raise ValueError(
-            f"--host {options.host} lets others in, and there is no API key: make one first, with "
-            "onebit key add"
+            f"{let_in} lets others in, and there is no API key: make one first, with onebit key add"
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only the local machine reaches a host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -110,7 +111,7 @@ class SQLiteLog(Log):
         path = self.folder / "log.sqlite"
         try:
             if self._make:
-                (self.folder / "snapshots").mkdir(parents=True, exist_ok=True)
+                self._make_folder(path)
             elif not path.exists():
                 raise LogError(f"{self.folder} has no log.sqlite: it is no folder of onebit serve")
             if self._alone:
@@ -140,6 +141,19 @@ class SQLiteLog(Log):
         """Remove what a killed process left of models that were being imported or removed."""
         for key in self._left:
             await self._clear(key)
+
+    def _make_folder(self, path: Path) -> None:
+        """Make the folder and an empty database, which others on this machine cannot read.
+
+        SQLite gives its other files the permissions of the database.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "snapshots").mkdir(mode=0o700, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        for found in (path, self.folder / "snapshots"):  # as earlier versions made them
+            mode = found.stat().st_mode
+            if mode & 0o007:
+                found.chmod(mode & ~0o007)
 
     def _take_lock(self) -> None:
         self._lock = open(self.folder / "lock", "a")  # noqa: SIM115
@@ -224,7 +238,10 @@ class SQLiteLog(Log):
 
     async def check(self) -> None:
         """Raise LogError if nothing can be written now."""
-        # An empty commit succeeds on a full disk, so this rewrites a page.
+        # A full disk is noticed when the write-ahead log has no room left, which may be megabytes
+        # later; a disk that cannot be written to at all, when a page is rewritten.
+        if (free := shutil.disk_usage(self.folder).free) < _ROOM:
+            raise LogError(f"{self.folder}: the disk is full, with {free:,} bytes free")
         await self._transaction(lambda db: db.execute(f"PRAGMA user_version = {VERSION}"))
 
     # Models
