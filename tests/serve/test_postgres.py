@@ -174,6 +174,22 @@ def test_another_one_teaches_when_the_teacher_is_killed(url):
     assert (verdict.faults, verdict.equal[-1]) == ([], verdict.rows)
 
 
+def test_decisions_of_a_process_that_is_behind_are_verified(url):
+    with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
+        one.make(learner="Banditron")
+        soon(lambda: "m" in other.app.service.live)
+        # The other process sees nothing of what follows, and decides as it would have before.
+        behind = other.app.service
+        behind._catch_up = behind._written = lambda *_: asyncio.sleep(0)
+        one.rounds(40)
+        for i in range(20):
+            other.ask("POST", "/v1/models/m/decide", {"record": f"card {i}"})
+        one.rounds(5)
+        log = one.app.service.log
+        found = one.do(verify(log, one.do(log.models())["m"]))
+        assert (found.faults, found.checked, found.unchecked) == ([], 65, 0)
+
+
 def test_a_model_is_there_once_it_is_made_and_gone_once_it_is_removed(url, monkeypatch):
     with InProcess(PostgresLog(url)) as service:
         log = service.app.service.log

@@ -19,7 +19,7 @@ from onebit.serve.api import Question, RefusedError, Said
 from onebit.serve.estimates import accuracy, falls
 from onebit.serve.limits import Limits
 from onebit.serve.log import Entry, LogError
-from onebit.serve.rows import LabelsBody, Settings, ShadowBody
+from onebit.serve.rows import LabelsBody, ModelSpec, Settings, ShadowBody
 from onebit.serve.service import restore
 from onebit.serve.sqlite_log import SQLiteLog
 from onebit.serve.student import Student
@@ -233,6 +233,13 @@ def test_models_that_cannot_be(service, spec):
     body = {"name": "m", "labels": ["a", "b"]} | spec
     service.ask("POST", "/v1/models", body, 422)
     assert service.ask("GET", "/v1/models") == []
+
+
+def test_a_model_may_have_as_many_labels_as_are_promised():
+    labels = [f"label {i}" for i in range(Limits().labels)]
+    for n, width in ((3, 2**16), (256, 2**16), (257, 2**15), (len(labels), 2**14)):
+        spec = ModelSpec(labels=labels[:n], learner="Banditron", seed=0)
+        assert Student.begin(spec, spec, spec.labels).learner.n_features_in_ == width
 
 
 def test_records_are_written_as_they_were_learned_from(service):

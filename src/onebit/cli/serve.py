@@ -84,7 +84,7 @@ def verify(
 ) -> None:
     """Replay logs from their first row, and compare snapshots and decisions."""
     _needs_serve()
-    from onebit.serve.verify import Verdict
+    from onebit.serve.verify import READ_AHEAD, Verdict
     from onebit.serve.verify import verify as replay
 
     async def work(log: Log) -> dict[str, tuple[Verdict, float]]:
@@ -106,10 +106,14 @@ def verify(
             continue
         equal = f"{len(verdict.equal)} snapshots equal to the byte"
         print(
-            f"{name}: {verdict.rows:,} rows, {equal}, {verdict.checked:,} decisions made again"
-            + (f", {verdict.unchecked:,} not" if verdict.unchecked else "")
-            + f", {seconds:.1f} s"
+            f"{name}: {verdict.rows:,} rows, {equal}, {verdict.checked:,} decisions made again, "
+            f"{seconds:.1f} s"
         )
+        if verdict.unchecked:
+            print(
+                f"{name}: {verdict.unchecked:,} decisions were not made again: the process that "
+                f"made them was more than {READ_AHEAD:,} rows behind. None is expected"
+            )
     faults = [f"{name}: {fault}" for name, (v, _) in verdicts.items() for fault in v.faults]
     if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""

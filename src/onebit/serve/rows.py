@@ -73,7 +73,10 @@ class ModelSpec(LearnerSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     input: Literal["records", "numbers"] = "records"
     """What decisions are about: texts and JSON objects, or lists of numbers."""
     n_features: Annotated[int, Meta(ge=1, le=2**24)] | None = None
-    """The length of the lists of numbers; for records, the columns they are hashed to."""
+    """The length of the lists of numbers; for records, the columns they are hashed to.
+
+    By default 65,536 columns for records, and fewer for more than 256 labels: 16,384 for 1,000.
+    """
     seed: Annotated[int, Meta(ge=0, lt=2**53)] | None = None
     """Seed of all random draws; by default a random one."""
     expiry_seconds: Annotated[float, Meta(gt=0, le=1e9)] | None = None

@@ -46,7 +46,9 @@ class Student:
         """Return a learner before its first round."""
         records, n_features = None, model.n_features
         if model.input == "records":
-            records = Records() if n_features is None else Records(n_features=n_features)
+            records = Records(
+                _default_width(len(model.labels)) if n_features is None else n_features
+            )
             n_features = records._width()
         elif n_features is None:
             raise ValueError("a model of numbers needs n_features, how many there are")
@@ -188,6 +190,14 @@ def _learner(spec: LearnerSpec, labels: list[Any], n_features: int) -> Learner:
     return learner
 
 
+def _default_width(n_labels: int) -> int:
+    """Return the columns that records are hashed to: fewer where there are many labels."""
+    width = Records().n_features
+    while width * n_labels > MOST_WEIGHTS and width > 2:
+        width //= 2
+    return width
+
+
 def _nothing(n_features: int) -> Example:
     return Example(np.empty(0, INDEX), np.empty(0), n_features)
 
@@ -197,5 +207,5 @@ def _check_size(n_features: int, n_labels: int, full: bool) -> None:
     if weights > MOST_WEIGHTS:
         raise ValueError(
             f"{n_features:,} features and {n_labels:,} labels make {weights:,} numbers to hold; "
-            f"a model has at most {MOST_WEIGHTS:,}"
+            f"a model has at most {MOST_WEIGHTS:,}: make one with a smaller n_features"
         )

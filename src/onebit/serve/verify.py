@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -11,13 +11,29 @@ from onebit.serve.model import Model
 from onebit.serve.rows import DecisionBody, Row, body_of
 from onebit.serve.service import apply_all, exported
 
+READ_AHEAD = 20_000
+"""Rows that are read before a model takes the first of them.
+
+A process that is behind decides with a state from before rows that others wrote in the meantime, so
+its decision stands in the log after them.
+"""
+
 
 class Verdict(NamedTuple):
     """What `verify` found.
 
-    rows: of the log; equal: rows of the snapshots that were reproduced byte for byte; faults: what
-    differs from the log; checked: decisions that were reproduced; unchecked: those of another
-    process, made in a state that a replay in order has passed.
+    Attributes
+    ----------
+    rows : int
+        Rows of the log.
+    equal : list of int
+        Rows whose snapshots were reproduced byte for byte.
+    checked : int
+        Decisions that were made again in the state that made them.
+    unchecked : int
+        Decisions that were not, as they were made more than READ_AHEAD rows behind.
+    faults : list of str
+        What differs from the log.
     """
 
     rows: int
@@ -37,6 +53,8 @@ async def verify(log: Log, key: int, progress: Callable[[int], None] = lambda n:
     model: Model | None = None
     replay = Verdict(0, [], 0, 0, [])
     waiting: deque[Row] = deque()
+    made: defaultdict[int, list[Row]] = defaultdict(list)
+    """Decisions that are not checked yet, by the row after which they were made."""
     async for rows in exported(log, key):
         for row in rows:
             if row.n != replay.rows + 1:
@@ -46,24 +64,31 @@ async def verify(log: Log, key: int, progress: Callable[[int], None] = lambda n:
                 model = Model.begin(row)
                 replay = _compare(model, snapshots, replay)
                 continue
-            if row.kind == "decision":
-                # A decision may follow rows that the model had not applied when it decided.
-                seen = body_of(row).seen
-                while waiting and waiting[0].n <= seen:
-                    replay = await _apply(log, model, waiting.popleft(), snapshots, replay)
-                replay = _check(model, row, replay)
             waiting.append(row)
+            if row.kind == "decision":
+                made[body_of(row).seen].append(row)
+        while model is not None and len(waiting) > READ_AHEAD:
+            replay = await _apply(log, model, waiting.popleft(), made, snapshots, replay)
         progress(replay.rows)
     if model is None:
         raise LogError(f"the log of model {key} is empty")
     while waiting:
-        replay = await _apply(log, model, waiting.popleft(), snapshots, replay)
-    return replay
+        replay = await _apply(log, model, waiting.popleft(), made, snapshots, replay)
+    left = sum(map(len, made.values()))
+    return replay._replace(unchecked=replay.unchecked + left)
 
 
 async def _apply(
-    log: Log, model: Model, row: Row, snapshots: dict[int, Snapshot], replay: Verdict
+    log: Log,
+    model: Model,
+    row: Row,
+    made: dict[int, list[Row]],
+    snapshots: dict[int, Snapshot],
+    replay: Verdict,
 ) -> Verdict:
+    """Check the decisions of the current state, and apply the next row."""
+    for decision in made.pop(model.n, ()):
+        replay = _check(model, decision, replay)
     await apply_all(log, model, [row])
     return _compare(model, snapshots, replay)
 
@@ -80,8 +105,6 @@ def _compare(model: Model, snapshots: dict[int, Snapshot], replay: Verdict) -> V
 
 def _check(model: Model, row: Row, replay: Verdict) -> Verdict:
     body: DecisionBody = body_of(row)
-    if body.seen != model.n:
-        return replay._replace(unchecked=replay.unchecked + 1)
     # An offer of all labels that are not retired is the model's own default.
     among = body.among
     if among is not None and set(among) == set(model.student.labels) - set(model.student.retired):
