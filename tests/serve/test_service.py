@@ -1010,15 +1010,6 @@ def test_openapi_describes_every_path(service):
         assert reference.partition('"')[0] in names
 
 
-def test_metrics(service):
-    service.make()
-    service.rounds(3)
-    text = service.send("GET", "/metrics").text
-    assert 'onebit_model_right{model="m"}' in text
-    assert 'onebit_requests_total{path="POST /v1/models/{model}/decide",status="200"} 3.0' in text
-    assert "onebit_flush_seconds_count" in text
-
-
 def test_the_page_needs_nothing_from_elsewhere(service):
     page = service.send("GET", "/")
     assert "default-src 'none'" in page.headers["content-security-policy"]

@@ -124,7 +124,7 @@ def verify(
 def add(
     name: Annotated[str, typer.Argument(help="To know the key by.")],
     scopes: Annotated[
-        str, typer.Option(help="Some of decide, feedback and admin, with commas.")
+        str, typer.Option(help="Some of decide, feedback, read and admin, with commas.")
     ] = "decide,feedback",
     data: Data = "onebit-data",
     database: Database = None,

@@ -107,6 +107,8 @@ class App:
         Who may send requests.
     log_requests : bool, default=False
         Whether to log every request; otherwise only those that are refused or change a model.
+    metrics : str, optional
+        Folder in which the processes of a service tell each other their figures.
     """
 
     def __init__(
@@ -116,11 +118,12 @@ class App:
         access: Access | None = None,
         *,
         log_requests: bool = False,
+        metrics: str | None = None,
     ) -> None:
         self.limits, self._log_requests = limits or Limits(), log_requests
         self.access = access or Access()
         self.service = Service(log, self.limits)
-        self._metrics = Metrics(self.service)
+        self._metrics = Metrics(self.service, lambda: self._in_flight, metrics)
         self._readiness = Readiness(self.service)
         self._tasks: list[asyncio.Task[None]] = []
         self._reading: dict[asyncio.Task[Any] | None, float] = {}
@@ -176,7 +179,8 @@ class App:
         await self.service.start()
         self.access.update(await self.service.log.keys())
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._read_keys()), loop.create_task(self._end_slow())]
+        work = self._read_keys(), self._end_slow(), self._metrics.publish()
+        self._tasks = [loop.create_task(one) for one in work]
 
     async def stop(self) -> None:
         """Write what is left, and close the log."""
@@ -517,7 +521,8 @@ class App:
         return Reply(b'{"status":"ready"}')
 
     async def _figures(self, request: Request) -> Reply:
-        return Reply(self._metrics.text(), media="text/plain; version=0.0.4; charset=utf-8")
+        text = await asyncio.to_thread(self._metrics.text, self._metrics.own())
+        return Reply(text, media="text/plain; version=0.0.4; charset=utf-8")
 
     async def _openapi(self, request: Request) -> Reply:
         return Reply(_openapi_text())

@@ -37,7 +37,7 @@ class Key(NamedTuple):
     name: str
     digest: str
     scopes: str
-    """Some of decide, feedback and admin, with commas in between."""
+    """Some of decide, feedback, read and admin, with commas in between."""
     created: float
 
 

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import sys
+import tempfile
 from typing import Any, NamedTuple
 
 import uvicorn
@@ -37,6 +38,8 @@ class Options(NamedTuple):
     limits: Limits
     proxies: tuple[str, ...] = ()
     """Addresses and networks of proxies in front of the service."""
+    metrics: str | None = None
+    """Folder in which several processes tell each other their figures."""
 
     @property
     def exposed(self) -> bool:
@@ -120,8 +123,10 @@ def serve(options: Options) -> None:
         if not server.started:
             sys.exit(3)
         return
-    os.environ[_OPTIONS] = json.dumps(options._asdict())
-    uvicorn.run("onebit.serve.starting:worker", factory=True, workers=options.workers, **settings)
+    with tempfile.TemporaryDirectory(prefix="onebit-metrics-") as folder:
+        os.environ[_OPTIONS] = json.dumps(options._replace(metrics=folder)._asdict())
+        settings |= {"factory": True, "workers": options.workers}
+        uvicorn.run("onebit.serve.starting:worker", **settings)
 
 
 def worker() -> App:
@@ -145,7 +150,13 @@ def app_of(options: Options) -> App:
     gc.set_threshold(50_000, 20, 100)
     log = open_log(options.data, options.database)
     access = Access(exposed=options.exposed, proxies=options.proxies)
-    return App(log, options.limits, access, log_requests=options.log_requests)
+    return App(
+        log,
+        options.limits,
+        access,
+        log_requests=options.log_requests,
+        metrics=options.metrics,
+    )
 
 
 def log_as_json() -> None:
