@@ -819,6 +819,13 @@ def test_a_shadow_learns_from_the_same_log(service):
     service.ask("DELETE", "/v1/models/m/shadows/previous", status=404)
 
 
+def test_a_model_with_retired_labels_may_have_shadows(service):
+    service.make(learner="Banditron")
+    service.ask("POST", "/v1/models/m/labels", {"retire": list(TICKETS)[:2]})
+    service.ask("POST", "/v1/models/m/shadows", {"name": "s", "learner": "Banditron"})
+    service.rounds(2)
+
+
 # Estimates
 
 

@@ -59,8 +59,9 @@ class Student:
 
     def warm_up(self) -> None:
         """Compile all that is needed, by using a copy."""
-        student = self.copy()
-        for among in (None, self.labels[:-1]):
+        student, retired = self.copy(), set(self.retired)
+        on_offer = [label for label in self.labels if label not in retired]
+        for among in (None, on_offer[:-1] or on_offer):
             decision = student.decide(_nothing(self.learner.n_features_in_), among)
             student.learn(decision, {"correct": True}, 1)
             student.probability_of(decision)
