@@ -4,10 +4,12 @@ import asyncio
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
 import warnings
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import psycopg
@@ -88,7 +90,7 @@ def test_rows_are_numbered_in_their_order_by_many_writers(url):
         await logs[0].close()
         while await logs[1].teach([key]) != {key}:  # until the database notices
             await asyncio.sleep(0.01)
-        snapshot = Snapshot(3, b"meta", {"": b"learner", "s": b"\0other"})
+        snapshot = Snapshot(3, b"meta", {"": b"learner", "s": b"\0other"}, logs[1].code)
         for n in range(3, 8):
             await logs[1].add_snapshot(key, snapshot._replace(n=n), keep=2)
         found = [one async for one in logs[2].snapshots(key)]
@@ -295,6 +297,43 @@ def test_what_a_killed_server_sends_last_and_the_end_come_together():
         appender._receive()
         with pytest.raises(LostError):
             await asyncio.wait_for(appender._answer, 1)
+
+    asyncio.run(work())
+
+
+def test_tables_of_the_first_version_are_migrated(url, server):
+    """While a process of that version may go on writing."""
+
+    async def work():
+        db = await psycopg.AsyncConnection.connect(url, autocommit=True)
+        await db.execute((Path(__file__).parent / "data" / "version1" / "postgres.sql").read_text())
+        insert = (
+            "INSERT INTO onebit.log (model, n, kind, id, at, body) VALUES (1, %s, %s, %s, 0, %s)"
+        )
+        with sqlite3.connect(":memory:") as rows:
+            rows.executescript(
+                (Path(__file__).parent / "data" / "version1" / "log.sql").read_text()
+            )
+            for row in rows.execute("SELECT n, kind, id, body FROM log ORDER BY n"):
+                await db.execute(insert, row)
+        rows.close()
+        log = PostgresLog(url)
+        await log.open()
+        key = (await log.models())["numbers"]
+        await db.execute(
+            insert,
+            (26, "decision", "old", '{"record":[1,2,3],"label":"a","probability":0.1,"seen":25}'),
+        )
+        await db.execute("UPDATE onebit.model SET rows = 26")
+        await log.append([Entry(key, "feedback", "old", 0.0, '{"correct":true}')])
+        assert [row.code for row in await log.rows(key, 24, 9)] == [None, None, log.code]
+        found = await verify(log, key)
+        assert (found.faults, found.checked, found.versions) == ([], 12, ["an earlier version"])
+        again = PostgresLog(url)
+        await again.open()
+        assert again.code == log.code
+        for one in (log, again, db):
+            await one.close()
 
     asyncio.run(work())
 

@@ -109,6 +109,12 @@ def verify(
             f"{name}: {verdict.rows:,} rows, {equal}, {verdict.checked:,} decisions made again, "
             f"{seconds:.1f} s"
         )
+        if verdict.versions:
+            print(
+                f"{name}: made by another version ({'; '.join(verdict.versions)}), and not "
+                f"reproduced by this one: {verdict.other_snapshots:,} snapshots, "
+                f"{verdict.other_decisions:,} decisions. That is no fault of the log"
+            )
         if verdict.unchecked:
             print(
                 f"{name}: {verdict.unchecked:,} decisions were not made again: the process that "

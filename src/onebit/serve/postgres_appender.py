@@ -15,7 +15,7 @@ from psycopg import AsyncConnection, pq
 from onebit.serve.log import Entry
 from onebit.serve.postgres_connection import answered, connect
 
-COLUMNS = "model, n, kind, id, at, body"
+COLUMNS = "model, n, kind, id, at, body, code"
 
 # For new rows, as nearly all are. Writers to the same models wait for the locks on these, in the
 # order of their keys, and then see how many rows there are.
@@ -28,7 +28,7 @@ WITH locked AS (
     WHERE model.key = more.key RETURNING model.key, rows - more.n AS before
 ), written AS (
     INSERT INTO onebit.log ({COLUMNS})
-    SELECT given.model, before + place, kind, nullif(id, ''), at, body
+    SELECT given.model, before + place, kind, nullif(id, ''), at, body, $9::bigint
     FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::float8[], $8::text[])
     AS given (model, place, kind, id, at, body) JOIN counted ON key = given.model
 )
@@ -53,10 +53,16 @@ class Appender:
     url : str
     seconds : float
         Most seconds for a batch.
+
+    Attributes
+    ----------
+    code : int
+        The key of the code that makes the rows.
     """
 
     def __init__(self, url: str, seconds: float) -> None:
         self._url, self._seconds, self._turn = url, seconds, asyncio.Lock()
+        self.code = 0
         self._connection: AsyncConnection[Any] | None = None
         self._socket = -1
         self._answer: asyncio.Future[Any] | None = None
@@ -78,6 +84,7 @@ class Appender:
         values = [
             *(_plain(counts), _plain(counts.values()), _plain(models), _plain(places)),
             *(_plain(kinds), _texts([name or "" for name in ids]), _plain(times), _texts(bodies)),
+            str(self.code).encode(),
         ]
         until = asyncio.get_running_loop().time() + self._seconds
         async with asyncio.timeout_at(until):
@@ -203,3 +210,4 @@ _ARRAY, _LENGTH, _TEXT = Struct("!5i"), Struct("!i"), 25
 """Of an array: dimensions, whether there are nulls, the type, the length, where it begins."""
 
 _FORMATS = [pq.Format.TEXT] * 5 + [pq.Format.BINARY, pq.Format.TEXT, pq.Format.BINARY]
+_FORMATS += [pq.Format.TEXT]

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import AsyncConnection, sql
 
+from onebit.serve.code import this_code
 from onebit.serve.log import (
     Entry,
     Head,
@@ -29,7 +30,7 @@ from onebit.serve.rows import Row
 
 T = TypeVar("T")
 
-VERSION = 1
+VERSION = 2
 """Version of the tables below; a database of a later version is refused."""
 
 _TABLES = """
@@ -47,6 +48,7 @@ CREATE TABLE onebit.log (
     id TEXT COLLATE "C",
     at DOUBLE PRECISION NOT NULL,
     body TEXT NOT NULL,
+    code BIGINT,
     PRIMARY KEY (model, n)
 );
 CREATE UNIQUE INDEX log_ids ON onebit.log (model, id, kind) WHERE id IS NOT NULL;
@@ -57,7 +59,12 @@ CREATE TABLE onebit.snapshot (
     names TEXT[] NOT NULL,
     learners BYTEA[] NOT NULL,
     digest TEXT NOT NULL,
+    code BIGINT,
     PRIMARY KEY (model, n)
+);
+CREATE TABLE onebit.code (
+    key BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    name TEXT NOT NULL UNIQUE
 );
 CREATE TABLE onebit.key (
     name TEXT PRIMARY KEY,
@@ -67,8 +74,26 @@ CREATE TABLE onebit.key (
 );
 """
 
+_MIGRATIONS = {
+    1: """
+ALTER TABLE onebit.log ADD COLUMN code BIGINT;
+ALTER TABLE onebit.snapshot ADD COLUMN code BIGINT;
+CREATE TABLE onebit.code (
+    key BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    name TEXT NOT NULL UNIQUE
+);
+""",
+}
+"""What makes the tables of the next version from those of each earlier one.
+
+Processes of the earlier version may go on writing: each migration only adds.
+"""
+
 _LOCK = int.from_bytes(b"1bit")
 """The first of the two numbers of the locks in the database; the second is a model's key, or 0."""
+
+_ADD_CODE = "INSERT INTO onebit.code (name) VALUES (%s) ON CONFLICT DO NOTHING"
+_KEY_OF_CODE = "SELECT key FROM onebit.code WHERE name = %s"
 
 _LOCK_MODELS = "SELECT 1 FROM onebit.model WHERE key = ANY(%s) ORDER BY key FOR UPDATE"
 
@@ -87,7 +112,7 @@ WITH given AS ({_GIVEN}), fresh AS (
         WHERE log.model = given.model AND log.id = given.id AND log.kind = given.kind
     )
 ), written AS (
-    INSERT INTO onebit.log ({COLUMNS}) SELECT {COLUMNS} FROM fresh
+    INSERT INTO onebit.log ({COLUMNS}) SELECT model, n, kind, id, at, body, %s FROM fresh
 ), counted AS (
     UPDATE onebit.model SET rows = rows + more.n
     FROM (SELECT model, count(*) AS n FROM fresh GROUP BY model) AS more
@@ -131,10 +156,10 @@ class PostgresLog(Log):
 
     async def open(self) -> None:
         """Connect, and create the tables if necessary."""
-        await self._bulk.run(self._make_tables)
+        self._appender.code = await self._bulk.run(self._make_tables)
 
     @staticmethod
-    async def _make_tables(db: AsyncConnection[Any]) -> None:
+    async def _make_tables(db: AsyncConnection[Any]) -> int:
         async with db.transaction():
             await db.execute("SELECT pg_advisory_xact_lock(%s, 0)", (_LOCK,))
             found = await db.execute("SELECT to_regclass('onebit.version')")
@@ -145,8 +170,16 @@ class PostgresLog(Log):
                 await db.execute(query)
             found = await db.execute("SELECT version FROM onebit.version")
             row = await found.fetchone()
-            if row is not None and row[0] > VERSION:
-                raise LogError(f"the database is of a later version of onebit: {row[0]}")
+            version = VERSION if row is None else int(row[0])
+            if version > VERSION:
+                raise LogError(f"the database is of a later version of onebit: {version}")
+            for earlier in range(version, VERSION):
+                await db.execute(_MIGRATIONS[earlier].encode())
+                await db.execute("UPDATE onebit.version SET version = %s", (earlier + 1,))
+            await db.execute(_ADD_CODE, (this_code(),))
+            found = await db.execute(_KEY_OF_CODE, (this_code(),))
+            row = await found.fetchone()
+            return 0 if row is None else int(row[0])
 
     async def close(self) -> None:
         """Close all connections, which lets others teach the models."""
@@ -169,6 +202,15 @@ class PostgresLog(Log):
 
     async def _rows(self, query: str, *values: Any) -> list[Row]:
         return list(map(Row._make, await self._ask(query, *values)))
+
+    @property
+    def code(self) -> int:
+        """The key of the code that runs."""
+        return self._appender.code
+
+    async def codes(self) -> dict[int, str]:
+        """Return all code that wrote to this log."""
+        return dict(await self._ask("SELECT key, name FROM onebit.code"))
 
     # Models
 
@@ -211,8 +253,10 @@ class PostgresLog(Log):
                 query = "INSERT INTO onebit.model (name, rows) VALUES (%s, 1) RETURNING key"
                 row = await (await db.execute(query, (name,))).fetchone()
                 key = int(row[0]) if row is not None else 0
-                query = f"INSERT INTO onebit.log ({COLUMNS}) VALUES (%s, 1, 'model', NULL, %s, %s)"
-                await db.execute(query, (key, at, body))
+                query = (
+                    f"INSERT INTO onebit.log ({COLUMNS}) VALUES (%s, 1, 'model', NULL, %s, %s, %s)"
+                )
+                await db.execute(query, (key, at, body, self.code))
                 return key
 
         return await self._named(self._write.run(work), name)
@@ -282,7 +326,7 @@ class PostgresLog(Log):
             # wait for the locks, and this process may be busy.
             async with db.pipeline():
                 await db.execute(_LOCK_MODELS, (list(set(columns[0])),))
-                found = await db.execute(_INSERT, columns)
+                found = await db.execute(_INSERT, (*columns, self.code))
             return await found.fetchall()
 
         for i, n in await self._write.run(work, seconds):
@@ -328,19 +372,21 @@ class PostgresLog(Log):
         """Write a snapshot, and forget all but the last `keep`."""
         packed = await asyncio.to_thread(_packed, snapshot)
         names, learners = list(packed.learners), list(packed.learners.values())
-        values = (model, packed.n, packed.meta, names, learners, _digest(packed))
+        values = (model, packed.n, packed.meta, names, learners, _digest(packed), self.code)
 
         async def work(db: AsyncConnection[Any]) -> None:
             async with db.transaction():
                 await db.execute(
-                    "INSERT INTO onebit.snapshot VALUES (%s, %s, %s, %s, %s::bytea[], %s) "
+                    "INSERT INTO onebit.snapshot VALUES (%s, %s, %s, %s, %s::bytea[], %s, %s) "
                     "ON CONFLICT (model, n) DO NOTHING",
                     values,
                 )
                 await db.execute(
+                    # What other code made last is where this code began.
                     "DELETE FROM onebit.snapshot WHERE model = %s AND n NOT IN (SELECT n FROM "
-                    "onebit.snapshot WHERE model = %s ORDER BY n DESC LIMIT %s)",
-                    (model, model, keep),
+                    "onebit.snapshot WHERE model = %s ORDER BY n DESC LIMIT %s) AND n NOT IN "
+                    "(SELECT max(n) FROM onebit.snapshot WHERE model = %s GROUP BY code)",
+                    (model, model, keep, model),
                 )
 
         await self._bulk.run(work)
@@ -350,11 +396,12 @@ class PostgresLog(Log):
         query = "SELECT n FROM onebit.snapshot WHERE model = %s ORDER BY n DESC"
         for (n,) in await self._ask(query, model, on=self._bulk):
             query = (
-                "SELECT n, meta, names, learners, digest FROM onebit.snapshot "
+                "SELECT code, meta, names, learners, digest FROM onebit.snapshot "
                 "WHERE model = %s AND n = %s"
             )
-            for _, meta, names, learners, digest in await self._ask(query, model, n, on=self._bulk):
-                found = Snapshot(n, meta, dict(zip(names, learners, strict=True)))
+            rows = await self._ask(query, model, n, on=self._bulk)
+            for code, meta, names, learners, digest in rows:
+                found = Snapshot(n, meta, dict(zip(names, learners, strict=True)), code)
                 if _digest(found) == digest:
                     with contextlib.suppress(zlib.error):  # of a version without compression
                         yield _unpacked(found)

@@ -36,7 +36,24 @@ Kind = Literal["model", "decision", "feedback", "labels", "settings", "shadow"]
 
 
 class Row(NamedTuple):
-    """A row of a model's log: number n of it, written at a time, in seconds since 1970."""
+    """A row of a model's log.
+
+    Attributes
+    ----------
+    model : int
+        The key of the model.
+    n : int
+        Its number in the log of the model, from 1.
+    kind : str
+    id : str or None
+        Of the decision that it is, or is about.
+    at : float
+        When it was written, in seconds since 1970.
+    body : str
+        Its content, as JSON.
+    code : int or None
+        The key of the code that made it; None if that was not written yet (see `Log.codes`).
+    """
 
     model: int
     n: int
@@ -44,6 +61,7 @@ class Row(NamedTuple):
     id: str | None
     at: float
     body: str
+    code: int | None = None
 
 
 class Settings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

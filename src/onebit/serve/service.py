@@ -600,6 +600,8 @@ async def restore(log: Log, key: int) -> tuple[Model, int]:
         except (ValueError, ValidationError) as error:
             _logger.warning("the snapshot of model %d at row %d: %s", key, snapshot.n, error)
             continue
+        if snapshot.code != log.code:
+            _logger.info("model %d goes on from a snapshot of another version", key)
         await follow(log, key, model)
         return model, snapshot.n
     rows = await log.rows(key, 0, 1)
