@@ -52,6 +52,9 @@ def serve(
     most_items: Annotated[int, typer.Option(min=1, help="Items of a list in a request.")] = 1000,
     most_features: Annotated[int, typer.Option(min=1, help="Features of an example.")] = 10_000,
     most_labels: Annotated[int, typer.Option(min=2, help="Labels of a model.")] = 1000,
+    memory: Annotated[
+        int, typer.Option(min=1, help="Megabytes of models in use; others are packed.")
+    ] = 1024,
     most_requests: Annotated[int, typer.Option(min=1, help="Requests at the same time.")] = 1000,
 ) -> None:
     """Serve models over HTTP: decisions, feedback, and a page to see how it goes."""
@@ -63,7 +66,7 @@ def serve(
     if workers > 1 and database is None:
         raise ValueError("a folder is for one process: --workers needs --database")
     limits = Limits(most_body, items=most_items, features=most_features, labels=most_labels)
-    limits = limits._replace(in_flight=most_requests)
+    limits = limits._replace(in_flight=most_requests, memory=memory * 2**20)
     options = running.Options(
         data, database, host, port, workers, log_requests, limits, tuple(trusted_proxy or ())
     )

@@ -230,6 +230,9 @@ class App:
         live, begin = self.service.live.get(model), self._usual.get(verb)
         if live is None or begin is None or not head.path.startswith(_MODELS):
             return False
+        if live.model.is_packed:
+            return False
+        live.used_at = time.monotonic()
         path, where, _, decoder = self._paths[key_of("POST", head.path)]
         try:
             if self._in_flight >= self.limits.in_flight or head.length > self.limits.body:
@@ -405,14 +408,14 @@ class App:
     # What is asked
 
     async def _decide(self, request: Request) -> Reply:
-        live, body = self._known(request) or await self._model(request), request.body
+        live, body = await self._model(request), request.body
         if isinstance(body, Question):
             return Reply(_encode((await self.service.decide(live, [body]))[0]))
         self._check_items(body)
         return Reply(_encode(await self.service.decide(live, body)))
 
     async def _hear(self, request: Request) -> Reply:
-        live, body = self._known(request) or await self._model(request), request.body
+        live, body = await self._model(request), request.body
         if isinstance(body, Said):
             (heard,) = await self.service.hear(live, [body])
             return Reply(_encode(heard), _STATUS.get(heard.status, 200))
@@ -424,13 +427,11 @@ class App:
             most = self.limits.items
             raise RefusedError(422, f"a list has 1 to {most:,} items; this one has {len(items):,}")
 
-    def _known(self, request: Request) -> Live | None:
-        return self.service.live.get(request.names[0])
-
     async def _model(self, request: Request) -> Live:
-        return self._known(request) or await self.service.find(request.names[0])
+        return await self.service.find(request.names[0])
 
     async def _list_models(self, request: Request) -> Reply:
+        await self.service.read_all()
         return Reply(_encode([views.view_of(live) for live in self.service.live.values()]))
 
     async def _make_model(self, request: Request) -> Reply:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes
 import gc
 import json
 import logging
@@ -148,6 +150,7 @@ def app_of(options: Options) -> App:
     # Decisions that await feedback form no cycles: scanning all of them after every few requests
     # would take a tenth of the time.
     gc.set_threshold(50_000, 20, 100)
+    _return_large_arrays()
     log = open_log(options.data, options.database)
     access = Access(exposed=options.exposed, proxies=options.proxies)
     return App(
@@ -157,6 +160,18 @@ def app_of(options: Options) -> App:
         log_requests=options.log_requests,
         metrics=options.metrics,
     )
+
+
+def _return_large_arrays() -> None:
+    """Let glibc return memory of large arrays to the system as soon as they are freed.
+
+    By default it keeps that of arrays as large as any that was freed before.
+    """
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 2**18)
+
+
+_M_MMAP_THRESHOLD = -3
 
 
 def log_as_json() -> None:

@@ -85,6 +85,11 @@ class Student:
         return new
 
     @property
+    def size(self) -> int:
+        """Bytes of its arrays in memory."""
+        return _bytes_of(self.learner._run.state)
+
+    @property
     def labels(self) -> list[Any]:
         """All labels, including retired ones."""
         return self.learner._run.labels
@@ -189,6 +194,12 @@ def _learner(spec: LearnerSpec, labels: list[Any], n_features: int) -> Learner:
         )
     learner._validate_params()
     return learner
+
+
+def _bytes_of(state: Any) -> int:
+    if isinstance(state, tuple):
+        return sum(map(_bytes_of, state))
+    return state.nbytes if isinstance(state, np.ndarray) else 0
 
 
 def _default_width(n_labels: int) -> int:
