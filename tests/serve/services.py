@@ -79,12 +79,15 @@ class InProcess:
             ids.append(made["id"])
         return ids
 
+    def live(self, name="m"):
+        return self.do(self.app.service.find(name))
+
     def model(self, name="m"):
-        return self.app.service.live[name].model
+        return self.live(name).model
 
     def snapshot(self, name="m"):
         async def take():
-            return self.model(name).copy().snapshot()
+            return (await self.app.service.find(name)).model.copy().snapshot()
 
         return self.do(take())
 

@@ -1,15 +1,24 @@
 """Several services that share the logs of one PostgreSQL."""
 
 import asyncio
+import os
+import signal
+import socket
+import sqlite3
 import subprocess
 import time
 import warnings
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 
+import psycopg
 import pytest
 
 from onebit import Client
 from onebit.serve.log import Entry, LogError, NameTakenError, Snapshot
-from onebit.serve.postgres_log import LostError, PostgresLog
+from onebit.serve.postgres_appender import Appender, LostError
+from onebit.serve.postgres_log import PostgresLog
 from onebit.serve.verify import verify
 from services import SMALL, TICKETS, InProcess, OwnProcess
 from walks import Walk
@@ -81,7 +90,7 @@ def test_rows_are_numbered_in_their_order_by_many_writers(url):
         await logs[0].close()
         while await logs[1].teach([key]) != {key}:  # until the database notices
             await asyncio.sleep(0.01)
-        snapshot = Snapshot(3, b"meta", {"": b"learner", "s": b"\0other"})
+        snapshot = Snapshot(3, b"meta", {"": b"learner", "s": b"\0other"}, logs[1].code)
         for n in range(3, 8):
             await logs[1].add_snapshot(key, snapshot._replace(n=n), keep=2)
         found = [one async for one in logs[2].snapshots(key)]
@@ -102,7 +111,7 @@ def test_texts_are_kept_in_a_database_of_another_encoding(server):
         await log.open()
         key = await log.add_model("m", 0.0, "{}")
         await log.append([Entry(key, "decision", "é", 0.0, '"Größe"')])
-        assert (await log.rows(key, 1, 1))[0][3:] == ("é", 0.0, '"Größe"')
+        assert (await log.rows(key, 1, 1))[0][3:6] == ("é", 0.0, '"Größe"')
         await log.close()
 
     asyncio.run(work())
@@ -145,11 +154,11 @@ def test_another_one_teaches_when_the_teacher_is_killed(url):
         client.make(TICKETS, expiry_seconds=1, **SMALL)
         soon(lambda: client.show()["taught_here"])
         with InProcess(PostgresLog(url)) as second:
-            assert not second.app.service.live["m"].taught_here
+            assert not second.live().taught_here
             decision = client.decide("card charged")
             first.kill()
             killed = time.monotonic()
-            soon(lambda: second.app.service.live["m"].taught_here)
+            soon(lambda: second.live().taught_here)
             assert time.monotonic() - killed < 5
             said = {"id": decision.id, "correct": True}
             # The new teacher lets decisions expire.
@@ -165,6 +174,22 @@ def test_another_one_teaches_when_the_teacher_is_killed(url):
 
     verdict = asyncio.run(check())
     assert (verdict.faults, verdict.equal[-1]) == ([], verdict.rows)
+
+
+def test_decisions_of_a_process_that_is_behind_are_verified(url):
+    with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
+        one.make(learner="Banditron")
+        soon(lambda: "m" in other.app.service.live)
+        # The other process sees nothing of what follows, and decides as it would have before.
+        behind = other.app.service
+        behind._catch_up = behind._written = lambda *_: asyncio.sleep(0)
+        one.rounds(40)
+        for i in range(20):
+            other.ask("POST", "/v1/models/m/decide", {"record": f"card {i}"})
+        one.rounds(5)
+        log = one.app.service.log
+        found = one.do(verify(log, one.do(log.models())["m"]))
+        assert (found.faults, found.checked, found.unchecked) == ([], 65, 0)
 
 
 def test_a_model_is_there_once_it_is_made_and_gone_once_it_is_removed(url, monkeypatch):
@@ -242,7 +267,181 @@ def test_a_connection_that_ends_while_nothing_is_asked_is_opened_again(url, serv
         assert service.ask("GET", "/v1/models/m")["decisions"] == 4
 
 
-def test_a_database_that_is_away(url, server):
+def test_what_a_killed_server_sends_last_and_the_end_come_together():
+    """An event loop may tell of a socket with an error once, and libpq reads a part at a time."""
+    ours, other = socket.socketpair()
+
+    class Parts:
+        socket = ours.fileno()
+        read = b""
+
+        def consume_input(self):
+            part = ours.recv(4)
+            if not part:
+                raise psycopg.OperationalError("the connection ended")
+            self.read += part
+
+        def is_busy(self):
+            return True
+
+        def finish(self):
+            ours.close()
+
+    async def work():
+        appender = Appender("", 1.0)
+        appender._connection = SimpleNamespace(pgconn=Parts())
+        appender._socket = ours.fileno()
+        appender._answer = asyncio.get_running_loop().create_future()
+        other.sendall(b"FATAL ..")
+        other.close()
+        appender._receive()
+        with pytest.raises(LostError):
+            await asyncio.wait_for(appender._answer, 1)
+
+    asyncio.run(work())
+
+
+def test_tables_of_the_first_version_are_migrated(url, server):
+    """While a process of that version may go on writing."""
+
+    async def work():
+        db = await psycopg.AsyncConnection.connect(url, autocommit=True)
+        await db.execute((Path(__file__).parent / "data" / "version1" / "postgres.sql").read_text())
+        insert = (
+            "INSERT INTO onebit.log (model, n, kind, id, at, body) VALUES (1, %s, %s, %s, 0, %s)"
+        )
+        with sqlite3.connect(":memory:") as rows:
+            rows.executescript(
+                (Path(__file__).parent / "data" / "version1" / "log.sql").read_text()
+            )
+            for row in rows.execute("SELECT n, kind, id, body FROM log ORDER BY n"):
+                await db.execute(insert, row)
+        rows.close()
+        log = PostgresLog(url)
+        await log.open()
+        key = (await log.models())["numbers"]
+        await db.execute(
+            insert,
+            (26, "decision", "old", '{"record":[1,2,3],"label":"a","probability":0.1,"seen":25}'),
+        )
+        await db.execute("UPDATE onebit.model SET rows = 26")
+        await log.append([Entry(key, "feedback", "old", 0.0, '{"correct":true}')])
+        assert [row.code for row in await log.rows(key, 24, 9)] == [None, None, log.code]
+        found = await verify(log, key)
+        assert (found.faults, found.checked, found.versions) == ([], 12, ["an earlier version"])
+        again = PostgresLog(url)
+        await again.open()
+        assert again.code == log.code
+        for one in (log, again, db):
+            await one.close()
+
+    asyncio.run(work())
+
+
+def test_an_import_during_traffic_holds_up_nobody(url):
+    with InProcess(PostgresLog(url)) as service:
+        service.make(learner="Banditron")
+        service.rounds(100)
+        lines = service.send("GET", "/v1/models/m/log").content
+        headers = {"content-type": "application/x-ndjson"}
+        path = "/v1/models/m/decide"
+
+        async def traffic():
+            stop = asyncio.Event()
+
+            async def decide():
+                statuses = []
+                while not stop.is_set():
+                    reply = await service._http.post(path, json={"record": "card"})
+                    statuses.append(reply.status_code)
+                return statuses
+
+            users = [asyncio.ensure_future(decide()) for _ in range(4)]
+            imported = []
+            for k in range(5):
+                put = f"/v1/models/copy{k}/log"
+                reply = await service._http.put(put, content=lines, headers=headers)
+                imported.append(reply.status_code)
+            stop.set()
+            return imported, [status for user in users for status in await user]
+
+        imported, decided = service.do(asyncio.wait_for(traffic(), 30))
+        assert imported == [200] * 5
+        assert set(decided) == {200}
+        service.rounds(1, "copy4")
+
+
+def processes_of(server):
+    """Return the process ids of a server, and of all that it started."""
+    found = subprocess.run(
+        ["pgrep", "-P", str(server.get_pid())], capture_output=True, text=True, check=True
+    )
+    return [server.get_pid(), *map(int, found.stdout.split())]
+
+
+@contextmanager
+def frozen(server):
+    """A server that neither answers nor ends."""
+    stopped = processes_of(server)
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_a_database_that_does_not_answer(url, server, monkeypatch):
+    """Not even that it is away: all requests are refused by a deadline, and those after it."""
+    monkeypatch.setattr("onebit.serve.readiness.FAILURE_SECONDS", 0.1)
+    seconds = 0.4
+    with InProcess(PostgresLog(url, seconds)) as service:
+        service.make(learner="Banditron")
+        service.rounds(3)
+        path = "/v1/models/m/decide"
+
+        async def timed(method, path, **options):
+            start = time.monotonic()
+            reply = await service._http.request(method, path, **options)
+            return reply.status_code, time.monotonic() - start
+
+        async def ask():
+            return await asyncio.gather(
+                *(timed("POST", path, json={"record": "card"}) for _ in range(3)),
+                *(timed("POST", path, json={"record": "card", "id": f"T{k}"}) for k in range(3)),
+                timed("POST", "/v1/models/m/feedback", json={"id": "nobody", "correct": True}),
+                timed("GET", "/v1/models/m/decisions"),
+            )
+
+        with frozen(server):
+            for _ in range(2):
+                for status, took in service.do(ask()):
+                    assert (status, took < 4 * seconds) == (503, True)
+                status, took = service.do(timed("GET", "/ready"))
+                assert (status, took < 2.5) == (503, True)
+                assert service.do(timed("GET", "/health"))[0] == 200
+        soon(lambda: service.send("GET", "/ready").status_code == 200)
+        service.rounds(3)
+        for name in ("T0", "T1", "T2"):  # which may have been written, and are decided once
+            service.ask("POST", path, {"record": "card", "id": name})
+
+
+def test_a_service_whose_database_does_not_answer_ends(url, server):
+    service = InProcess(PostgresLog(url, 0.3))
+    with service:
+        service.make(learner="Banditron")
+        service.rounds(3)
+        stopped = frozen(server)
+        stopped.__enter__()
+        start = time.monotonic()
+    took = time.monotonic() - start
+    stopped.__exit__(None, None, None)
+    assert took < 3.0
+
+
+def test_a_database_that_is_away(url, server, monkeypatch):
+    monkeypatch.setattr("onebit.serve.readiness.FAILURE_SECONDS", 0.1)
     with InProcess(PostgresLog(url)) as service:
         service.make()
         service.rounds(3)

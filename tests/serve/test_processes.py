@@ -1,12 +1,17 @@
 """The service in a process of its own: clients, kills and the command line."""
 
 import asyncio
+import enum
+import json
 import signal
 import socket
 import subprocess
 import sys
 import threading
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 
 import httpx
 import numpy as np
@@ -15,7 +20,8 @@ import pytest
 from onebit import AsyncClient, Client
 from onebit.cli import main
 from onebit.core import NONE_OF_THESE
-from onebit.serve.client import ServiceError
+from onebit.features import Records
+from onebit.serve.client import ServiceError, _plain
 from services import SMALL, TICKETS, OwnProcess
 
 
@@ -33,6 +39,22 @@ print(pandas.Series([1]).sum(), scipy.stats.norm.cdf(0.0), numpy.f2py.get_includ
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n") == ["[]", "1 0.5 src", ""]
+
+
+def test_it_says_where_it_serves_once_it_does(tmp_path):
+    first = OwnProcess("--data", str(tmp_path / "one"))
+    said = first.process.stderr.readline()
+    assert said == f"onebit serves on {first.url}\n"
+    with socket.create_connection(("127.0.0.1", first.port), 5):
+        pass
+    command = [sys.executable, "-m", "onebit", "serve", "--port", str(first.port)]
+    other = subprocess.run(
+        [*command, "--data", str(tmp_path / "other")], capture_output=True, text=True, timeout=60
+    )
+    first.kill(signal.SIGTERM)
+    assert other.returncode != 0
+    assert "serves on" not in other.stderr
+    assert "address already in use" in other.stderr.lower()
 
 
 def lose_answers(monkeypatch, client, times):
@@ -105,18 +127,93 @@ def test_a_client_has_the_face_of_a_learner(running):
 
 
 def test_an_asynchronous_client(running):
-    with Client(running.url, "async") as client:
-        client.make(TICKETS, **SMALL)
-
     async def rounds():
         async with AsyncClient(running.url, "async") as client:
+            assert await client.make(TICKETS, **SMALL) is client
             many = await asyncio.gather(*(client.decide(f"card {i}") for i in range(20)))
             await client.learn_many(many, correct=[one.label == "billing" for one in many])
             (one,) = await client.decide_many(["card"])
             await client.learn(one, truth="billing")
+            assert await client.decide_many([]) == []
+            await client.learn_many([], correct=[])
             return await client.show()
 
     assert asyncio.run(rounds())["right"] >= 1
+
+
+def test_both_clients_can_do_the_same(running, tmp_path):
+    names = [
+        {name for name in dir(client) if not name.startswith("_")}
+        for client in (Client, AsyncClient)
+    ]
+    assert names[0] == names[1]
+
+    def in_turn(client, name, path):
+        """Yield calls of everything that a client can do with a model."""
+        yield client.make(["a", "b"], learner="Banditron", **SMALL)
+        yield client.add_classes(["c"])
+        yield client.retire_classes(["a"])
+        yield client.freeze()
+        yield client.unfreeze()
+        yield client.expire(1000, "wrong")
+        yield client.add_shadow("s", "Banditron", gamma=0.1)
+        yield client.add_shadow("t", "Banditron")
+        yield client.promote("s")
+        yield client.remove_shadow("t")
+        yield client.decide("card", id=f"{name}-1")
+        yield client.learn(f"{name}-1", correct=True)
+        yield client.newest(5)
+        yield client.export_log(path)
+        yield client.show()
+        yield client.delete()
+        yield client.import_log(path)
+        yield client.show()
+
+    with Client(running.url, "sync-all") as client:
+        *_, before, deleted, _, after = in_turn(client, "sync", tmp_path / "sync.jsonl")
+    assert (deleted, before) == (None, after)
+
+    async def all_of_them():
+        async with AsyncClient(running.url, "async-all") as client:
+            return [await one for one in in_turn(client, "async", tmp_path / "async.jsonl")]
+
+    *_, before, deleted, _, after = asyncio.run(all_of_them())
+    assert (deleted, before) == (None, after)
+    shown = (before["rows"], before["decisions"], before["expiry_seconds"], before["learner"])
+    assert shown == (12, 1, 1000, "Banditron")
+    assert [shadow["name"] for shadow in before["shadows"]] == ["previous"]
+    with Client(running.url, "none") as client, pytest.raises(ServiceError, match="no model"):
+        client.export_log(tmp_path / "none.jsonl")
+    assert not list(tmp_path.glob("none*"))
+
+
+class Plan(enum.StrEnum):
+    PRO = "pro"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"amount": np.float32(0.1), "n": np.int64(3), "new": np.bool_(True)},
+        {"price": Decimal("12.5"), "share": Fraction(1, 4), "plan": Plan.PRO, "x": np.str_("a b")},
+        {"nested": {"a": (np.float64(1.5), 2)}, "list": np.arange(3), "missing": float("nan")},
+        {"list": [np.float32("nan"), 1.0], "none": None, "row": [{"a": np.int8(1)}, "word"]},
+        MappingProxyType({"a": 1}),
+        "a text",
+        np.str_("a text"),
+    ],
+    ids=str,
+)
+def test_what_records_take_a_client_sends(record):
+    sent = json.loads(json.dumps(_plain(record), allow_nan=False))
+    ours, theirs = Records().encode(record), Records().encode(sent)
+    np.testing.assert_array_equal(ours.indices, theirs.indices)
+    np.testing.assert_array_equal(ours.values, theirs.values)
+
+
+def test_what_a_client_does_not_send():
+    with pytest.raises(TypeError, match="names of fields are texts"):
+        _plain({"a": {1: 2}})
 
 
 def test_slow_clients_hold_up_nobody(running):
@@ -183,7 +280,8 @@ def test_what_is_acknowledged_survives_a_kill(tmp_path, capsys):
         main(["log", "verify", "--data", str(tmp_path)])
     printed = capsys.readouterr().out
     assert not end.value.code
-    assert f"m: {2 * len(told) + decisions - len(told) + 1:,} rows, 1 snapshots equal" in printed
+    assert f"m: {2 * len(told) + decisions - len(told) + 1:,} rows, " in printed
+    assert f" {decisions:,} decisions made again" in printed
 
 
 def test_others_are_let_in_by_keys_only(tmp_path, capsys):
@@ -204,6 +302,9 @@ def test_others_are_let_in_by_keys_only(tmp_path, capsys):
     assert not command("key", "remove", "web")[0]
     assert command("key", "remove", "web")[0] == 2
     assert command("serve", "--workers", "2")[0] == 2
+    code, _, err = command("serve", "--trusted-proxy", "127.0.0.1")
+    assert (code, "onebit key add" in err) == (2, True)
+    assert "address or network" in command("serve", "--trusted-proxy", "nginx")[2]
 
 
 def test_verify_needs_a_log(tmp_path, capsys):

@@ -9,8 +9,9 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from onebit.serve.access import Access
 from onebit.serve.app import App
-from onebit.serve.keys import Keyring, make_key
+from onebit.serve.keys import make_key
 from onebit.serve.protocol import Protocol, head_of
 from onebit.serve.sqlite_log import SQLiteLog
 from services import SMALL, TICKETS
@@ -235,13 +236,13 @@ def test_keys_and_limits_hold_on_the_short_way(serve, monkeypatch):
     async def scenario(app, connect):
         log, taken, client = app.service.log, count_short(app, monkeypatch), connect()
         keys = {scope: await make_key(log, scope, [scope]) for scope in ("decide", "feedback")}
-        app._keys = Keyring(await log.keys())
+        app.access.update(await log.keys())
         for key, status in ((keys["decide"], 200), (keys["feedback"], 403), ("none", 401)):
             asked = request("decide", {"record": "x"}, f"authorization: Bearer {key}")
             assert (await client.ask(asked))[0][0] == status
         assert (await client.ask(request("decide", {"record": "x"})))[0][0] == 401
         assert taken == [True, False, False, False]
-        app._keys = Keyring([])
+        monkeypatch.setattr(app, "access", Access())
         with monkeypatch.context() as patched:
             patched.setattr(app, "_in_flight", app.limits.in_flight)
             assert (await client.ask(request("decide", {"record": "x"})))[0][0] == 429
@@ -261,7 +262,7 @@ def test_requests_are_counted_and_logged_on_the_short_way(serve, monkeypatch, ca
         assert line.getMessage() == "POST /v1/models/m/decide: 200"
         assert line.request_id == "mine"
         counted = 'path="POST /v1/models/{model}/decide",status="200"} 1.0'
-        assert counted in app._metrics.text().decode()
+        assert counted in app._metrics.text(app._metrics.own()).decode()
 
     serve(scenario)
 
@@ -376,5 +377,52 @@ def test_a_head_without_end_is_refused(serve):
         # A body is not a head.
         ((status, made, _),) = await connect().ask(request("decide", {"record": "a " * 100_000}))
         assert (status, made["label"] in TICKETS) == (200, True)
+
+    serve(scenario)
+
+
+ASKS_FOR_HTTP_2 = (
+    "connection: Upgrade, HTTP2-Settings",
+    "upgrade: h2c",
+    "http2-settings: AAMAAABkAAQCAAAAAAIAAAAA",
+)
+
+
+def test_a_request_that_asks_for_http_2_is_answered_in_http_1(serve):
+    async def scenario(app, connect):
+        client = connect()
+        asked = request("decide", {"record": "card", "id": "a"}, *ASKS_FOR_HTTP_2)
+        ((status, made, _),) = await client.ask(asked)
+        assert (status, made["id"]) == (200, "a")
+        # In pieces, and followed by others, on the same connection.
+        asked = request("decide", {"record": "card", "id": "b"}, *ASKS_FOR_HTTP_2)
+        for data in (asked[:30], asked[30:-20], asked[-20:-3]):
+            client.protocol.data_received(data)
+        ((status, made, _),) = await client.ask(asked[-3:])
+        assert (status, made["id"]) == (200, "b")
+        said = [
+            request("feedback", {"id": name, "correct": True}, *ASKS_FOR_HTTP_2) for name in "ab"
+        ]
+        found = await client.ask(b"".join(said), 2)
+        assert [(status, heard["status"]) for status, heard, _ in found] == [(200, "accepted")] * 2
+        got = b"GET /health HTTP/1.1\r\nhost: localhost\r\n%s\r\n\r\n"
+        lines = "\r\n".join(ASKS_FOR_HTTP_2).encode()
+        ((status, body, _),) = await client.ask(got % lines)
+        assert (status, body) == (200, {"status": "ok"})
+        client.protocol.data_received(b"CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n")
+        assert client.wire.closed
+        assert app._in_flight == 0
+
+    serve(scenario)
+
+
+def test_heads_that_could_be_read_in_two_ways_are_refused(serve):
+    async def scenario(app, connect):
+        twice = request("decide", {"record": "x"}, "host: example.org")
+        assert (await connect().ask(twice))[0][0] == 400
+        slash = request("decide", {"record": "x"}).replace(b"m/decide", b"m%2Fdecide")
+        assert (await connect().ask(slash))[0][0] == 404
+        same = request("decide", {"record": "x"}).replace(b"m/decide", b"%6d/decide")
+        assert (await connect().ask(same))[0][0] == 200
 
     serve(scenario)

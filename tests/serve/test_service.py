@@ -5,6 +5,7 @@ import json
 import sqlite3
 import threading
 import time
+from collections import namedtuple
 
 import httpx
 import msgspec
@@ -18,7 +19,7 @@ from onebit.serve.api import Question, RefusedError, Said
 from onebit.serve.estimates import accuracy, falls
 from onebit.serve.limits import Limits
 from onebit.serve.log import Entry, LogError
-from onebit.serve.rows import LabelsBody, Settings, ShadowBody
+from onebit.serve.rows import LabelsBody, ModelSpec, Settings, ShadowBody
 from onebit.serve.service import restore
 from onebit.serve.sqlite_log import SQLiteLog
 from onebit.serve.student import Student
@@ -232,6 +233,13 @@ def test_models_that_cannot_be(service, spec):
     body = {"name": "m", "labels": ["a", "b"]} | spec
     service.ask("POST", "/v1/models", body, 422)
     assert service.ask("GET", "/v1/models") == []
+
+
+def test_a_model_may_have_as_many_labels_as_are_promised():
+    labels = [f"label {i}" for i in range(Limits().labels)]
+    for n, width in ((3, 2**16), (256, 2**16), (257, 2**15), (len(labels), 2**14)):
+        spec = ModelSpec(labels=labels[:n], learner="Banditron", seed=0)
+        assert Student.begin(spec, spec, spec.labels).learner.n_features_in_ == width
 
 
 def test_records_are_written_as_they_were_learned_from(service):
@@ -686,6 +694,8 @@ def test_a_folder_is_for_one_service(tmp_path):
 
 
 def test_what_is_not_written_did_not_happen(service, monkeypatch):
+    monkeypatch.setattr("onebit.serve.readiness.CHECK_SECONDS", 0.0)
+    monkeypatch.setattr("onebit.serve.readiness.FAILURE_SECONDS", 0.0)
     service.make()
     made = service.ask("POST", "/v1/models/m/decide", {"record": "card"})
     before = service.snapshot()
@@ -809,6 +819,13 @@ def test_a_shadow_learns_from_the_same_log(service):
     service.ask("DELETE", "/v1/models/m/shadows/previous", status=404)
 
 
+def test_a_model_with_retired_labels_may_have_shadows(service):
+    service.make(learner="Banditron")
+    service.ask("POST", "/v1/models/m/labels", {"retire": list(TICKETS)[:2]})
+    service.ask("POST", "/v1/models/m/shadows", {"name": "s", "learner": "Banditron"})
+    service.rounds(2)
+
+
 # Estimates
 
 
@@ -891,61 +908,102 @@ def test_a_body_that_does_not_come_is_not_waited_for(tmp_path):
         assert reply.status_code == 408
 
 
-# Keys
+# What the service says of itself
 
 
-def test_keys(service):
-    from onebit.serve.keys import Keyring, make_key
+def test_probes_are_answered_at_the_limit_of_requests(tmp_path):
+    with in_folder(tmp_path, Limits(in_flight=1)) as service:
+        service.make()
+        service.app._in_flight = 5
+        service.ask("GET", "/v1/models", status=429)
+        service.ask("GET", "/health")
+        service.ask("GET", "/ready")
+        service.app._in_flight = 0
 
+
+def test_readiness_is_looked_up_once_a_second(service, monkeypatch):
+    checks, log = [], service.app.service.log
+    check = log.check
+
+    async def counted():
+        checks.append(time.monotonic())
+        await asyncio.sleep(0.01)
+        await check()
+
+    monkeypatch.setattr(log, "check", counted)
+
+    async def many():
+        sent = [service._http.get("/ready") for _ in range(50)]
+        return {reply.status_code for reply in await asyncio.gather(*sent)}
+
+    assert [service.do(many()) for _ in range(3)] == [{200}] * 3
+    assert len(checks) == 1
+    monkeypatch.setattr("onebit.serve.readiness.CHECK_SECONDS", 0.0)
+    service.ask("GET", "/ready")
+    assert len(checks) == 2
+
+
+def test_a_full_disk_is_not_ready(service, monkeypatch):
+    disk = namedtuple("usage", "total used free")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: disk(2**30, 2**30 - 2**20, 2**20))
+    assert "disk is full" in service.ask("GET", "/ready", status=503)["error"]
+
+
+def test_a_log_that_does_not_answer_is_not_ready(service, monkeypatch):
+    monkeypatch.setattr("onebit.serve.readiness.WAIT_SECONDS", 0.05)
     service.make()
     log = service.app.service.log
-    keys = {
-        scope: service.do(make_key(log, scope, [scope]))
-        for scope in ("decide", "feedback", "admin")
-    }
-    service.app._keys = Keyring(service.do(log.keys()))
+    append, held = log.append, asyncio.Event()
 
-    def status(scope, method, path, json=None):
-        key = keys.get(scope, scope)
-        return service.send(
-            method, path, json, headers={"authorization": f"Bearer {key}"}
-        ).status_code
+    async def late(entries):
+        await held.wait()
+        return await append(entries)
 
-    decide, feedback = "/v1/models/m/decide", "/v1/models/m/feedback"
-    said = {"id": "none", "correct": True}
-    for scope, expected in {
-        "decide": (200, 403, 403),
-        "feedback": (403, 404, 403),
-        "admin": (200, 404, 200),
-        "nobody": (401, 401, 401),
-    }.items():
-        assert status(scope, "POST", decide, {"record": "x"}) == expected[0]
-        assert status(scope, "POST", feedback, said) == expected[1]
-        assert status(scope, "GET", "/v1/models/m") == expected[2]
-    assert service.send("GET", "/metrics").status_code == 401
-    assert service.send("GET", "/health").status_code == 200
-    stored = (log.folder / "log.sqlite").read_bytes() + (log.folder / "log.sqlite-wal").read_bytes()
-    assert not any(key.encode() in stored for key in keys.values())
-    with pytest.raises(ValueError, match="no scope"):
-        service.do(make_key(log, "x", ["root"]))
+    monkeypatch.setattr(log, "append", late)
+
+    async def ask():
+        asked = asyncio.ensure_future(
+            service._http.post("/v1/models/m/decide", json={"record": "card"})
+        )
+        await asyncio.sleep(0.2)
+        ready = await service._http.get("/ready")
+        held.set()
+        return ready, await asked
+
+    ready, asked = service.do(ask())
+    assert (ready.status_code, asked.status_code) == (503, 200)
+    assert "waiting" in ready.json()["error"]
+    service.ask("GET", "/ready")
+    monkeypatch.setattr("onebit.serve.readiness.CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(log, "check", lambda: asyncio.sleep(30))
+    assert "did not answer" in service.ask("GET", "/ready", status=503)["error"]
 
 
-def test_without_keys_other_pages_are_not_answered(service):
-    for host in ("example.org", "127.0.0.1.example.org", "localhost.example.org:80", ""):
-        assert service.send("GET", "/v1/models", headers={"host": host}).status_code == 403
-    for host in ("localhost", "127.0.0.1:8000", "[::1]:80"):
-        assert service.send("GET", "/v1/models", headers={"host": host}).status_code == 200
-    # Browsers send a POST without a body for any page, and say for which.
+def test_head_is_get_without_its_body(service):
     service.make()
-    shadow = {"name": "s", "learner": "Banditron"}
-    service.ask("POST", "/v1/models/m/shadows", shadow)
-    path = "/v1/models/m/shadows/s/promote"
-    for origin in ("http://example.org", "null", "http://127.0.0.1:8000", "https://127.0.0.1.org"):
-        service.ask("POST", path, status=403, headers={"origin": origin})
-    service.ask("POST", path, headers={"origin": "http://127.0.0.1"})
+    for path in ("/", "/health", "/v1/models/m", "/v1/models/m/log", "/openapi.json"):
+        got, head = (service.send(method, path) for method in ("GET", "HEAD"))
+        assert (head.status_code, head.content) == (200, b"")
+        for name in ("content-type", "content-length"):
+            assert head.headers.get(name) == got.headers.get(name)
+    assert service.send("HEAD", "/v1/models/none").status_code == 404
+    refused = service.send("HEAD", "/v1/models/m/decide")
+    assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
+    assert service.send("PUT", "/health").headers["allow"] == "GET, HEAD"
 
 
-# What the service says of itself
+def test_others_on_the_machine_cannot_read_the_log(tmp_path):
+    for _ in range(2):
+        with in_folder(tmp_path / "data") as service:
+            service.make(learner="Banditron")
+            service.ask("GET", "/ready")
+            modes = {
+                str(path.relative_to(tmp_path)): path.stat().st_mode & 0o007
+                for path in (tmp_path / "data").iterdir()
+            }
+        assert {"data/log.sqlite", "data/log.sqlite-wal", "data/snapshots"} <= modes.keys()
+        assert not any(modes[name] for name in modes if name != "data/lock")
+        (tmp_path / "data" / "log.sqlite").chmod(0o644)  # as earlier versions made it
 
 
 def test_openapi_describes_every_path(service):
@@ -957,15 +1015,6 @@ def test_openapi_describes_every_path(service):
         httpx.Response(200, json=described).text.split('"#/components/schemas/')[1:]
     ):
         assert reference.partition('"')[0] in names
-
-
-def test_metrics(service):
-    service.make()
-    service.rounds(3)
-    text = service.send("GET", "/metrics").text
-    assert 'onebit_model_right{model="m"}' in text
-    assert 'onebit_requests_total{path="POST /v1/models/{model}/decide",status="200"} 3.0' in text
-    assert "onebit_flush_seconds_count" in text
 
 
 def test_the_page_needs_nothing_from_elsewhere(service):

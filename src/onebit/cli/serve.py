@@ -56,6 +56,14 @@ def serve(
     port: Annotated[
         int, typer.Option(metavar="PORT", min=0, max=65535, help="Listen at this port.")
     ] = 8000,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Trust a proxy at this address or network; repeat it for more.",
+            show_default=False,
+        ),
+    ] = None,
     workers: Annotated[
         int,
         typer.Option(
@@ -87,6 +95,12 @@ def serve(
     most_labels: Annotated[
         int, typer.Option(metavar="N", min=2, help="Refuse models of more labels than this.")
     ] = 1000,
+    memory: Annotated[
+        int,
+        typer.Option(
+            metavar="MEGABYTES", min=1, help="Pack models that nobody uses beyond this much memory."
+        ),
+    ] = 1024,
     most_requests: Annotated[
         int, typer.Option(metavar="N", min=1, help="Refuse more requests at a time than this.")
     ] = 1000,
@@ -100,8 +114,10 @@ def serve(
     if workers > 1 and database is None:
         raise ValueError("a folder is for one process: --workers needs --database")
     limits = Limits(most_body, items=most_items, features=most_features, labels=most_labels)
-    limits = limits._replace(in_flight=most_requests)
-    options = running.Options(data, database, host, port, workers, log_requests, limits)
+    limits = limits._replace(in_flight=most_requests, memory=memory * 2**20)
+    options = running.Options(
+        data, database, host, port, workers, log_requests, limits, tuple(trusted_proxy or ())
+    )
     if demo:
         from onebit.serve.demo import serve_demo
 
@@ -122,7 +138,7 @@ def verify(
 ) -> None:
     """Replay logs, and compare snapshots and decisions with them."""
     _needs_serve()
-    from onebit.serve.verify import Verdict
+    from onebit.serve.verify import READ_AHEAD, Verdict
     from onebit.serve.verify import verify as replay
 
     async def work(log: Log) -> dict[str, tuple[Verdict, float]]:
@@ -144,10 +160,20 @@ def verify(
             continue
         equal = f"{len(verdict.equal)} snapshots equal to the byte"
         print(
-            f"{name}: {verdict.rows:,} rows, {equal}, {verdict.checked:,} decisions made again"
-            + (f", {verdict.unchecked:,} not" if verdict.unchecked else "")
-            + f", {seconds:.1f} s"
+            f"{name}: {verdict.rows:,} rows, {equal}, {verdict.checked:,} decisions made again, "
+            f"{seconds:.1f} s"
         )
+        if verdict.versions:
+            print(
+                f"{name}: made by another version ({'; '.join(verdict.versions)}), and not "
+                f"reproduced by this one: {verdict.other_snapshots:,} snapshots, "
+                f"{verdict.other_decisions:,} decisions. That is no fault of the log"
+            )
+        if verdict.unchecked:
+            print(
+                f"{name}: {verdict.unchecked:,} decisions were not made again: the process that "
+                f"made them was more than {READ_AHEAD:,} rows behind. None is expected"
+            )
     faults = [f"{name}: {fault}" for name, (v, _) in verdicts.items() for fault in v.faults]
     if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
@@ -163,7 +189,7 @@ def add(
         str,
         typer.Option(
             metavar="SCOPES",
-            help="Allow these of decide, feedback and admin, separated by commas.",
+            help="Allow these of decide, feedback, read and admin, separated by commas.",
         ),
     ] = "decide,feedback",
     data: Data = "onebit-data",

@@ -19,15 +19,16 @@ import msgspec
 
 from onebit.core.validation import short
 from onebit.serve import views
+from onebit.serve.access import Access
 from onebit.serve.api import LogRow, NewModel, NewShadow, Problem, Question, RefusedError, Said
 from onebit.serve.importing import import_log
-from onebit.serve.keys import Keyring
 from onebit.serve.limits import Limits
 from onebit.serve.log import Log, LogError
 from onebit.serve.metrics import Metrics
 from onebit.serve.openapi import description
 from onebit.serve.paths import PATHS, Path, key_of
 from onebit.serve.protocol import Head
+from onebit.serve.readiness import Readiness
 from onebit.serve.rows import LabelsBody, LearnerSpec, Settings, ShadowBody
 from onebit.serve.service import Live, Service, exported
 
@@ -47,7 +48,9 @@ _STATUS = {"unknown": 404, "expired": 410, "contradiction": 409, "invalid": 422}
 _MODELS = "/v1/models/"
 
 _ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-_LOCAL = re.compile(rb"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?", re.IGNORECASE)
+
+_ONCE = (b"host", b"authorization", b"content-type")
+"""Headers of which a second one could be read differently by a proxy."""
 
 _PAGE = {"/": "page.html", "/page.css": "page.css", "/page.js": "page.js"}
 _MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
@@ -100,21 +103,34 @@ class App:
     ----------
     log : Log
     limits : Limits, optional
+    access : Access, optional
+        Who may send requests.
     log_requests : bool, default=False
         Whether to log every request; otherwise only those that are refused or change a model.
+    metrics : str, optional
+        Folder in which the processes of a service tell each other their figures.
     """
 
     def __init__(
-        self, log: Log, limits: Limits | None = None, *, log_requests: bool = False
+        self,
+        log: Log,
+        limits: Limits | None = None,
+        access: Access | None = None,
+        *,
+        log_requests: bool = False,
+        metrics: str | None = None,
     ) -> None:
         self.limits, self._log_requests = limits or Limits(), log_requests
+        self.access = access or Access()
         self.service = Service(log, self.limits)
-        self._metrics = Metrics(self.service)
-        self._keys = Keyring([])
+        self._metrics = Metrics(self.service, lambda: self._in_flight, metrics)
+        self._readiness = Readiness(self.service)
         self._tasks: list[asyncio.Task[None]] = []
         self._reading: dict[asyncio.Task[Any] | None, float] = {}
         """Requests whose body is awaited, and since when."""
         self._in_flight, self.stopping = 0, False
+        self.started: Callable[[], None] = lambda: None
+        """Called when the server is told that the application has started."""
         self._numbers, self._process = itertools.count(), os.urandom(4).hex().encode()
         self._paths: dict[tuple[str, str], tuple[Path, str, Any, Any]] = {}
         self._methods: dict[str, list[str]] = {}
@@ -153,6 +169,7 @@ class App:
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
         await send({"type": "lifespan.startup.complete"})
+        self.started()
         await receive()
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
@@ -160,9 +177,10 @@ class App:
     async def start(self) -> None:
         """Open the log, and read all models."""
         await self.service.start()
-        self._keys = Keyring(await self.service.log.keys())
+        self.access.update(await self.service.log.keys())
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._read_keys()), loop.create_task(self._end_slow())]
+        work = self._read_keys(), self._end_slow(), self._metrics.publish()
+        self._tasks = [loop.create_task(one) for one in work]
 
     async def stop(self) -> None:
         """Write what is left, and close the log."""
@@ -170,26 +188,33 @@ class App:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._readiness.stop()
         await self.service.stop()
 
     async def _read_keys(self) -> None:
         while True:
             await asyncio.sleep(KEYS_SECONDS)
             try:
-                self._keys = Keyring(await self.service.log.keys())
+                self.access.update(await self.service.log.keys())
             except LogError as error:
                 _logger.error("keys: %s", error)
 
     # From request to answer
 
     def take(
-        self, head: Head, content: bytes, answer: Callable[[bytes, bytes | None], None]
+        self,
+        head: Head,
+        peer: str | None,
+        content: bytes,
+        answer: Callable[[bytes, bytes | None], None],
     ) -> bool:
         """Begin to answer an ordinary request for a decision or with feedback.
 
         Parameters
         ----------
         head : Head
+        peer : str or None
+            Address of the other end of the connection.
         content : bytes
             The body.
         answer : callable
@@ -205,11 +230,14 @@ class App:
         live, begin = self.service.live.get(model), self._usual.get(verb)
         if live is None or begin is None or not head.path.startswith(_MODELS):
             return False
+        if live.model.is_packed:
+            return False
+        live.used_at = time.monotonic()
         path, where, _, decoder = self._paths[key_of("POST", head.path)]
         try:
             if self._in_flight >= self.limits.in_flight or head.length > self.limits.body:
                 return False
-            self._check_key(path, head.headers)
+            self.access.check(path, peer, head.headers)
             self._check_media(path, head.headers)
             body = _decoded(decoder, content)
             many = isinstance(body, list)
@@ -267,26 +295,25 @@ class App:
         self._in_flight += 1
         where, path = "other", None
         try:
-            if self._in_flight > self.limits.in_flight:
+            _check_head(scope)
+            method = "GET" if scope["method"] == "HEAD" else scope["method"]
+            page = self._page.get(scope["path"]) if method == "GET" else None
+            key = key_of(method, scope["path"])
+            path, where, handler, decoder = self._paths.get(key, _NOWHERE)
+            if self._in_flight > self.limits.in_flight and where not in _UNLIMITED:
                 raise RefusedError(429, "too many requests at the same time")
-            reply = self._page.get(scope["path"]) if scope["method"] == "GET" else None
-            if reply is None:
-                if len(scope["path"]) > LONGEST_PATH:
-                    raise RefusedError(414, f"a path has at most {LONGEST_PATH} characters")
-                key = key_of(scope["method"], scope["path"])
-                found = self._paths.get(key)
-                if found is None:
-                    raise self._no_such_path(key)
-                path, where, handler, decoder = found
-                self._check_key(path, headers)
-                request = Request(scope, receive)
-                request.names = scope["path"].split("/")[3::2]
-                if path.takes is not None:
-                    self._check_media(path, headers)
-                    if decoder is not None:
-                        body = await self._body(receive, headers)
-                        request.body = _decoded(decoder, body)
-                reply = await handler(request)
+            if page is None and path is None:
+                raise self._no_such_path(key)
+            peer = scope["client"][0] if scope.get("client") else None
+            self.access.check(path, peer, headers)
+            request = Request(scope, receive)
+            request.names = scope["path"].split("/")[3::2]
+            if path is not None and path.takes is not None:
+                self._check_media(path, headers)
+                if decoder is not None:
+                    body = await self._body(receive, headers)
+                    request.body = _decoded(decoder, body)
+            reply = await handler(request) if page is None else page
         except RefusedError as error:
             reply = self._refusal(error.status, str(error), name, error.headers)
         except LogError as error:
@@ -300,13 +327,13 @@ class App:
         finally:
             self._in_flight -= 1
         self._note(path, where, (scope["method"], scope["path"]), reply.status, start, name)
-        await _send(reply, name, send)
+        await _send(reply, name, send, without_body=scope["method"] == "HEAD")
 
     def _no_such_path(self, key: tuple[str, str]) -> RefusedError:
         methods = self._methods.get(key[1])
         if methods is None:
             return RefusedError(404, f"there is no such path: {short(key[1])}; see /openapi.json")
-        allowed = ", ".join(methods)
+        allowed = ", ".join([*methods, "HEAD"] if "GET" in methods else methods)
         return RefusedError(405, f"{key[0]} is not possible here: {allowed}", {"allow": allowed})
 
     def _refusal(
@@ -316,32 +343,6 @@ class App:
         if status in (429, 503):
             more.append((b"retry-after", b"1"))
         return Reply(_encode(Problem(message, name.decode())), status, headers=more)
-
-    def _check_key(self, path: Path, headers: dict[bytes, bytes]) -> None:
-        if not self._keys:
-            # A foreign web page must not reach the service through its user's browser.
-            host = headers.get(b"host", b"")
-            if not _is_local(host):
-                given = host.decode("latin-1")
-                raise RefusedError(
-                    403, f"without keys, only this machine is answered; not {given!r:.80}"
-                )
-            origin = headers.get(b"origin", b"")
-            if origin and origin.partition(b"://")[2] != host:
-                given = origin.decode("latin-1")
-                raise RefusedError(
-                    403, f"without keys, no other page is answered; not {given!r:.80}"
-                )
-            return
-        if path.scope is None:
-            return
-        kind, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-        scopes = self._keys.scopes_of(key) if kind.lower() == "bearer" else frozenset()
-        if not scopes:
-            challenge = {"www-authenticate": "Bearer"}
-            raise RefusedError(401, "a key is needed: Authorization: Bearer ...", challenge)
-        if path.scope not in scopes and "admin" not in scopes:
-            raise RefusedError(403, f"this key does not allow {path.scope}")
 
     def _check_media(self, path: Path, headers: dict[bytes, bytes]) -> None:
         media = _media_of(headers.get(b"content-type", b""))
@@ -407,14 +408,14 @@ class App:
     # What is asked
 
     async def _decide(self, request: Request) -> Reply:
-        live, body = self._known(request) or await self._model(request), request.body
+        live, body = await self._model(request), request.body
         if isinstance(body, Question):
             return Reply(_encode((await self.service.decide(live, [body]))[0]))
         self._check_items(body)
         return Reply(_encode(await self.service.decide(live, body)))
 
     async def _hear(self, request: Request) -> Reply:
-        live, body = self._known(request) or await self._model(request), request.body
+        live, body = await self._model(request), request.body
         if isinstance(body, Said):
             (heard,) = await self.service.hear(live, [body])
             return Reply(_encode(heard), _STATUS.get(heard.status, 200))
@@ -426,13 +427,11 @@ class App:
             most = self.limits.items
             raise RefusedError(422, f"a list has 1 to {most:,} items; this one has {len(items):,}")
 
-    def _known(self, request: Request) -> Live | None:
-        return self.service.live.get(request.names[0])
-
     async def _model(self, request: Request) -> Live:
-        return self._known(request) or await self.service.find(request.names[0])
+        return await self.service.find(request.names[0])
 
     async def _list_models(self, request: Request) -> Reply:
+        await self.service.read_all()
         return Reply(_encode([views.view_of(live) for live in self.service.live.values()]))
 
     async def _make_model(self, request: Request) -> Reply:
@@ -518,13 +517,13 @@ class App:
     async def _ready(self, request: Request) -> Reply:
         if self.stopping:
             raise RefusedError(503, "the service stops")
-        await self.service.log.check()
-        if failed := ", ".join(self.service.failed):
-            raise RefusedError(503, f"some models cannot go on with their logs: {failed}")
+        if fault := await self._readiness.fault():
+            raise RefusedError(503, fault)
         return Reply(b'{"status":"ready"}')
 
     async def _figures(self, request: Request) -> Reply:
-        return Reply(self._metrics.text(), media="text/plain; version=0.0.4; charset=utf-8")
+        text = await asyncio.to_thread(self._metrics.text, self._metrics.own())
+        return Reply(text, media="text/plain; version=0.0.4; charset=utf-8")
 
     async def _openapi(self, request: Request) -> Reply:
         return Reply(_openapi_text())
@@ -541,15 +540,26 @@ _LOGGED = frozenset(
 )
 """Requests that are always logged: those that change a model."""
 
+_NOWHERE: tuple[Path | None, str, Any, Any] = None, "other", None, None
+
+_UNLIMITED = ("GET /health", "GET /ready")
+"""What is answered however many requests there are: an overloaded service must not be killed."""
+
 
 @cache
 def _openapi_text() -> bytes:
     return json.dumps(description()).encode()
 
 
-@lru_cache(maxsize=256)
-def _is_local(host: bytes) -> bool:
-    return _LOCAL.fullmatch(host) is not None
+def _check_head(scope: Scope) -> None:
+    """Refuse what proxies and this service could read in different ways."""
+    if len(scope["path"]) > LONGEST_PATH:
+        raise RefusedError(414, f"a path has at most {LONGEST_PATH} characters")
+    if b"%2f" in scope["raw_path"].lower():
+        raise RefusedError(404, "there is no such path: no name has a slash; see /openapi.json")
+    names = [name for name, _ in scope["headers"]]
+    if twice := [name.decode() for name in _ONCE if names.count(name) > 1]:
+        raise RefusedError(400, f"there is more than one header {twice[0]}")
 
 
 @lru_cache(maxsize=256)
@@ -577,7 +587,7 @@ def _decoded(decoder: Any, body: bytes) -> Any:
         raise RefusedError(400, f"the body is not JSON: {error}") from None
 
 
-async def _send(reply: Reply, name: bytes, send: Send) -> None:
+async def _send(reply: Reply, name: bytes, send: Send, *, without_body: bool) -> None:
     headers = [
         (b"content-type", reply.media.encode()),
         (b"x-request-id", name),
@@ -586,10 +596,11 @@ async def _send(reply: Reply, name: bytes, send: Send) -> None:
     start = {"type": "http.response.start", "status": reply.status, "headers": headers}
     if isinstance(reply.content, bytes):
         headers.append((b"content-length", b"%d" % len(reply.content)))
-        await send(start)
-        await send({"type": "http.response.body", "body": reply.content})
-        return
     await send(start)
+    if isinstance(reply.content, bytes) or without_body:
+        content = b"" if without_body or not isinstance(reply.content, bytes) else reply.content
+        await send({"type": "http.response.body", "body": content})
+        return
     async for part in reply.content:
         await send({"type": "http.response.body", "body": part, "more_body": True})
     await send({"type": "http.response.body", "body": b""})

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import secrets
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any, Never, Self
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, NamedTuple, Never, Self
 from urllib.parse import quote
 
 from onebit.core.decision import NONE_OF_THESE, Decision, new_id, refuse_unnamed
@@ -24,6 +28,10 @@ RETRIES = 5
 
 _TRY_AGAIN = (429, 502, 503, 504)
 
+_LINES = {"content-type": "application/x-ndjson"}
+_PART = 2**16
+"""Bytes of a log that are sent at a time."""
+
 
 class ServiceError(Exception):
     """The service refused a request, or cannot be reached."""
@@ -33,8 +41,30 @@ class ServiceError(Exception):
         self.status = status
 
 
-class _Face:
-    """What both clients send, and how they read the answers."""
+class _Call(NamedTuple):
+    """A request, what its answer becomes, and what to do once the outcome is known."""
+
+    method: str
+    path: str
+    body: Any
+    read: Callable[[Any], Any]
+    settle: Callable[[], None]
+
+
+class _Methods:
+    """What both clients can do; `AsyncClient` returns a coroutine from each method.
+
+    Parameters
+    ----------
+    url : str
+        Of the service, such as "http://127.0.0.1:8000".
+    model : str
+        The name of the model.
+    key : str, optional
+        An API key, if the service has keys.
+    timeout : float, default=30.0
+        Seconds to wait for an answer.
+    """
 
     def __init__(
         self, url: str, model: str, *, key: str | None = None, timeout: float = 30.0
@@ -47,71 +77,170 @@ class _Face:
             "headers": headers,
             "timeout": timeout,
         }
+        self._seed: int | None = None
+        """Seed of a model that may have been made, as there was no answer."""
 
-    @staticmethod
-    def _question(record: Any, among: Any, decision_id: str | None) -> dict[str, Any]:
-        # With an id from the client, a repeated question is decided once.
-        question = {"record": _plain(record), "id": decision_id or new_id()}
-        return question if among is None else question | {"among": list(map(_plain, among))}
+    def _run(self, call: _Call) -> Any:
+        """Send a request until there is an answer; return what it becomes."""
+        raise NotImplementedError
 
-    @staticmethod
-    def _decision(question: dict[str, Any], answer: dict[str, Any]) -> Decision:
-        among = question.get("among")
-        return Decision(
-            question["record"],
-            answer["label"],
-            answer["probability"],
-            None if among is None else tuple(among),
-            answer["id"],
-            answer["confidence"],
-        )
+    def _return(self, value: Any) -> Any:
+        """Return a value for which no request is needed."""
+        raise NotImplementedError
 
-    @staticmethod
-    def _said(decision: Decision | str, correct: Any, truth: Any) -> dict[str, Any]:
-        if (correct is None) == (truth is None):
-            raise ValueError("learn takes either correct=... or truth=...")
-        name = decision if isinstance(decision, str) else decision.id
-        if name is None:
-            raise ValueError(f"the service knows decisions by their id; {decision!r} has none")
-        if truth is not None:
-            return {"id": name, "truth": None if truth is NONE_OF_THESE else _plain(truth)}
-        return {"id": name, "correct": bool(correct)}
+    # Decisions and feedback
 
-    @staticmethod
-    def _of_each(decisions: Iterable[Any], correct: Any, truth: Any) -> list[dict[str, Any]]:
+    def decide(self, record: Any, among: Any = None, *, id: str | None = None) -> Any:  # noqa: A002
+        """Choose a label for one record: a text, a dict, or a list of numbers.
+
+        Returns
+        -------
+        Decision
+        """
+        question = _question(record, among, id)
+        return self._post("decide", question, lambda answer: _decision(question, answer))
+
+    def decide_many(
+        self, records: Iterable[Any], among: Any = None, *, ids: Sequence[str] | None = None
+    ) -> Any:
+        """Choose a label for each record, in one request.
+
+        Returns
+        -------
+        list of Decision
+        """
+        found = list(records)
+        names = [None] * len(found) if ids is None else ids
+        questions = [_question(r, among, name) for r, name in zip(found, names, strict=True)]
+
+        def read(answers: list[dict[str, Any]]) -> list[Decision]:
+            return [_decision(*pair) for pair in zip(questions, answers, strict=True)]
+
+        return self._post("decide", questions, read) if questions else self._return([])
+
+    def learn(
+        self,
+        decision: Decision | str,
+        *unnamed: Never,
+        correct: Any = None,
+        truth: Any = None,
+    ) -> Any:
+        """Send whether a decision, given itself or by its id, was right, or which label is.
+
+        The same feedback again teaches nothing. Contradicting feedback, and feedback for a decision
+        that is unknown or has expired, raises a ValueError.
+        """
+        refuse_unnamed("learn", unnamed)
+        feedback = _feedback(decision, correct, truth)
+        return self._post("feedback", feedback, lambda result: _check_results([result]))
+
+    def learn_many(
+        self,
+        decisions: Iterable[Decision | str],
+        *unnamed: Never,
+        correct: Any = None,
+        truth: Any = None,
+    ) -> Any:
+        """Send feedback for many decisions in one request; some may be accepted, others not."""
+        refuse_unnamed("learn_many", unnamed)
         found = list(decisions)
         bits = [None] * len(found) if correct is None else list(correct)
         truths = [None] * len(found) if truth is None else list(truth)
-        return [_Face._said(*one) for one in zip(found, bits, truths, strict=True)]
+        feedback = [_feedback(*one) for one in zip(found, bits, truths, strict=True)]
+        return self._post("feedback", feedback, _check_results) if found else self._return(None)
 
-    @staticmethod
-    def _result(response: httpx.Response) -> Any:
-        """Return the content of an answer; raise an error for a refusal."""
-        try:
-            body = response.json() if response.content else None
-        except ValueError:
-            body = None
-        if response.is_success:
-            return body
-        found = body if isinstance(body, dict) else {}
-        message = found.get("error") or found.get("message") or response.reason_phrase
-        # 404 is also the status for unknown models.
-        if response.status_code in (409, 410, 422) or found.get("status") == "unknown":
-            raise ValueError(message)
-        raise ServiceError(message, response.status_code)
+    # The model
 
-    @staticmethod
-    def _check_heard(heard: list[dict[str, Any]]) -> None:
-        for one in heard:
-            if one["status"] not in ("accepted", "repeated"):
-                raise ValueError(f"feedback for {one['id']!r}: {one['message']}")
+    def make(self, labels: Iterable[Any], **spec: Any) -> Any:
+        """Make the model; see `POST /v1/models`. Return the client.
 
-    @staticmethod
-    def _pause(attempt: int) -> float:
-        return random.uniform(0.5, 1.0) * min(0.05 * 2**attempt, 2.0)
+        If there was no answer, calling it again makes the same model.
+        """
+        # With a seed from the client, a repeated request is recognised.
+        if self._seed is None:
+            self._seed = secrets.randbits(53)
+        body = {"name": self.model, "labels": list(map(_plain, labels)), **spec}
+        if body.get("seed") is None:
+            body["seed"] = self._seed
+
+        def forget_seed() -> None:
+            self._seed = None
+
+        return self._run(_Call("POST", "/v1/models", body, lambda _: self, forget_seed))
+
+    def show(self) -> Any:
+        """Return the details of the model, as its page shows them: a dict."""
+        return self._request("GET", self._path)
+
+    def newest(self, limit: int = 20) -> Any:
+        """Return the newest decisions with their feedback: a list of dicts."""
+        return self._request("GET", f"{self._path}/decisions?limit={limit}")
+
+    def add_classes(self, classes: Iterable[Any]) -> Any:
+        """Add labels, or bring them back. Return the client."""
+        return self._post("labels", {"add": list(map(_plain, classes))}, lambda _: self)
+
+    def retire_classes(self, classes: Iterable[Any]) -> Any:
+        """Take labels off offer. Return the client."""
+        return self._post("labels", {"retire": list(map(_plain, classes))}, lambda _: self)
+
+    def freeze(self) -> Any:
+        """Stop learning from feedback, which is still written. Return the client."""
+        return self._change({"frozen": True})
+
+    def unfreeze(self) -> Any:
+        """Learn from feedback again. Return the client."""
+        return self._change({"frozen": False})
+
+    def expire(self, seconds: float | None, counts_as: str = "nothing") -> Any:
+        """Set when decisions expire, None for never, and what they count as then.
+
+        Parameters
+        ----------
+        seconds : float or None
+        counts_as : {"nothing", "wrong"}, default="nothing"
+        """
+        return self._change({"expiry_seconds": seconds, "expired_counts_as": counts_as})
+
+    def delete(self) -> Any:
+        """Remove the model with its log."""
+        return self._request("DELETE", self._path)
+
+    # Shadows
+
+    def add_shadow(self, name: str, learner: str = "OneBitClassifier", **parameters: Any) -> Any:
+        """Add another learner, which learns from the same log. Return the client."""
+        body = {"name": name, "learner": learner, "parameters": parameters}
+        return self._post("shadows", body, lambda _: self)
+
+    def remove_shadow(self, name: str) -> Any:
+        """Remove a shadow."""
+        return self._request("DELETE", f"{self._path}/shadows/{quote(name, safe='')}")
+
+    def promote(self, name: str) -> Any:
+        """Let a shadow decide from now on. Return the client."""
+        return self._post(f"shadows/{quote(name, safe='')}/promote", None, lambda _: self)
+
+    def _post(self, verb: str, body: Any, read: Callable[[Any], Any]) -> Any:
+        return self._run(_Call("POST", f"{self._path}/{verb}", body, read, _nothing))
+
+    def _change(self, settings: dict[str, Any]) -> Any:
+        return self._run(_Call("PATCH", self._path, settings, lambda _: self, _nothing))
+
+    def _request(self, method: str, path: str) -> Any:
+        return self._run(_Call(method, path, None, lambda found: found, _nothing))
+
+    def _finished(self, call: _Call, response: httpx.Response) -> Any:
+        """Return what an answer becomes; raise an error for a refusal."""
+        if response.status_code not in _TRY_AGAIN:
+            call.settle()
+        return call.read(_result(response))
+
+    def _unreachable(self, error: Exception) -> ServiceError:
+        return ServiceError(f"{self.url}: {error or type(error).__name__}")
 
 
-class Client(_Face):
+class Client(_Methods):
     """A model of a service, with the interface of a learner.
 
     A request that got no answer is repeated with the same ids, so it is decided once, and learned
@@ -139,85 +268,33 @@ class Client(_Face):
     def __init__(self, url: str, model: str, **options: Any) -> None:
         super().__init__(url, model, **options)
         self._http = httpx.Client(**self._options)
-        self._seed: int | None = None
-        """Seed of a model that may have been made, as there was no answer."""
 
-    def decide(self, record: Any, among: Any = None, *, id: str | None = None) -> Decision:  # noqa: A002
-        """Choose a label for one record: a text, a dict, or a list of numbers."""
-        question = self._question(record, among, id)
-        return self._decision(question, self._post("decide", question))
-
-    def decide_many(
-        self, records: Iterable[Any], among: Any = None, *, ids: Sequence[str] | None = None
-    ) -> list[Decision]:
-        """Choose a label for each record, in one request."""
-        found = list(records)
-        names = [None] * len(found) if ids is None else ids
-        questions = [self._question(r, among, name) for r, name in zip(found, names, strict=True)]
-        answers = self._post("decide", questions) if questions else []
-        return [self._decision(*pair) for pair in zip(questions, answers, strict=True)]
-
-    def learn(
-        self,
-        decision: Decision | str,
-        *unnamed: Never,
-        correct: Any = None,
-        truth: Any = None,
-    ) -> None:
-        """Tell whether a decision, given itself or by its id, was right, or which label is.
-
-        The same feedback again teaches nothing. Contradicting feedback, and feedback for a decision
-        that is unknown or has expired, raises a ValueError.
-        """
-        refuse_unnamed("learn", unnamed)
-        self._check_heard([self._post("feedback", self._said(decision, correct, truth))])
-
-    def learn_many(
-        self,
-        decisions: Iterable[Decision | str],
-        *unnamed: Never,
-        correct: Any = None,
-        truth: Any = None,
-    ) -> None:
-        """Send feedback for many decisions in one request; some may be accepted, others not."""
-        refuse_unnamed("learn_many", unnamed)
-        said = self._of_each(decisions, correct, truth)
-        self._check_heard(self._post("feedback", said) if said else [])
-
-    def add_classes(self, classes: Iterable[Any]) -> Self:
-        """Add labels, or bring them back."""
-        self._post("labels", {"add": list(map(_plain, classes))})
-        return self
-
-    def retire_classes(self, classes: Iterable[Any]) -> Self:
-        """Take labels off offer."""
-        self._post("labels", {"retire": list(map(_plain, classes))})
-        return self
-
-    def show(self) -> dict[str, Any]:
-        """Return the details of the model, as its page shows them."""
-        return self._request("GET", self._path)
-
-    def make(self, labels: Iterable[Any], **spec: Any) -> Self:
-        """Make the model; see `POST /v1/models`.
-
-        If there was no answer, calling it again makes the same model.
-        """
-        # With a seed from the client, a repeated request is recognised.
-        if self._seed is None:
-            self._seed = secrets.randbits(53)
-        body = {"name": self.model, "labels": list(map(_plain, labels)), **spec}
-        if body.get("seed") is None:
-            body["seed"] = self._seed
-        answered = True
+    def export_log(self, path: str | os.PathLike[str]) -> None:
+        """Write the log of the model to a file, a row a line."""
+        part = _part_of(path)
         try:
-            self._request("POST", "/v1/models", body)
-        except ServiceError as error:
-            answered = error.status is not None and error.status not in _TRY_AGAIN
-            raise
+            with self._http.stream("GET", f"{self._path}/log") as response:
+                if not response.is_success:
+                    response.read()
+                    _result(response)
+                with open(part, "wb") as file:
+                    for content in response.iter_bytes():
+                        file.write(content)
+            os.replace(part, path)
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
         finally:
-            if answered:
-                self._seed = None
+            part.unlink(missing_ok=True)
+
+    def import_log(self, path: str | os.PathLike[str]) -> Self:
+        """Make the model from a log that was exported; it is sent once, however long it takes."""
+        try:
+            response = self._http.put(
+                f"{self._path}/log", content=_parts(path), headers=_LINES, timeout=None
+            )
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+        _result(response)
         return self
 
     def close(self) -> None:
@@ -230,24 +307,25 @@ class Client(_Face):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _post(self, verb: str, body: Any) -> Any:
-        return self._request("POST", f"{self._path}/{verb}", body)
-
-    def _request(self, method: str, path: str, body: Any = None) -> Any:
+    def _run(self, call: _Call) -> Any:
         for attempt in range(RETRIES + 1):
             try:
-                response = self._http.request(method, path, json=body)
+                response = self._http.request(call.method, call.path, json=call.body)
             except httpx.TransportError as error:
                 if attempt == RETRIES:
-                    raise ServiceError(f"{self.url}: {error or type(error).__name__}") from error
+                    raise self._unreachable(error) from error
             else:
                 if response.status_code not in _TRY_AGAIN or attempt == RETRIES:
-                    return self._result(response)
-            time.sleep(self._pause(attempt))
+                    return self._finished(call, response)
+            time.sleep(_pause(attempt))
+        return None
+
+    def _return(self, value: Any) -> Any:
+        return value
 
 
-class AsyncClient(_Face):
-    """`Client` for asyncio: the same, with coroutines.
+class AsyncClient(_Methods):
+    """`Client` for asyncio: the same methods, which return coroutines.
 
     Parameters
     ----------
@@ -259,47 +337,38 @@ class AsyncClient(_Face):
         super().__init__(url, model, **options)
         self._http = httpx.AsyncClient(**self._options)
 
-    async def decide(self, record: Any, among: Any = None, *, id: str | None = None) -> Decision:  # noqa: A002
-        """Choose a label for one record."""
-        question = self._question(record, among, id)
-        return self._decision(question, await self._post("decide", question))
+    async def export_log(self, path: str | os.PathLike[str]) -> None:
+        """Write the log of the model to a file, a row a line."""
+        part = _part_of(path)
+        try:
+            async with self._http.stream("GET", f"{self._path}/log") as response:
+                if not response.is_success:
+                    await response.aread()
+                    _result(response)
+                with open(part, "wb") as file:
+                    async for content in response.aiter_bytes():
+                        file.write(content)
+            os.replace(part, path)
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+        finally:
+            part.unlink(missing_ok=True)
 
-    async def decide_many(
-        self, records: Iterable[Any], among: Any = None, *, ids: Sequence[str] | None = None
-    ) -> list[Decision]:
-        """Choose a label for each record, in one request."""
-        found = list(records)
-        names = [None] * len(found) if ids is None else ids
-        questions = [self._question(r, among, name) for r, name in zip(found, names, strict=True)]
-        answers = await self._post("decide", questions) if questions else []
-        return [self._decision(*pair) for pair in zip(questions, answers, strict=True)]
+    async def import_log(self, path: str | os.PathLike[str]) -> Self:
+        """Make the model from a log that was exported."""
 
-    async def learn(
-        self,
-        decision: Decision | str,
-        *unnamed: Never,
-        correct: Any = None,
-        truth: Any = None,
-    ) -> None:
-        """Tell whether a decision was right, or which label is."""
-        refuse_unnamed("learn", unnamed)
-        self._check_heard([await self._post("feedback", self._said(decision, correct, truth))])
+        async def parts() -> AsyncIterator[bytes]:
+            for content in _parts(path):
+                yield content
 
-    async def learn_many(
-        self,
-        decisions: Iterable[Decision | str],
-        *unnamed: Never,
-        correct: Any = None,
-        truth: Any = None,
-    ) -> None:
-        """Send feedback for many decisions in one request."""
-        refuse_unnamed("learn_many", unnamed)
-        said = self._of_each(decisions, correct, truth)
-        self._check_heard(await self._post("feedback", said) if said else [])
-
-    async def show(self) -> dict[str, Any]:
-        """Return the details of the model."""
-        return await self._request("GET", self._path)
+        try:
+            response = await self._http.put(
+                f"{self._path}/log", content=parts(), headers=_LINES, timeout=None
+            )
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+        _result(response)
+        return self
 
     async def close(self) -> None:
         """Close the connections."""
@@ -311,25 +380,119 @@ class AsyncClient(_Face):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _post(self, verb: str, body: Any) -> Any:
-        return await self._request("POST", f"{self._path}/{verb}", body)
-
-    async def _request(self, method: str, path: str, body: Any = None) -> Any:
+    async def _run(self, call: _Call) -> Any:
         for attempt in range(RETRIES + 1):
             try:
-                response = await self._http.request(method, path, json=body)
+                response = await self._http.request(call.method, call.path, json=call.body)
             except httpx.TransportError as error:
                 if attempt == RETRIES:
-                    raise ServiceError(f"{self.url}: {error or type(error).__name__}") from error
+                    raise self._unreachable(error) from error
             else:
                 if response.status_code not in _TRY_AGAIN or attempt == RETRIES:
-                    return self._result(response)
-            await asyncio.sleep(self._pause(attempt))
+                    return self._finished(call, response)
+            await asyncio.sleep(_pause(attempt))
+        return None
+
+    async def _return(self, value: Any) -> Any:
+        return value
 
 
-def _plain(record: Any) -> Any:
-    """Return values of NumPy and pandas as JSON types: lists, dicts, strings and numbers."""
-    for name in ("tolist", "to_dict"):
-        if hasattr(record, name):
-            return getattr(record, name)()
-    return record
+# What is sent, and how answers are read
+
+
+def _question(record: Any, among: Any, decision_id: str | None) -> dict[str, Any]:
+    # With an id from the client, a repeated question is decided once.
+    question = {"record": _plain(record), "id": decision_id or new_id()}
+    return question if among is None else question | {"among": list(map(_plain, among))}
+
+
+def _decision(question: dict[str, Any], answer: dict[str, Any]) -> Decision:
+    among = question.get("among")
+    return Decision(
+        question["record"],
+        answer["label"],
+        answer["probability"],
+        None if among is None else tuple(among),
+        answer["id"],
+        answer["confidence"],
+    )
+
+
+def _feedback(decision: Decision | str, correct: Any, truth: Any) -> dict[str, Any]:
+    if (correct is None) == (truth is None):
+        raise ValueError("learn takes either correct=... or truth=...")
+    name = decision if isinstance(decision, str) else decision.id
+    if name is None:
+        raise ValueError(f"the service knows decisions by their id; {decision!r} has none")
+    if truth is not None:
+        return {"id": name, "truth": None if truth is NONE_OF_THESE else _plain(truth)}
+    return {"id": name, "correct": bool(correct)}
+
+
+def _check_results(results: list[dict[str, Any]]) -> None:
+    for one in results:
+        if one["status"] not in ("accepted", "repeated"):
+            raise ValueError(f"feedback for {one['id']!r}: {one['message']}")
+
+
+def _result(response: httpx.Response) -> Any:
+    """Return the content of an answer; raise an error for a refusal."""
+    try:
+        body = response.json() if response.content else None
+    except ValueError:
+        body = None
+    if response.is_success:
+        return body
+    found = body if isinstance(body, dict) else {}
+    message = found.get("error") or found.get("message") or response.reason_phrase
+    # 404 is also the status for unknown models.
+    if response.status_code in (409, 410, 422) or found.get("status") == "unknown":
+        raise ValueError(message)
+    raise ServiceError(message, response.status_code)
+
+
+def _pause(attempt: int) -> float:
+    return random.uniform(0.5, 1.0) * min(0.05 * 2**attempt, 2.0)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _part_of(path: str | os.PathLike[str]) -> Path:
+    """Return where to write what is not whole yet."""
+    return Path(f"{os.fspath(path)}.part")
+
+
+def _parts(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    with open(path, "rb") as file:
+        while content := file.read(_PART):
+            yield content
+
+
+def _plain(value: Any, *, nested: bool = False) -> Any:
+    """Return a value as JSON has it.
+
+    `Records` reads what it takes from both alike. Inside of a record (`nested`), what is missing in
+    NumPy or pandas is null.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):  # of NumPy, or an Enum, too
+        return str.__str__(value)
+    for name in ("tolist", "to_dict"):  # arrays, their scalars, and rows of tables
+        if hasattr(value, name):
+            return _plain(getattr(value, name)(), nested=nested)
+    if isinstance(value, Mapping):
+        for name in value:
+            if not isinstance(name, str):
+                raise TypeError(f"the names of fields are texts; got {name!r:.80}")
+        return {str.__str__(name): _plain(field, nested=True) for name, field in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, nested=nested) for item in value]
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real | Decimal):
+        value = float(value)
+    is_missing = type(value).__name__ in ("NAType", "NaTType") or value != value
+    return None if nested and is_missing else value

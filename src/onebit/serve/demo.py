@@ -88,8 +88,7 @@ def _make(client: Client) -> None:
     for _ in range(100):
         try:
             client.make(sorted(_WORDS), n_features=2**12, expiry_seconds=30, seed=0)
-            shadow = {"name": "soba", "learner": "SOBA", "parameters": {"gamma": 0.05}}
-            client._post("shadows", shadow)
+            client.add_shadow("soba", "SOBA", gamma=0.05)
             return
         except ServiceError:
             time.sleep(0.2)

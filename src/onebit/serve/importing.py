@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -85,6 +86,12 @@ def _row(line: bytes, key: int, n: int) -> Row:
     return Row(key, n, found.kind, found.id, found.at, text_of(body))
 
 
+def _check_decisions(model: Model, rows: list[Row]) -> None:
+    for row in rows:
+        if row.kind == "decision":  # including those without feedback
+            model.check_decision(body_of(row))
+
+
 async def _take(service: Service, model: Model, rows: list[Row]) -> None:
     """Write rows and apply them to the model."""
     entries = [Entry(row.model, row.kind, row.id, row.at, row.body) for row in rows]
@@ -93,10 +100,8 @@ async def _take(service: Service, model: Model, rows: list[Row]) -> None:
         first = rows[next(i for i, row in enumerate(rows) if numbers[i] != row.n)]
         raise RefusedError(422, f"row {first.n}: there is a row of its kind and id already")
     try:
-        await apply_all(service.log, model, rows)
-        for row in rows:
-            if row.kind == "decision":  # including those without feedback
-                model.check_decision(body_of(row))
+        await apply_all(service.log, model, rows, in_thread=True)
+        await asyncio.to_thread(_check_decisions, model, rows)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise RefusedError(422, str(error)) from None
     service.check_labels(len(model.student.labels))

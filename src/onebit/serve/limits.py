@@ -19,6 +19,8 @@ class Limits(NamedTuple):
     labels: int = 1000
     """Labels of a model, retired ones included."""
     models: int = 1000
+    memory: int = 2**30
+    """Bytes of the learners of models in use; those of the others are packed."""
     in_flight: int = 1000
     """Requests that are being answered."""
     seconds: float = 20.0

@@ -13,6 +13,10 @@ class LogError(Exception):
     """The log could not be written or read: the disk is full, the database away."""
 
 
+class UnavailableError(LogError):
+    """The database cannot be reached, or did not answer in time."""
+
+
 class NameTakenError(ValueError):
     """A model of that name exists."""
 
@@ -33,7 +37,7 @@ class Key(NamedTuple):
     name: str
     digest: str
     scopes: str
-    """Some of decide, feedback and admin, with commas in between."""
+    """Some of decide, feedback, read and admin, with commas in between."""
     created: float
 
 
@@ -45,11 +49,12 @@ class Head(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A model after n rows, as bytes."""
+    """A model after n rows, as bytes; `code` is the key of the code that made it, as of a row."""
 
     n: int
     meta: bytes
     learners: dict[str, bytes]
+    code: int | None = None
 
 
 class Log(ABC):
@@ -82,6 +87,15 @@ class Log(ABC):
     @abstractmethod
     async def check(self) -> None:
         """Raise LogError if nothing can be written now."""
+
+    @property
+    @abstractmethod
+    def code(self) -> int:
+        """The key of the code that runs, which rows and snapshots of this process get."""
+
+    @abstractmethod
+    async def codes(self) -> dict[int, str]:
+        """Return all code that wrote to this log: keys, with versions and fingerprints."""
 
     @abstractmethod
     async def models(self) -> dict[str, int]:
@@ -136,7 +150,7 @@ class Log(ABC):
 
     @abstractmethod
     async def add_snapshot(self, model: int, snapshot: Snapshot, keep: int) -> None:
-        """Write a snapshot, and forget all but the last `keep`."""
+        """Write a snapshot; forget all but the last `keep`, and the last one of each code."""
 
     @abstractmethod
     def snapshots(self, model: int) -> AsyncIterator[Snapshot]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from threading import Lock
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,6 +12,7 @@ from msgspec import UNSET, Struct
 
 from onebit.core import Decision
 from onebit.serve.estimates import watched
+from onebit.serve.packing import Packed, unpacked
 from onebit.serve.rows import (
     DecisionBody,
     FeedbackBody,
@@ -137,14 +139,27 @@ class Meta(Struct):
     expired_counts_as: str
 
 
+class Shape(NamedTuple):
+    """The labels of a model, those of them that are retired, and the number of features."""
+
+    labels: list[Any]
+    retired: list[Any]
+    n_features: int
+
+
 class Model:
     """A model after the first n rows of its log.
 
     Only `apply` changes its state, so it depends on these rows alone. `decide` changes nothing.
+    Its learners may be packed while nobody uses them; they are unpacked at their next use.
     """
 
     def __init__(self, meta: Meta, students: dict[str, Student]) -> None:
-        self.meta, self.students = meta, students
+        self.meta = meta
+        self._students: dict[str, Student] | None = students
+        self._packed: Packed | None = None
+        self._shape = Shape([], [], 0)
+        self._unpacking = Lock()
         self.awaited: dict[str, Awaited] = {}
 
     @classmethod
@@ -192,6 +207,49 @@ class Model:
     def copy_of_meta(self) -> Meta:
         """Return a copy of everything except the learners."""
         return msgspec.convert(msgspec.to_builtins(self.meta), Meta)
+
+    # Learners that are packed
+
+    @property
+    def students(self) -> dict[str, Student]:
+        """The learner that decides, by an empty name, and the shadows."""
+        if self._students is None:
+            return self.unpack()
+        return self._students
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the learners are packed."""
+        return self._students is None
+
+    def pack(self, found: Packed) -> None:
+        """Keep the learners only as `packed` returned them, and let the log keep the decisions."""
+        self._shape, self._packed, self._students = self.shape, found, None
+        self.awaited.clear()
+
+    def unpack(self) -> dict[str, Student]:
+        """Unpack the learners; several threads may do so."""
+        with self._unpacking:
+            if self._students is None:
+                assert self._packed is not None
+                self._students = unpacked(self._packed)
+                self._packed = None
+            return self._students
+
+    @property
+    def shape(self) -> Shape:
+        """The labels and the number of features, also if the learners are packed."""
+        if self._students is None:
+            return self._shape
+        student = self.student
+        return Shape(student.labels, student.retired, student.learner.n_features_in_)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the arrays of its learners."""
+        if self._students is None:
+            return 0 if self._packed is None else self._packed.size
+        return sum(student.size for student in self._students.values())
 
     @property
     def n(self) -> int:
@@ -285,7 +343,7 @@ class Model:
         students = {name: student.copy() for name, student in self.students.items()}
         for student in students.values():
             student.change_labels(body.add, body.retire)
-        self.students = students
+        self._students = students
 
     def _add_decision(self, name: str, body: DecisionBody, about: Awaited | None) -> None:
         statistics = self.meta.statistics

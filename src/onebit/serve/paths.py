@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from onebit.serve import api
 from onebit.serve.rows import LabelsBody, Settings
 
-Scope = Literal["decide", "feedback", "admin"]
+Scope = Literal["decide", "feedback", "read", "admin"]
 
 
 class Path(NamedTuple):
@@ -38,15 +38,13 @@ _SHADOW = f"{_MODEL}/shadows/{{shadow}}"
 _LINES = "application/x-ndjson"
 
 PATHS = [
-    Path(
-        "GET", "/v1/models", "list_models", "admin", "List the models.", None, list[api.ModelView]
-    ),
+    Path("GET", "/v1/models", "list_models", "read", "List the models.", None, list[api.ModelView]),
     Path(
         *("POST", "/v1/models", "make_model", "admin", "Make a model."),
         *(api.NewModel, api.ModelView, (409,)),
     ),
     Path(
-        *("GET", _MODEL, "show_model", "admin", "A model, and how it does over time."),
+        *("GET", _MODEL, "show_model", "read", "A model, and how it does over time."),
         *(None, api.ModelDetail, (404,)),
     ),
     Path(
@@ -76,7 +74,7 @@ PATHS = [
         *(LabelsBody, api.ModelView, (404,)),
     ),
     Path(
-        *("GET", f"{_MODEL}/decisions", "newest", "admin", "The newest decisions."),
+        *("GET", f"{_MODEL}/decisions", "newest", "read", "The newest decisions."),
         *(None, list[api.DecisionView], (404,)),
         query={"limit": {"type": "integer", "minimum": 1, "maximum": 200, "default": 20}},
     ),
@@ -110,7 +108,7 @@ PATHS = [
         *(None, dict[str, str], (503,)),
     ),
     Path(
-        *("GET", "/metrics", "figures", "admin", "Figures for Prometheus."),
+        *("GET", "/metrics", "figures", "read", "Figures for Prometheus."),
         *(None, str, (), "text/plain"),
     ),
     Path("GET", "/openapi.json", "openapi", None, "This description.", None, dict[str, Any]),

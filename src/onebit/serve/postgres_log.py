@@ -7,19 +7,30 @@ import contextlib
 import hashlib
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from struct import Struct
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, pq, sql
+from psycopg import AsyncConnection, sql
 
-from onebit.serve.log import Entry, Head, Key, Log, LogError, NameTakenError, Snapshot
+from onebit.serve.code import this_code
+from onebit.serve.log import (
+    Entry,
+    Head,
+    Key,
+    Log,
+    LogError,
+    NameTakenError,
+    Snapshot,
+    UnavailableError,
+)
+from onebit.serve.postgres_appender import COLUMNS, Appender, LostError
+from onebit.serve.postgres_connection import BULK_SECONDS, STATEMENT_SECONDS, Connection
 from onebit.serve.rows import Row
 
 T = TypeVar("T")
 
-VERSION = 1
+VERSION = 2
 """Version of the tables below; a database of a later version is refused."""
 
 _TABLES = """
@@ -37,6 +48,7 @@ CREATE TABLE onebit.log (
     id TEXT COLLATE "C",
     at DOUBLE PRECISION NOT NULL,
     body TEXT NOT NULL,
+    code BIGINT,
     PRIMARY KEY (model, n)
 );
 CREATE UNIQUE INDEX log_ids ON onebit.log (model, id, kind) WHERE id IS NOT NULL;
@@ -47,7 +59,12 @@ CREATE TABLE onebit.snapshot (
     names TEXT[] NOT NULL,
     learners BYTEA[] NOT NULL,
     digest TEXT NOT NULL,
+    code BIGINT,
     PRIMARY KEY (model, n)
+);
+CREATE TABLE onebit.code (
+    key BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    name TEXT NOT NULL UNIQUE
 );
 CREATE TABLE onebit.key (
     name TEXT PRIMARY KEY,
@@ -57,31 +74,26 @@ CREATE TABLE onebit.key (
 );
 """
 
-PATIENCE = 5.0
-"""Seconds to wait for a database that went away before it confirmed a write."""
+_MIGRATIONS = {
+    1: """
+ALTER TABLE onebit.log ADD COLUMN code BIGINT;
+ALTER TABLE onebit.snapshot ADD COLUMN code BIGINT;
+CREATE TABLE onebit.code (
+    key BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    name TEXT NOT NULL UNIQUE
+);
+""",
+}
+"""What makes the tables of the next version from those of each earlier one.
+
+Processes of the earlier version may go on writing: each migration only adds.
+"""
 
 _LOCK = int.from_bytes(b"1bit")
 """The first of the two numbers of the locks in the database; the second is a model's key, or 0."""
 
-_COLUMNS = "model, n, kind, id, at, body"
-
-# For new rows, as nearly all are. Writers to the same models wait for the locks on these, in the
-# order of their keys, and then see how many rows there are.
-_APPEND = f"""
-WITH locked AS (
-    SELECT key FROM onebit.model WHERE key = ANY($1::bigint[]) ORDER BY key FOR UPDATE
-), counted AS (
-    UPDATE onebit.model SET rows = rows + more.n
-    FROM unnest($1::bigint[], $2::bigint[]) AS more (key, n) JOIN locked USING (key)
-    WHERE model.key = more.key RETURNING model.key, rows - more.n AS before
-), written AS (
-    INSERT INTO onebit.log ({_COLUMNS})
-    SELECT given.model, before + place, kind, nullif(id, ''), at, body
-    FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::float8[], $8::text[])
-    AS given (model, place, kind, id, at, body) JOIN counted ON key = given.model
-)
-SELECT key, before FROM counted
-"""
+_ADD_CODE = "INSERT INTO onebit.code (name) VALUES (%s) ON CONFLICT DO NOTHING"
+_KEY_OF_CODE = "SELECT key FROM onebit.code WHERE name = %s"
 
 _LOCK_MODELS = "SELECT 1 FROM onebit.model WHERE key = ANY(%s) ORDER BY key FOR UPDATE"
 
@@ -100,7 +112,7 @@ WITH given AS ({_GIVEN}), fresh AS (
         WHERE log.model = given.model AND log.id = given.id AND log.kind = given.kind
     )
 ), written AS (
-    INSERT INTO onebit.log ({_COLUMNS}) SELECT {_COLUMNS} FROM fresh
+    INSERT INTO onebit.log ({COLUMNS}) SELECT model, n, kind, id, at, body, %s FROM fresh
 ), counted AS (
     UPDATE onebit.model SET rows = rows + more.n
     FROM (SELECT model, count(*) AS n FROM fresh GROUP BY model) AS more
@@ -115,185 +127,6 @@ SELECT i, n FROM given JOIN onebit.log USING (model, kind, id, at, body)
 """
 
 
-class LostError(Exception):
-    """The connection ended before the answer came: it is unknown whether rows are on disk."""
-
-
-class Appender:
-    """A connection that appends rows; the event loop is told when there is an answer.
-
-    A batch is one message to the database, with values in its wire format: a driver's overhead per
-    statement takes longer than the statement. So does a thread that waits for it.
-    """
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._connection: AsyncConnection[Any] | None = None
-        self._socket = -1
-        self._answer: asyncio.Future[Any] | None = None
-        self._result: Any = None
-        """The part of the answer that has arrived."""
-
-    async def append(self, entries: list[Entry]) -> list[int]:
-        """Write rows, all or none; return their numbers, zero for models that are not there."""
-        counts: dict[int, int] = {}
-        places = []
-        for entry in entries:
-            counts[entry.model] = place = counts.get(entry.model, 0) + 1
-            places.append(place)
-        models, kinds, ids, times, bodies = zip(*entries, strict=True)
-        values = [
-            *(_plain(counts), _plain(counts.values()), _plain(models), _plain(places)),
-            *(_plain(kinds), _texts([name or "" for name in ids]), _plain(times), _texts(bodies)),
-        ]
-        found = await self._run(values)
-        before = {
-            int(found.get_value(i, 0)): int(found.get_value(i, 1)) for i in range(found.ntuples)
-        }
-        return [before[m] + k if m in before else 0 for m, k in zip(models, places, strict=True)]
-
-    def close(self) -> None:
-        """Close the connection."""
-        if self._connection is not None:
-            loop = asyncio.get_running_loop()
-            loop.remove_reader(self._socket)
-            loop.remove_writer(self._socket)
-            self._connection.pgconn.finish()
-            self._connection = None
-
-    async def _run(self, values: list[bytes]) -> Any:
-        try:
-            if self._connection is None:
-                await self._connect()
-            assert self._connection is not None
-            self._answer = asyncio.get_running_loop().create_future()
-            self._connection.pgconn.send_query_prepared(b"append", values, _FORMATS)
-            self._send()
-            return _checked(await self._answer)
-        except psycopg.errors.UniqueViolation:
-            raise
-        except BaseException:
-            self.close()  # the request may still be answered
-            raise
-        finally:
-            self._answer = self._result = None
-
-    async def _connect(self) -> None:
-        self._connection = db = await AsyncConnection.connect(
-            self._url, autocommit=True, connect_timeout=5, client_encoding="utf8"
-        )
-        self._socket = db.pgconn.socket
-        # Planning each time takes longer than inserting, and gives the same plan.
-        await db.execute("SET plan_cache_mode = force_generic_plan")
-        await db.execute(f"PREPARE append AS {_APPEND}".encode())
-        asyncio.get_running_loop().add_reader(self._socket, self._receive)
-
-    def _send(self) -> None:
-        """Send what the connection takes now, and the rest when it takes more."""
-        assert self._connection is not None
-        loop = asyncio.get_running_loop()
-        try:
-            if self._connection.pgconn.flush():
-                loop.add_writer(self._socket, self._send)
-            else:
-                loop.remove_writer(self._socket)
-        except psycopg.OperationalError as error:
-            self._lose(error)
-
-    def _receive(self) -> None:
-        """Take what comes; an answer is whole once the database is ready for the next statement."""
-        assert self._connection is not None
-        db = self._connection.pgconn
-        try:
-            db.consume_input()
-            while self._answer is not None and not db.is_busy():
-                result = db.get_result()
-                if result is None:
-                    self._answer.set_result(self._result)
-                    break
-                self._result = result
-        except psycopg.OperationalError as error:
-            self._lose(error)
-
-    def _lose(self, error: Exception) -> None:
-        self.close()
-        if self._answer is not None:
-            self._answer.set_exception(LostError(str(error)))
-
-
-def _checked(result: Any) -> Any:
-    """Return what the database answered; raise what it says is wrong."""
-    if result.status not in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK):
-        raise psycopg.errors.error_from_result(result)
-    return result
-
-
-def _plain(values: Iterable[Any]) -> bytes:
-    """Return numbers or plain words as an array of the database, in its text format."""
-    return f"{{{','.join(map(str, values))}}}".encode()
-
-
-def _texts(values: Iterable[str]) -> bytes:
-    """Return texts as an array of the database, in its binary format."""
-    contents = [value.encode() for value in values]
-    parts = [_ARRAY.pack(1, 0, _TEXT, len(contents), 1)]
-    for content in contents:
-        parts += _LENGTH.pack(len(content)), content
-    return b"".join(parts)
-
-
-_ARRAY, _LENGTH, _TEXT = Struct("!5i"), Struct("!i"), 25
-"""Of an array: dimensions, whether there are nulls, the type, the length, where it begins."""
-
-_FORMATS = [pq.Format.TEXT] * 5 + [pq.Format.BINARY, pq.Format.TEXT, pq.Format.BINARY]
-
-
-class Line:
-    """A connection that reconnects after the database was away; used by one task at a time.
-
-    Parameters
-    ----------
-    url : str
-    tries : int, default=1
-        How often to try; more than once only for work that may be done twice.
-    """
-
-    def __init__(self, url: str, *, tries: int = 1) -> None:
-        self._url, self._lock, self._tries = url, asyncio.Lock(), tries
-        self.connection: AsyncConnection[Any] | None = None
-
-    async def run(self, work: Callable[[AsyncConnection[Any]], Awaitable[T]]) -> T:
-        """Do `work` with the connection; raise LogError if the database cannot do it."""
-        async with self._lock:
-            for left in range(self._tries - 1, -1, -1):
-                try:
-                    if self.connection is None or self.connection.closed:
-                        self.connection = await AsyncConnection.connect(
-                            self._url, autocommit=True, connect_timeout=5
-                        )
-                    return await work(self.connection)
-                except (psycopg.OperationalError, psycopg.InterfaceError, OSError) as error:
-                    await self._hang_up()
-                    if not left:
-                        raise LogError(f"PostgreSQL: {error}") from error
-                except psycopg.Error as error:
-                    raise LogError(f"PostgreSQL: {error}") from error
-                except asyncio.CancelledError:
-                    await self._hang_up()  # the request may still be answered
-                    raise
-            raise AssertionError("unreachable")
-
-    async def _hang_up(self) -> None:
-        if self.connection is not None:
-            connection, self.connection = self.connection, None
-            await connection.close()
-
-    async def close(self) -> None:
-        """Close the connection."""
-        async with self._lock:
-            await self._hang_up()
-
-
 class PostgresLog(Log):
     """Logs in a database, in the schema ``onebit``.
 
@@ -305,23 +138,28 @@ class PostgresLog(Log):
     ----------
     url : str
         ``postgresql://user:password@host:port/database``
+    seconds : float, optional
+        Most seconds that a statement takes, with the wait for its connection. To append rows takes
+        twice as long at most, as those whose confirmation was lost are looked for.
     """
 
     shared = True
 
-    def __init__(self, url: str) -> None:
-        # Reads may be repeated on a new connection.
-        self._write, self._read, self._teacher = Line(url), Line(url, tries=2), Line(url)
-        self._appender = Appender(url)
+    def __init__(self, url: str, seconds: float = STATEMENT_SECONDS) -> None:
+        self._seconds = seconds
+        self._write, self._teacher = Connection(url, seconds), Connection(url, seconds)
+        self._read = Connection(url, seconds, tries=2)  # reads may be repeated
+        self._bulk = Connection(url, BULK_SECONDS)
+        self._appender = Appender(url, seconds)
         self._taught: set[int] = set()
         self._taught_by: Any = None
 
     async def open(self) -> None:
         """Connect, and create the tables if necessary."""
-        await self._write.run(self._make_tables)
+        self._appender.code = await self._bulk.run(self._make_tables)
 
     @staticmethod
-    async def _make_tables(db: AsyncConnection[Any]) -> None:
+    async def _make_tables(db: AsyncConnection[Any]) -> int:
         async with db.transaction():
             await db.execute("SELECT pg_advisory_xact_lock(%s, 0)", (_LOCK,))
             found = await db.execute("SELECT to_regclass('onebit.version')")
@@ -332,30 +170,47 @@ class PostgresLog(Log):
                 await db.execute(query)
             found = await db.execute("SELECT version FROM onebit.version")
             row = await found.fetchone()
-            if row is not None and row[0] > VERSION:
-                raise LogError(f"the database is of a later version of onebit: {row[0]}")
+            version = VERSION if row is None else int(row[0])
+            if version > VERSION:
+                raise LogError(f"the database is of a later version of onebit: {version}")
+            for earlier in range(version, VERSION):
+                await db.execute(_MIGRATIONS[earlier].encode())
+                await db.execute("UPDATE onebit.version SET version = %s", (earlier + 1,))
+            await db.execute(_ADD_CODE, (this_code(),))
+            found = await db.execute(_KEY_OF_CODE, (this_code(),))
+            row = await found.fetchone()
+            return 0 if row is None else int(row[0])
 
     async def close(self) -> None:
         """Close all connections, which lets others teach the models."""
         self._appender.close()
-        for line in (self._write, self._read, self._teacher):
-            await line.close()
+        for connection in (self._write, self._read, self._teacher, self._bulk):
+            await connection.close()
 
     async def check(self) -> None:
         """Raise LogError if nothing can be written now."""
-        (row,) = await self._ask("SELECT pg_is_in_recovery()", line=self._write)
+        (row,) = await self._ask("SELECT pg_is_in_recovery()", on=self._write)
         if row[0]:
             raise LogError("PostgreSQL is read-only now")
 
-    async def _ask(self, query: str, *values: Any, line: Line | None = None) -> list[Any]:
+    async def _ask(self, query: str, *values: Any, on: Connection | None = None) -> list[Any]:
         async def work(db: AsyncConnection[Any]) -> list[Any]:
             found = await db.execute(query, values)
             return await found.fetchall() if found.description else [(found.rowcount,)]
 
-        return await (line or self._read).run(work)
+        return await (on or self._read).run(work)
 
     async def _rows(self, query: str, *values: Any) -> list[Row]:
         return list(map(Row._make, await self._ask(query, *values)))
+
+    @property
+    def code(self) -> int:
+        """The key of the code that runs."""
+        return self._appender.code
+
+    async def codes(self) -> dict[int, str]:
+        """Return all code that wrote to this log."""
+        return dict(await self._ask("SELECT key, name FROM onebit.code"))
 
     # Models
 
@@ -398,8 +253,10 @@ class PostgresLog(Log):
                 query = "INSERT INTO onebit.model (name, rows) VALUES (%s, 1) RETURNING key"
                 row = await (await db.execute(query, (name,))).fetchone()
                 key = int(row[0]) if row is not None else 0
-                query = f"INSERT INTO onebit.log ({_COLUMNS}) VALUES (%s, 1, 'model', NULL, %s, %s)"
-                await db.execute(query, (key, at, body))
+                query = (
+                    f"INSERT INTO onebit.log ({COLUMNS}) VALUES (%s, 1, 'model', NULL, %s, %s, %s)"
+                )
+                await db.execute(query, (key, at, body, self.code))
                 return key
 
         return await self._named(self._write.run(work), name)
@@ -407,7 +264,7 @@ class PostgresLog(Log):
     async def name_model(self, model: int, name: str) -> None:
         """Give a model its name; raise NameTakenError if another one has it."""
         query = "UPDATE onebit.model SET name = %s WHERE key = %s"
-        await self._named(self._ask(query, name, model, line=self._write), name)
+        await self._named(self._ask(query, name, model, on=self._write), name)
 
     async def _named(self, work: Awaitable[T], name: str | None) -> T:
         try:
@@ -426,34 +283,36 @@ class PostgresLog(Log):
                 await db.execute("DELETE FROM onebit.log WHERE model = %s", (model,))
                 await db.execute("DELETE FROM onebit.snapshot WHERE model = %s", (model,))
 
-        await self._write.run(work)
+        await self._bulk.run(work)
 
     # Rows
 
     async def append(self, entries: list[Entry]) -> list[int]:
         """Write rows, all or none, on disk when this returns; return their numbers."""
-        lost, until = False, time.monotonic() + PATIENCE
+        until, lost = time.monotonic() + 2 * self._seconds, False
         # A change of a model has no id by which a repetition could be recognised.
         can_repeat = all(entry.id is not None for entry in entries)
         try:
             return await self._appender.append(entries)
         except psycopg.errors.UniqueViolation:
             pass
-        except (LostError, psycopg.Error, OSError) as error:
+        except (LostError, psycopg.OperationalError, OSError) as error:
             lost = isinstance(error, LostError)
             if not (lost and can_repeat):
-                raise LogError(f"PostgreSQL: {error}") from error
+                raise UnavailableError(f"PostgreSQL: {error or 'no answer in time'}") from error
+        except psycopg.Error as error:
+            raise LogError(f"PostgreSQL: {error}") from error
         while True:
             try:
-                numbers = await self._append_some(entries)
+                numbers = await self._append_some(entries, until - time.monotonic())
                 return await self._numbers_of(entries, numbers) if lost else numbers
-            except LogError:
+            except UnavailableError:
                 lost = True
-                if not can_repeat or time.monotonic() > until:
+                if not can_repeat or time.monotonic() > until - 0.1:
                     raise
             await asyncio.sleep(0.1)
 
-    async def _append_some(self, entries: list[Entry]) -> list[int]:
+    async def _append_some(self, entries: list[Entry], seconds: float) -> list[int]:
         """Write the rows that are missing."""
         numbers, seen, kept = [0] * len(entries), set(), []
         for i, entry in enumerate(entries):
@@ -463,13 +322,14 @@ class PostgresLog(Log):
         columns = [list(column) for column in zip(*(entries[i] for i in kept), strict=True)]
 
         async def work(db: AsyncConnection[Any]) -> list[Any]:
-            # All statements are sent before the first is answered.
-            async with db.pipeline(), db.transaction():
+            # One transaction, which the database commits without another word from here: others
+            # wait for the locks, and this process may be busy.
+            async with db.pipeline():
                 await db.execute(_LOCK_MODELS, (list(set(columns[0])),))
-                found = await db.execute(_INSERT, columns)
-                return await found.fetchall()
+                found = await db.execute(_INSERT, (*columns, self.code))
+            return await found.fetchall()
 
-        for i, n in await self._write.run(work):
+        for i, n in await self._write.run(work, seconds):
             numbers[kept[i - 1]] = n
         return numbers
 
@@ -481,18 +341,18 @@ class PostgresLog(Log):
 
     async def rows(self, model: int, after: int, limit: int) -> list[Row]:
         """Return the rows that follow a row, at most `limit` of them."""
-        query = f"SELECT {_COLUMNS} FROM onebit.log WHERE model = %s AND n > %s ORDER BY n LIMIT %s"
+        query = f"SELECT {COLUMNS} FROM onebit.log WHERE model = %s AND n > %s ORDER BY n LIMIT %s"
         return await self._rows(query, model, after, limit)
 
     async def find(self, model: int, ids: list[str]) -> list[Row]:
         """Return all rows of these ids: decisions and feedback."""
-        query = f"SELECT {_COLUMNS} FROM onebit.log WHERE model = %s AND id = ANY(%s)"
+        query = f"SELECT {COLUMNS} FROM onebit.log WHERE model = %s AND id = ANY(%s)"
         return await self._rows(query, model, ids)
 
     async def newest(self, model: int, limit: int) -> list[Row]:
         """Return the last decisions, the last one first."""
         query = (
-            f"SELECT {_COLUMNS} FROM onebit.log WHERE model = %s AND kind = 'decision' "
+            f"SELECT {COLUMNS} FROM onebit.log WHERE model = %s AND kind = 'decision' "
             "ORDER BY n DESC LIMIT %s"
         )
         return await self._rows(query, model, limit)
@@ -500,7 +360,7 @@ class PostgresLog(Log):
     async def unanswered(self, model: int, after: int, limit: int) -> list[Row]:
         """Return the decisions without feedback among the `limit` rows that follow a row."""
         query = (
-            f"SELECT {_COLUMNS} FROM onebit.log AS made WHERE model = %s AND n > %s AND n <= %s "
+            f"SELECT {COLUMNS} FROM onebit.log AS made WHERE model = %s AND n > %s AND n <= %s "
             "AND kind = 'decision' AND NOT EXISTS (SELECT 1 FROM onebit.log AS said WHERE "
             "said.model = made.model AND said.id = made.id AND said.kind = 'feedback') ORDER BY n"
         )
@@ -512,33 +372,36 @@ class PostgresLog(Log):
         """Write a snapshot, and forget all but the last `keep`."""
         packed = await asyncio.to_thread(_packed, snapshot)
         names, learners = list(packed.learners), list(packed.learners.values())
-        values = (model, packed.n, packed.meta, names, learners, _digest(packed))
+        values = (model, packed.n, packed.meta, names, learners, _digest(packed), self.code)
 
         async def work(db: AsyncConnection[Any]) -> None:
             async with db.transaction():
                 await db.execute(
-                    "INSERT INTO onebit.snapshot VALUES (%s, %s, %s, %s, %s::bytea[], %s) "
+                    "INSERT INTO onebit.snapshot VALUES (%s, %s, %s, %s, %s::bytea[], %s, %s) "
                     "ON CONFLICT (model, n) DO NOTHING",
                     values,
                 )
                 await db.execute(
+                    # What other code made last is where this code began.
                     "DELETE FROM onebit.snapshot WHERE model = %s AND n NOT IN (SELECT n FROM "
-                    "onebit.snapshot WHERE model = %s ORDER BY n DESC LIMIT %s)",
-                    (model, model, keep),
+                    "onebit.snapshot WHERE model = %s ORDER BY n DESC LIMIT %s) AND n NOT IN "
+                    "(SELECT max(n) FROM onebit.snapshot WHERE model = %s GROUP BY code)",
+                    (model, model, keep, model),
                 )
 
-        await self._teacher.run(work)
+        await self._bulk.run(work)
 
     async def snapshots(self, model: int) -> AsyncIterator[Snapshot]:
         """Yield the snapshots that are not damaged, the newest first."""
         query = "SELECT n FROM onebit.snapshot WHERE model = %s ORDER BY n DESC"
-        for (n,) in await self._ask(query, model):
+        for (n,) in await self._ask(query, model, on=self._bulk):
             query = (
-                "SELECT n, meta, names, learners, digest FROM onebit.snapshot "
+                "SELECT code, meta, names, learners, digest FROM onebit.snapshot "
                 "WHERE model = %s AND n = %s"
             )
-            for _, meta, names, learners, digest in await self._ask(query, model, n):
-                found = Snapshot(n, meta, dict(zip(names, learners, strict=True)))
+            rows = await self._ask(query, model, n, on=self._bulk)
+            for code, meta, names, learners, digest in rows:
+                found = Snapshot(n, meta, dict(zip(names, learners, strict=True)), code)
                 if _digest(found) == digest:
                     with contextlib.suppress(zlib.error):  # of a version without compression
                         yield _unpacked(found)
@@ -553,12 +416,12 @@ class PostgresLog(Log):
     async def add_key(self, key: Key) -> None:
         """Add an API key; raise NameTakenError if another one has its name."""
         query = "INSERT INTO onebit.key VALUES (%s, %s, %s, %s)"
-        await self._named(self._ask(query, *key, line=self._write), key.name)
+        await self._named(self._ask(query, *key, on=self._write), key.name)
 
     async def remove_key(self, name: str) -> bool:
         """Remove an API key; return whether there was one."""
         query = "DELETE FROM onebit.key WHERE name = %s RETURNING name"
-        return bool(await self._ask(query, name, line=self._write))
+        return bool(await self._ask(query, name, on=self._write))
 
 
 _KEEP_ALIVE = {"tcp_keepalives_idle": 2, "tcp_keepalives_interval": 1, "tcp_keepalives_count": 3}

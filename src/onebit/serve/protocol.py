@@ -71,10 +71,39 @@ class Protocol(HttpToolsProtocol):
         if idle and not self.flow.write_paused and self._take(data):
             return
         self._head += len(data)
-        super().data_received(data)
+        self._feed(data)
         too_long = self._late is not None and self._head > MOST_HEAD
         if too_long and not self.transport.is_closing():
             self.send_400_response(f"the head of a request has at most {MOST_HEAD} bytes")
+
+    def _feed(self, data: bytes) -> None:
+        """Parse; a request to change the protocol is answered in this one.
+
+        Java's client asks for HTTP/2 in each request, and curl can. A parser that found such a
+        request takes what follows for the other protocol.
+        """
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            if self.parser.get_method() == b"CONNECT":
+                self.send_400_response("this is not a proxy")
+                return
+            rest, head = data[upgrade.args[0] :], self._head_without_upgrade()
+            self.parser = httptools.HttpRequestParser(self)
+            self._feed(head + rest)
+        except httptools.HttpParserError:
+            self.send_400_response("this is not a request of HTTP/1.1")
+
+    def _head_without_upgrade(self) -> bytes:
+        lines = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
+        for name, value in self.headers:
+            if name == b"connection":
+                kept = [one for one in value.split(b",") if one.strip().lower() != b"upgrade"]
+                value = b",".join(kept)
+            if name not in (b"upgrade", b"http2-settings"):
+                lines.append(b"%s: %s" % (name, value))
+        return b"\r\n".join([*lines, b"", b""])
 
     def on_message_begin(self) -> None:
         """Remember that the parser is inside a request."""
@@ -84,11 +113,15 @@ class Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Begin to answer."""
+        if self.parser.should_upgrade():  # this head is parsed again
+            return
         self._end_head()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """Remember that the parser is between two requests."""
+        if self.parser.should_upgrade():
+            return
         self._begun = False
         super().on_message_complete()
 
@@ -108,7 +141,8 @@ class Protocol(HttpToolsProtocol):
         def answer(name: bytes, content: bytes | None) -> None:
             self._answer(data, name, content)
 
-        self._taken = self._taker(head, data[end:], answer)
+        peer = None if self.client is None else self.client[0]
+        self._taken = self._taker(head, peer, data[end:], answer)
         if self._taken:
             self._unset_keepalive_if_required()
             self._end_head()
@@ -138,7 +172,7 @@ class Protocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if content is None:
-            super().data_received(data)
+            self._feed(data)
             if self._last:
                 super().shutdown()
         else:

@@ -36,7 +36,24 @@ Kind = Literal["model", "decision", "feedback", "labels", "settings", "shadow"]
 
 
 class Row(NamedTuple):
-    """A row of a model's log: number n of it, written at a time, in seconds since 1970."""
+    """A row of a model's log.
+
+    Attributes
+    ----------
+    model : int
+        The key of the model.
+    n : int
+        Its number in the log of the model, from 1.
+    kind : str
+    id : str or None
+        Of the decision that it is, or is about.
+    at : float
+        When it was written, in seconds since 1970.
+    body : str
+        Its content, as JSON.
+    code : int or None
+        The key of the code that made it; None if that was not written yet (see `Log.codes`).
+    """
 
     model: int
     n: int
@@ -44,6 +61,7 @@ class Row(NamedTuple):
     id: str | None
     at: float
     body: str
+    code: int | None = None
 
 
 class Settings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -73,7 +91,10 @@ class ModelSpec(LearnerSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     input: Literal["records", "numbers"] = "records"
     """What decisions are about: texts and JSON objects, or lists of numbers."""
     n_features: Annotated[int, Meta(ge=1, le=2**24)] | None = None
-    """The length of the lists of numbers; for records, the columns they are hashed to."""
+    """The length of the lists of numbers; for records, the columns they are hashed to.
+
+    By default 65,536 columns for records, and fewer for more than 256 labels: 16,384 for 1,000.
+    """
     seed: Annotated[int, Meta(ge=0, lt=2**53)] | None = None
     """Seed of all random draws; by default a random one."""
     expiry_seconds: Annotated[float, Meta(gt=0, le=1e9)] | None = None

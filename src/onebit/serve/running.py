@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes
 import gc
-import ipaddress
 import json
 import logging
 import os
 import sys
+import tempfile
 from typing import Any, NamedTuple
 
 import uvicorn
 
 from onebit.core.progress import announce_with
+from onebit.serve.access import Access, is_loopback_host, networks_of
 from onebit.serve.app import App
 from onebit.serve.limits import Limits
 from onebit.serve.log import Log
@@ -36,6 +39,15 @@ class Options(NamedTuple):
     workers: int
     log_requests: bool
     limits: Limits
+    proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies in front of the service."""
+    metrics: str | None = None
+    """Folder in which several processes tell each other their figures."""
+
+    @property
+    def exposed(self) -> bool:
+        """Whether others can reach the service, directly or through a proxy."""
+        return bool(self.proxies) or not is_loopback_host(self.host)
 
 
 class JSONLines(logging.Formatter):
@@ -69,10 +81,31 @@ def open_log(data: str | None, database: str | None, **options: bool) -> Log:
     return PostgresLog(database)
 
 
+class Server(uvicorn.Server):
+    """A server that says where it listens, once it does."""
+
+    async def startup(self, sockets: Any = None) -> None:
+        """Start the application, and listen."""
+        try:
+            await super().startup(sockets)
+        except SystemExit:
+            if self.lifespan.should_exit:  # and has said why
+                raise
+            config = self.config
+            sys.exit(f"onebit cannot listen on {config.host}:{config.port}: the log says why")
+        for listener in self.servers[0].sockets:
+            announce(*listener.getsockname()[:2])
+
+
+def announce(host: str, port: int) -> None:
+    """Say where the service listens."""
+    host = f"[{host}]" if ":" in host else host
+    print(f"onebit serves on http://{host}:{port}", file=sys.stderr, flush=True)
+
+
 def serve(options: Options) -> None:
     """Serve until a signal says to stop."""
-    check_host(options)
-    print(f"onebit serves on http://{options.host}:{options.port}", file=sys.stderr)
+    check_exposure(options)
     log_as_json()
     settings: dict[str, Any] = {
         "host": options.host,
@@ -88,20 +121,27 @@ def serve(options: Options) -> None:
         "loop": "uvloop" if sys.platform != "win32" else "asyncio",
     }
     if options.workers == 1:
-        server = uvicorn.Server(uvicorn.Config(app_of(options), **settings))
+        server = Server(uvicorn.Config(app_of(options), **settings))
         server.run()
         if not server.started:
             sys.exit(3)
         return
-    os.environ[_OPTIONS] = json.dumps(options._asdict())
-    uvicorn.run("onebit.serve.starting:worker", factory=True, workers=options.workers, **settings)
+    with tempfile.TemporaryDirectory(prefix="onebit-metrics-") as folder:
+        os.environ[_OPTIONS] = json.dumps(options._replace(metrics=folder)._asdict())
+        settings |= {"factory": True, "workers": options.workers}
+        uvicorn.run("onebit.serve.starting:worker", **settings)
 
 
 def worker() -> App:
     """Return the application of one of several processes."""
     log_as_json()
     found = json.loads(os.environ[_OPTIONS])
-    return app_of(Options(**found | {"limits": Limits(*found["limits"])}))
+    limits, proxies = Limits(*found["limits"]), tuple(found["proxies"])
+    options = Options(**found | {"limits": limits, "proxies": proxies})
+    app = app_of(options)
+    # The port was bound before this process was started; it is listened to next.
+    app.started = lambda: announce(options.host, options.port)
+    return app
 
 
 def app_of(options: Options) -> App:
@@ -111,8 +151,28 @@ def app_of(options: Options) -> App:
     # Decisions that await feedback form no cycles: scanning all of them after every few requests
     # would take a tenth of the time.
     gc.set_threshold(50_000, 20, 100)
+    _return_large_arrays()
     log = open_log(options.data, options.database)
-    return App(log, options.limits, log_requests=options.log_requests)
+    access = Access(exposed=options.exposed, proxies=options.proxies)
+    return App(
+        log,
+        options.limits,
+        access,
+        log_requests=options.log_requests,
+        metrics=options.metrics,
+    )
+
+
+def _return_large_arrays() -> None:
+    """Let glibc return memory of large arrays to the system as soon as they are freed.
+
+    By default it keeps that of arrays as large as any that was freed before.
+    """
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 2**18)
+
+
+_M_MMAP_THRESHOLD = -3
 
 
 def log_as_json() -> None:
@@ -125,9 +185,10 @@ def log_as_json() -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def check_host(options: Options) -> None:
+def check_exposure(options: Options) -> None:
     """Raise ValueError if others could reach a service that has no keys."""
-    if is_loopback(options.host):
+    networks_of(options.proxies)
+    if not options.exposed:
         return
 
     async def has_keys() -> bool:
@@ -139,15 +200,7 @@ def check_host(options: Options) -> None:
             await log.close()
 
     if not asyncio.run(has_keys()):
+        let_in = "--trusted-proxy" if is_loopback_host(options.host) else f"--host {options.host}"
         raise ValueError(
-            f"--host {options.host} lets others in, and there is no API key: make one first, with "
-            "onebit key add"
+            f"{let_in} lets others in, and there is no API key: make one first, with onebit key add"
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only the local machine reaches a host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"

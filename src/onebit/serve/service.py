@@ -8,6 +8,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, ValidationError, structs
@@ -18,6 +19,7 @@ from onebit.serve.api import Answer, Heard, NewModel, Question, RefusedError, Sa
 from onebit.serve.limits import Limits
 from onebit.serve.log import Entry, Log, LogError, NameTakenError, Snapshot
 from onebit.serve.model import Awaited, Model, agree
+from onebit.serve.packing import packed
 from onebit.serve.rows import (
     DecisionBody,
     FeedbackBody,
@@ -35,7 +37,16 @@ from onebit.serve.writer import Part, Writer
 SNAPSHOT_ROWS = 10_000
 """Rows between two snapshots of a model."""
 
+STOP_ROWS = 500
+"""Least rows since the last snapshot for another one at a stop; fewer are soon replayed."""
+
 SNAPSHOTS_KEPT = 3
+
+IDLE_SECONDS = 60.0
+"""Seconds after which the learners of a model that nobody uses are packed."""
+
+PACK_SECONDS = 1.0
+"""Seconds between two looks for learners to pack."""
 
 ROWS_AT_ONCE = 1000
 """Rows that are read and applied before other requests get their turn."""
@@ -70,6 +81,8 @@ class Live:
         self.snapshot_at = 0
         self.snapshotting: asyncio.Task[None] | None = None
         self.taught_here = True
+        self.used_at = time.monotonic()
+        """When it was last used, by decisions, feedback or changes."""
         self.swept = 0
         """Decisions up to this row have feedback, or expired."""
 
@@ -85,6 +98,9 @@ class Service:
     def __init__(self, log: Log, limits: Limits | None = None) -> None:
         self.log, self.limits = log, limits or Limits()
         self.live: dict[str, Live] = {}
+        self.unread: dict[str, int] = {}
+        """Models that were not read from the log yet, with their keys."""
+        self._reading: dict[str, asyncio.Lock] = {}
         self.failed: dict[str, int] = {}
         """Models that cannot apply their logs, with their keys; requests to them are refused."""
         self.writer = Writer(log, self._written)
@@ -99,11 +115,12 @@ class Service:
     # From start to stop
 
     async def start(self) -> None:
-        """Read all models: each from its newest sound snapshot, and the rows since."""
+        """Open the log; models are read when they are asked for, and in the background."""
         await self.log.open()
-        for name, key in (await self.log.models()).items():
-            await self._read(name, key)
+        self.unread = await self.log.models()
         self.writer.start()
+        self._spawn(self._read_in_background())
+        self._spawn(self._pack_idle())
         if self.log.shared:
             self._spawn(self._follow())
         self._spawn(self._sweep())
@@ -118,7 +135,7 @@ class Service:
         for live in self.live.values():
             if live.snapshotting is not None:
                 await asyncio.gather(live.snapshotting, return_exceptions=True)
-            if live.taught_here:
+            if live.taught_here and live.model.n - live.snapshot_at >= STOP_ROWS:
                 await self._snapshot(live)
         await self.log.close()
 
@@ -141,17 +158,74 @@ class Service:
         return self.live[name]
 
     async def find(self, name: str) -> Live:
-        """Return the model of a name, also if another process has just made it."""
+        """Return the model of a name, ready for use, also if another process has just made it."""
+        if name in self.unread:
+            await self._read_unread(name)
         if name not in self.live and self.log.shared:
             await self._follow_once()
-        return self.model(name)
+        live = self.model(name)
+        live.used_at = time.monotonic()
+        if live.model.is_packed:
+            await asyncio.to_thread(live.model.unpack)
+            if live.head > live.model.n:
+                await self._catch_up(live)
+        return live
+
+    async def read_all(self) -> None:
+        """Return once all models are read."""
+        for name in list(self.unread):
+            await self._read_unread(name)
+
+    async def _read_unread(self, name: str) -> None:
+        """Read a model that was not read yet; many may ask for it."""
+        async with self._reading.setdefault(name, asyncio.Lock()):
+            if name in self.unread:
+                key = self.unread[name]
+                await self._read(name, key, lambda: self.unread.get(name) == key)
+                self.unread.pop(name, None)
+        self._reading.pop(name, None)
+
+    async def _read_in_background(self) -> None:
+        """Read all models; those that nobody asked for in the meantime are packed at once."""
+        for name in list(self.unread):
+            try:
+                await self._read_unread(name)
+            except LogError as error:  # it is read once someone asks for it
+                _log_error(f"reading {name}", error)
+            if (live := self.live.get(name)) is not None:
+                await self._pack(live)
+
+    async def _pack_idle(self) -> None:
+        """Pack learners that nobody uses, and those used least recently if there are too many."""
+        while True:
+            await asyncio.sleep(PACK_SECONDS)
+            in_use = [live for live in self.live.values() if not live.model.is_packed]
+            size = sum(live.model.size for live in in_use)
+            for live in sorted(in_use, key=lambda live: live.used_at):
+                before = live.model.size
+                idle = time.monotonic() - live.used_at > IDLE_SECONDS
+                if not idle and size <= self.limits.memory:
+                    break
+                if await self._pack(live):
+                    size -= before
+
+    async def _pack(self, live: Live) -> bool:
+        """Pack the learners of a model, unless it is used in the meantime."""
+        model, state = live.model, (live.used_at, live.model.n)
+        if model.is_packed or live.deciding or live.answering or live.snapshotting is not None:
+            return False
+        found = await asyncio.to_thread(packed, model.students)
+        if state != (live.used_at, model.n) or live.deciding or live.answering:
+            return False
+        model.pack(found)
+        return True
 
     async def make(self, new: NewModel) -> Live:
         """Make a model; the same request again, with its seed, returns the existing model."""
         while new.name in self._being_made:  # a client that got no answer repeats its request
             await asyncio.wait([self._being_made[new.name]])
-        if new.name in self.live:
-            return self._made_before(self.live[new.name], new)
+        if new.name in self.live or new.name in self.unread:
+            return self._made_before(await self.find(new.name), new)
         self.check_room(new.name)
         self._being_made[new.name] = done = asyncio.get_running_loop().create_future()
         try:
@@ -193,6 +267,8 @@ class Service:
 
     async def remove(self, name: str) -> None:
         """Remove a model with its log."""
+        if name in self.unread:
+            await self._read_unread(name)
         live = None if name in self.failed else self.model(name)
         key = self.failed.pop(name) if live is None else live.key
         self.live.pop(name, None)
@@ -228,9 +304,9 @@ class Service:
 
     def check_room(self, name: str) -> None:
         """Refuse another model if there is one of that name, or too many."""
-        if name in self.live or name in self.failed:
+        if name in self.live or name in self.failed or name in self.unread:
             raise RefusedError(409, f"there is a model {name!r} already")
-        if len(self.live) >= self.limits.models:
+        if len(self.live) + len(self.unread) >= self.limits.models:
             raise RefusedError(
                 422, f"there are {self.limits.models:,} models, the most there can be"
             )
@@ -456,9 +532,8 @@ class Service:
         self.live.pop(name, None)
         self.failed[name] = key
 
-    async def _read(self, name: str, key: int) -> None:
-        """Load a model from the log; it decides from now on."""
-        changes = self._changes
+    async def _read(self, name: str, key: int, is_still_there: Callable[[], bool]) -> None:
+        """Read a model from the log; it decides from now on, unless it was removed meanwhile."""
         try:
             restored = await restore(self.log, key)
         except LogError:
@@ -466,7 +541,7 @@ class Service:
         except Exception:
             self._fail(name, key)
         else:
-            if self._changes == changes:
+            if is_still_there():
                 self.add(name, key, *restored)
 
     def _maybe_snapshot(self, live: Live) -> None:
@@ -513,20 +588,26 @@ class Service:
         for name, live in list(self.live.items()):
             if name not in heads or heads[name].key != live.key:
                 del self.live[name]
-        for name, key in list(self.failed.items()):
-            if name not in heads or heads[name].key != key:
-                del self.failed[name]
+        for known in (self.failed, self.unread):
+            for name, key in list(known.items()):
+                if name not in heads or heads[name].key != key:
+                    del known[name]
         for name, (key, head) in heads.items():
             if name not in self.live:
-                if name not in self.failed and name not in self._differing:
-                    await self._read(name, key)
+                if not any(name in known for known in (self.failed, self.unread, self._differing)):
+                    await self._read(name, key, partial(self._is_change, self._changes))
             elif self.live[name].key == key:
                 live = self.live[name]
                 live.head = max(live.head, head)
+                if live.model.is_packed and not live.taught_here:
+                    continue  # it follows once it is used
                 if live.head > live.model.n:
                     await self.writer.settle()  # what was written here need not be read
                 if live.head > live.model.n:
                     await self._catch_up(live)
+
+    def _is_change(self, changes: int) -> bool:
+        return self._changes == changes
 
     async def _catch_up(self, live: Live) -> None:
         """Let a model know all rows that there are."""
@@ -596,28 +677,30 @@ async def restore(log: Log, key: int) -> tuple[Model, int]:
     """Return a model as it is after all rows, and the row of its newest sound snapshot or zero."""
     async for snapshot in log.snapshots(key):
         try:
-            model = Model.restore(snapshot.meta, snapshot.learners)
+            model = await asyncio.to_thread(Model.restore, snapshot.meta, snapshot.learners)
         except (ValueError, ValidationError) as error:
             _logger.warning("the snapshot of model %d at row %d: %s", key, snapshot.n, error)
             continue
-        await follow(log, key, model)
+        if snapshot.code != log.code:
+            _logger.info("model %d goes on from a snapshot of another version", key)
+        await follow(log, key, model, in_thread=True)
         return model, snapshot.n
     rows = await log.rows(key, 0, 1)
     if not rows:
         raise LogError(f"the log of model {key} is empty")
-    model = Model.begin(rows[0])
-    await follow(log, key, model)
+    model = await asyncio.to_thread(Model.begin, rows[0])
+    await follow(log, key, model, in_thread=True)
     return model, 0
 
 
-async def follow(log: Log, key: int, model: Model) -> None:
-    """Let a model know all rows that there are."""
+async def follow(log: Log, key: int, model: Model, *, in_thread: bool = False) -> None:
+    """Let a model know all rows that there are; in a thread, if nobody else uses it."""
     while rows := await log.rows(key, model.n, ROWS_AT_ONCE):
-        await apply_all(log, model, rows)
+        await apply_all(log, model, rows, in_thread=in_thread)
         await asyncio.sleep(0)
 
 
-async def apply_all(log: Log, model: Model, rows: list[Row]) -> None:
+async def apply_all(log: Log, model: Model, rows: list[Row], *, in_thread: bool = False) -> None:
     """Apply the next rows to a model; the decisions they are about are read from the log.
 
     What a new shadow needs is compiled in a thread first.
@@ -630,12 +713,23 @@ async def apply_all(log: Log, model: Model, rows: list[Row]) -> None:
     for i in range(0, len(missing), ROWS_AT_ONCE):
         here += await log.find(rows[0].model, missing[i : i + ROWS_AT_ONCE])
     abouts |= {str(row.id): Awaited(body_of(row)) for row in here if row.kind == "decision"}
+    if in_thread:
+        await asyncio.to_thread(_apply_rows, model, rows, abouts)
+        return
     for row in rows:
         if row.kind == "shadow":
             with contextlib.suppress(ValueError, TypeError):  # it will change nothing
                 await asyncio.to_thread(model.copy().try_change, body_of(row))
         if row.n > model.n:  # others may have applied some of them while these were read
             model.apply(row, None, abouts.get(str(row.id)))
+
+
+def _apply_rows(model: Model, rows: list[Row], abouts: dict[str, Awaited]) -> None:
+    for row in rows:
+        if row.kind == "shadow":
+            with contextlib.suppress(ValueError, TypeError):  # it will change nothing
+                model.copy().try_change(body_of(row))
+        model.apply(row, None, abouts.get(str(row.id)))
 
 
 async def exported(log: Log, key: int) -> AsyncIterator[list[Row]]:

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from onebit.core.replacing import replace_file
+from onebit.serve.code import this_code
 from onebit.serve.committing import Committer
 from onebit.serve.log import Entry, Head, Key, Log, LogError, NameTakenError, Snapshot
 from onebit.serve.rows import Row
@@ -27,7 +29,7 @@ except ImportError:  # not on Windows
 
 T = TypeVar("T")
 
-VERSION = 1
+VERSION = 2
 """Version of the tables below; a database of a later version is refused."""
 
 _TABLES = """
@@ -42,6 +44,7 @@ CREATE TABLE log (
     id TEXT,
     at REAL NOT NULL,
     body TEXT NOT NULL,
+    code INTEGER,
     PRIMARY KEY (model, n)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX log_ids ON log (model, id, kind) WHERE id IS NOT NULL;
@@ -50,7 +53,12 @@ CREATE TABLE snapshot (
     n INTEGER NOT NULL,
     meta BLOB NOT NULL,
     files TEXT NOT NULL,
+    code INTEGER,
     PRIMARY KEY (model, n)
+);
+CREATE TABLE code (
+    key INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
 );
 CREATE TABLE key (
     name TEXT PRIMARY KEY,
@@ -59,6 +67,15 @@ CREATE TABLE key (
     created REAL NOT NULL
 );
 """
+
+_MIGRATIONS = {
+    1: """
+ALTER TABLE log ADD COLUMN code INTEGER;
+ALTER TABLE snapshot ADD COLUMN code INTEGER;
+CREATE TABLE code (key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+""",
+}
+"""What makes the tables of the next version from those of each earlier one."""
 
 _ROOM = 2**23
 """Approximate bytes of the write-ahead log between two checkpoints."""
@@ -70,7 +87,7 @@ _PATIENCE = 0.003
 """Seconds that the event loop waits for the disk. To hand rows to another thread, and to get the
 interpreter back from it, takes half as long when there is much to do."""
 
-_COLUMNS, _VALUES = "model, n, kind, id, at, body", "(?, ?, ?, ?, ?, ?)"
+_COLUMNS, _VALUES = "model, n, kind, id, at, body, code", "(?, ?, ?, ?, ?, ?, ?)"
 
 _ROWS_A_STATEMENT = 128
 """Of one INSERT. SQLite keeps as many of them compiled, for each number of rows."""
@@ -99,28 +116,38 @@ class SQLiteLog(Log):
         self.folder, self._alone, self._make = Path(folder), alone, make
         self._committer = Committer()
         self._lock: Any = None
+        self._connections: list[sqlite3.Connection] = []
         self._heads: dict[int, int] = {}
         self._left: list[int] = []
         """Models without a name when this was opened."""
+        self._code = 0
         self._flush = 0.0
         """Seconds that the last rows took to be on disk."""
 
     async def open(self) -> None:
         """Open the database, and create it if necessary."""
+        try:
+            self._open()
+        except LogError:
+            await self.close()
+            raise
+
+    def _open(self) -> None:
         path = self.folder / "log.sqlite"
         try:
             if self._make:
-                (self.folder / "snapshots").mkdir(parents=True, exist_ok=True)
+                self._make_folder(path)
             elif not path.exists():
                 raise LogError(f"{self.folder} has no log.sqlite: it is no folder of onebit serve")
             if self._alone:
                 self._take_lock()
-            self._write, self._read = self._connect(path), self._connect(path)
             with self._errors():
+                self._write, self._read = (self._connect(path) for _ in range(2))
                 self._make_tables()
                 self._read.execute("PRAGMA query_only = 1")
                 if self._alone:
                     self._make_room(path)
+                    self._code = self._transact(_key_of_code)
                 query = "SELECT key, (SELECT max(n) FROM log WHERE model = key) FROM model"
                 self._heads = dict(self._read.execute(query))
                 query = "SELECT key FROM model WHERE name IS NULL"
@@ -131,7 +158,7 @@ class SQLiteLog(Log):
     async def close(self) -> None:
         """Close the database, so that another process may open it."""
         self._committer.end()
-        for connection in (self._write, self._read):
+        for connection in self._connections:
             connection.close()
         if self._lock is not None:
             self._lock.close()
@@ -140,6 +167,19 @@ class SQLiteLog(Log):
         """Remove what a killed process left of models that were being imported or removed."""
         for key in self._left:
             await self._clear(key)
+
+    def _make_folder(self, path: Path) -> None:
+        """Make the folder and an empty database, which others on this machine cannot read.
+
+        SQLite gives its other files the permissions of the database.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "snapshots").mkdir(mode=0o700, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        for found in (path, self.folder / "snapshots"):  # as earlier versions made them
+            mode = found.stat().st_mode
+            if mode & 0o007:
+                found.chmod(mode & ~0o007)
 
     def _take_lock(self) -> None:
         self._lock = open(self.folder / "lock", "a")  # noqa: SIM115
@@ -151,19 +191,19 @@ class SQLiteLog(Log):
                 raise LogError(f"another onebit serve uses {self.folder}") from None
 
     def _connect(self, path: Path) -> sqlite3.Connection:
-        with self._errors():
-            connection = sqlite3.connect(
-                path,
-                isolation_level=None,
-                check_same_thread=False,
-                cached_statements=_ROWS_A_STATEMENT + 64,
-            )
-            connection.execute("PRAGMA busy_timeout = 5000")
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute(f"PRAGMA cache_size = -{_CACHE // 1024}")
-            connection.execute(f"PRAGMA wal_autocheckpoint = {_ROOM * 3 // 4 // 4096}")
-            if self._make:
-                connection.execute("PRAGMA journal_mode = WAL")
+        connection = sqlite3.connect(
+            path,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=_ROWS_A_STATEMENT + 64,
+        )
+        self._connections.append(connection)
+        connection.execute("PRAGMA busy_timeout = 5000")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE // 1024}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_ROOM * 3 // 4 // 4096}")
+        if self._make:
+            connection.execute("PRAGMA journal_mode = WAL")
         return connection
 
     def _make_tables(self) -> None:
@@ -173,8 +213,22 @@ class SQLiteLog(Log):
         if version == 0:
             if not self._make:
                 raise LogError(f"{self.folder} has an empty log.sqlite")
-            script = f"BEGIN; {_TABLES} PRAGMA user_version = {VERSION}; COMMIT"
-            self._write.executescript(script)
+            self._make_version(_TABLES, VERSION)
+        elif version < VERSION:
+            self._migrate(version)
+
+    def _migrate(self, version: int) -> None:
+        """Make the tables of this version from those of an earlier one."""
+        if not self._alone:
+            self._take_lock()  # a service of the earlier version may be using them
+        for earlier in range(version, VERSION):
+            self._make_version(_MIGRATIONS[earlier], earlier + 1)
+        if not self._alone:
+            self._lock.close()
+
+    def _make_version(self, tables: str, version: int) -> None:
+        script = f"BEGIN; {tables} PRAGMA user_version = {version}; COMMIT"
+        self._write.executescript(script)
 
     def _make_room(self, path: Path) -> None:
         """Grow the write-ahead log to its full size before it is used.
@@ -187,7 +241,7 @@ class SQLiteLog(Log):
         connection.execute("PRAGMA cache_size = -64")
         connection.execute("BEGIN IMMEDIATE")
         values = (0, 0, _ROOM)
-        connection.execute("INSERT INTO snapshot VALUES (?, ?, zeroblob(?), '')", values)
+        connection.execute("INSERT INTO snapshot VALUES (?, ?, zeroblob(?), '', NULL)", values)
         connection.execute("ROLLBACK")
         connection.close()
         with open(f"{path}-wal", "rb") as file:
@@ -224,8 +278,21 @@ class SQLiteLog(Log):
 
     async def check(self) -> None:
         """Raise LogError if nothing can be written now."""
-        # An empty commit succeeds on a full disk, so this rewrites a page.
+        # A full disk is noticed when the write-ahead log has no room left, which may be megabytes
+        # later; a disk that cannot be written to at all, when a page is rewritten.
+        if (free := shutil.disk_usage(self.folder).free) < _ROOM:
+            raise LogError(f"{self.folder}: the disk is full, with {free:,} bytes free")
         await self._transaction(lambda db: db.execute(f"PRAGMA user_version = {VERSION}"))
+
+    @property
+    def code(self) -> int:
+        """The key of the code that runs."""
+        return self._code
+
+    async def codes(self) -> dict[int, str]:
+        """Return all code that wrote to this log."""
+        with self._errors():
+            return dict(self._read.execute("SELECT key, name FROM code"))
 
     # Models
 
@@ -249,7 +316,7 @@ class SQLiteLog(Log):
         def work(db: sqlite3.Connection) -> int:
             with _taken(name):
                 key = db.execute("INSERT INTO model (name) VALUES (?)", (name,)).lastrowid
-            row = Row(int(key or 0), 1, "model", None, at, body)
+            row = Row(int(key or 0), 1, "model", None, at, body, self._code)
             _insert(db, [row])
             return row.model
 
@@ -321,7 +388,7 @@ class SQLiteLog(Log):
         rows = []
         for model, kind, name, at, body in entries:
             heads[model] = n = heads.get(model, self._heads.get(model, 0)) + 1
-            rows.append((model, n, kind, name, at, body))
+            rows.append((model, n, kind, name, at, body, self._code))
         numbers = [row[1] for row in rows]
         try:
             if not heads.keys() <= self._heads.keys():
@@ -341,10 +408,11 @@ class SQLiteLog(Log):
     ) -> list[int]:
         """Write the possible rows, one by one; `heads` has the last number of each model."""
         insert = f"INSERT OR IGNORE INTO log ({_COLUMNS}) VALUES {_VALUES}"
+        code = self._code
         numbers = []
         for model, kind, name, at, body in entries:
             n = heads.get(model, self._heads.get(model, 0)) + 1
-            if n > 1 and db.execute(insert, (model, n, kind, name, at, body)).rowcount:
+            if n > 1 and db.execute(insert, (model, n, kind, name, at, body, code)).rowcount:
                 heads[model] = n
                 numbers.append(n)
             else:
@@ -394,11 +462,13 @@ class SQLiteLog(Log):
             files[name] = [file, await asyncio.to_thread(_digest, content)]
 
         def work(db: sqlite3.Connection) -> list[Any]:
-            values = (model, snapshot.n, snapshot.meta, json.dumps(files))
-            db.execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)", values)
+            values = (model, snapshot.n, snapshot.meta, json.dumps(files), self._code)
+            db.execute("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?)", values)
+            # What other code made last is where this code began.
             query = (
                 "DELETE FROM snapshot WHERE model = ?1 AND n NOT IN "
-                "(SELECT n FROM snapshot WHERE model = ?1 ORDER BY n DESC LIMIT ?2) RETURNING files"
+                "(SELECT n FROM snapshot WHERE model = ?1 ORDER BY n DESC LIMIT ?2) AND n NOT IN "
+                "(SELECT max(n) FROM snapshot WHERE model = ?1 GROUP BY code) RETURNING files"
             )
             return db.execute(query, (model, keep)).fetchall()
 
@@ -409,9 +479,9 @@ class SQLiteLog(Log):
     async def snapshots(self, model: int) -> AsyncIterator[Snapshot]:
         """Yield the snapshots that are not damaged, the newest first."""
         with self._errors():
-            query = "SELECT n, meta, files FROM snapshot WHERE model = ? ORDER BY n DESC"
+            query = "SELECT n, meta, files, code FROM snapshot WHERE model = ? ORDER BY n DESC"
             found = self._read.execute(query, (model,)).fetchall()
-        for n, meta, files in found:
+        for n, meta, files, code in found:
             learners = {}
             for name, (file, digest) in json.loads(files).items():
                 with contextlib.suppress(OSError):
@@ -419,7 +489,7 @@ class SQLiteLog(Log):
                     if _digest(content) == digest:
                         learners[name] = content
             if len(learners) == len(json.loads(files)):
-                yield Snapshot(n, meta, learners)
+                yield Snapshot(n, meta, learners, code)
 
     # Keys
 
@@ -446,6 +516,12 @@ class SQLiteLog(Log):
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def _key_of_code(db: sqlite3.Connection) -> int:
+    db.execute("INSERT OR IGNORE INTO code (name) VALUES (?)", (this_code(),))
+    (key,) = db.execute("SELECT key FROM code WHERE name = ?", (this_code(),)).fetchone()
+    return int(key)
 
 
 class _LeftOutError(Exception):

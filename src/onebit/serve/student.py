@@ -47,7 +47,9 @@ class Student:
         """Return a learner before its first round."""
         records, n_features = None, model.n_features
         if model.input == "records":
-            records = Records() if n_features is None else Records(n_features=n_features)
+            records = Records(
+                _default_width(len(model.labels)) if n_features is None else n_features
+            )
             n_features = records._width()
         elif n_features is None:
             raise ValueError("a model of numbers needs n_features, how many there are")
@@ -58,8 +60,9 @@ class Student:
 
     def warm_up(self) -> None:
         """Compile all that is needed, by using a copy."""
-        student = self.copy()
-        for among in (None, self.labels[:-1]):
+        student, retired = self.copy(), set(self.retired)
+        on_offer = [label for label in self.labels if label not in retired]
+        for among in (None, on_offer[:-1] or on_offer):
             decision = student.decide(_nothing(self.learner.n_features_in_), among)
             student.learn(decision, {"correct": True}, 1)
             student.probability_of(decision)
@@ -81,6 +84,11 @@ class Student:
         new = copy.copy(self)
         new.learner = copy.deepcopy(self.learner)
         return new
+
+    @property
+    def size(self) -> int:
+        """Bytes of its arrays in memory."""
+        return _bytes_of(self.learner._run.state)
 
     @property
     def labels(self) -> list[Any]:
@@ -186,6 +194,20 @@ def _learner(spec: LearnerSpec, labels: list[Any], n_features: int) -> Learner:
     return learner
 
 
+def _bytes_of(state: Any) -> int:
+    if isinstance(state, tuple):
+        return sum(map(_bytes_of, state))
+    return state.nbytes if isinstance(state, np.ndarray) else 0
+
+
+def _default_width(n_labels: int) -> int:
+    """Return the columns that records are hashed to: fewer where there are many labels."""
+    width = Records().n_features
+    while width * n_labels > MOST_WEIGHTS and width > 2:
+        width //= 2
+    return width
+
+
 def _nothing(n_features: int) -> Example:
     return Example(np.empty(0, INDEX), np.empty(0), n_features)
 
@@ -195,5 +217,5 @@ def _check_size(n_features: int, n_labels: int, full: bool) -> None:
     if weights > MOST_WEIGHTS:
         raise ValueError(
             f"{n_features:,} features and {n_labels:,} labels make {weights:,} numbers to hold; "
-            f"a model has at most {MOST_WEIGHTS:,}"
+            f"a model has at most {MOST_WEIGHTS:,}: make one with a smaller n_features"
         )

@@ -2,28 +2,52 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from onebit.serve.code import this_code
 from onebit.serve.log import Log, LogError, Snapshot
 from onebit.serve.model import Model
 from onebit.serve.rows import DecisionBody, Row, body_of
 from onebit.serve.service import apply_all, exported
 
+READ_AHEAD = 20_000
+"""Rows that are read before a model takes the first of them.
+
+A process that is behind decides with a state from before rows that others wrote in the meantime, so
+its decision stands in the log after them.
+"""
+
 
 class Verdict(NamedTuple):
     """What `verify` found.
 
-    rows: of the log; equal: rows of the snapshots that were reproduced byte for byte; faults: what
-    differs from the log; checked: decisions that were reproduced; unchecked: those of another
-    process, made in a state that a replay in order has passed.
+    Attributes
+    ----------
+    rows : int
+        Rows of the log.
+    equal : list of int
+        Rows whose snapshots were reproduced byte for byte.
+    checked : int
+        Decisions that were made again, and are the same or a fault.
+    unchecked : int
+        Decisions that were not made again, as they were made more than READ_AHEAD rows behind.
+    other_snapshots, other_decisions : int
+        Snapshots and decisions of another version that this one does not reproduce.
+    versions : list of str
+        The other versions.
+    faults : list of str
+        What differs from the log, and no other version explains.
     """
 
     rows: int
     equal: list[int]
     checked: int
     unchecked: int
+    other_snapshots: int
+    other_decisions: int
+    versions: list[str]
     faults: list[str]
 
 
@@ -31,65 +55,119 @@ async def verify(log: Log, key: int, progress: Callable[[int], None] = lambda n:
     """Replay the log of a model from its first row.
 
     Each snapshot must equal, byte for byte, the model after the rows up to it. Each decision must
-    be reproduced, with the same probability, by the model in the state that made it.
+    be reproduced, with the same probability, by the model in the state that made it. Another
+    version of the code may have done both differently: where it did, this one goes on from the last
+    snapshot before its own first row, as the service did.
     """
     snapshots = {snapshot.n: snapshot async for snapshot in log.snapshots(key)}
-    model: Model | None = None
-    replay = Verdict(0, [], 0, 0, [])
-    waiting: deque[Row] = deque()
+    replay = _Replay(log, snapshots, await log.codes())
     async for rows in exported(log, key):
         for row in rows:
-            if row.n != replay.rows + 1:
-                raise LogError(f"row {replay.rows + 1} of model {key} is missing")
-            replay = replay._replace(rows=row.n)
-            if model is None:
-                model = Model.begin(row)
-                replay = _compare(model, snapshots, replay)
-                continue
-            if row.kind == "decision":
-                # A decision may follow rows that the model had not applied when it decided.
-                seen = body_of(row).seen
-                while waiting and waiting[0].n <= seen:
-                    replay = await _apply(log, model, waiting.popleft(), snapshots, replay)
-                replay = _check(model, row, replay)
-            waiting.append(row)
+            replay.read(row)
+        while len(replay.waiting) > READ_AHEAD:
+            await replay.apply_next()
         progress(replay.rows)
-    if model is None:
+    if not replay.rows:
         raise LogError(f"the log of model {key} is empty")
-    while waiting:
-        replay = await _apply(log, model, waiting.popleft(), snapshots, replay)
-    return replay
+    while replay.waiting:
+        await replay.apply_next()
+    return replay.verdict()
 
 
-async def _apply(
-    log: Log, model: Model, row: Row, snapshots: dict[int, Snapshot], replay: Verdict
-) -> Verdict:
-    await apply_all(log, model, [row])
-    return _compare(model, snapshots, replay)
+class _Replay:
+    """A model that is made again from its log, and what differs from it."""
 
+    model: Model
 
-def _compare(model: Model, snapshots: dict[int, Snapshot], replay: Verdict) -> Verdict:
-    snapshot = snapshots.get(model.n)
-    if snapshot is None:
-        return replay
-    if model.snapshot() == (snapshot.meta, snapshot.learners):
-        return replay._replace(equal=[*replay.equal, model.n])
-    fault = f"the snapshot at row {model.n} is not what the rows up to it make of the model"
-    return replay._replace(faults=[*replay.faults, fault])
+    def __init__(self, log: Log, snapshots: dict[int, Snapshot], codes: dict[int, str]) -> None:
+        self._log, self._snapshots, self._codes = log, snapshots, codes
+        self._own = {key for key, name in codes.items() if name == this_code()}
+        self.rows = 0
+        self.waiting: deque[Row] = deque()
+        """Rows that are read, and not applied yet."""
+        self._made: defaultdict[int, list[Row]] = defaultdict(list)
+        """Decisions that are not checked yet, by the row after which they were made."""
+        self._has_own_rows = self._differs = False
+        """Whether this code wrote rows, and whether another one was at work since then."""
+        self._equal: list[int] = []
+        self._faults: list[str] = []
+        self._checked = self._other_snapshots = self._other_decisions = 0
+        self._others: set[int | None] = set()
 
+    def read(self, row: Row) -> None:
+        """Read the next row of the log."""
+        if row.n != self.rows + 1:
+            raise LogError(f"row {self.rows + 1} of model {row.model} is missing")
+        self.rows = row.n
+        if row.n == 1:
+            self.model = Model.begin(row)
+            self._compare()
+            return
+        self.waiting.append(row)
+        if row.kind == "decision":
+            self._made[body_of(row).seen].append(row)
 
-def _check(model: Model, row: Row, replay: Verdict) -> Verdict:
-    body: DecisionBody = body_of(row)
-    if body.seen != model.n:
-        return replay._replace(unchecked=replay.unchecked + 1)
-    # An offer of all labels that are not retired is the model's own default.
-    among = body.among
-    if among is not None and set(among) == set(model.student.labels) - set(model.student.retired):
-        among = None
-    student = model.student
-    decision = student.decide(student.example(body.record), among, row.id)
-    replay = replay._replace(checked=replay.checked + 1)
-    if (decision.label, float(decision.probability)) == (body.label, body.probability):
-        return replay
-    fault = f"row {row.n}: the model decides {decision!r}, and the log says {body.label!r}"
-    return replay._replace(faults=[*replay.faults, fault])
+    async def apply_next(self) -> None:
+        """Check the decisions of the current state, and apply the next row."""
+        for decision in self._made.pop(self.model.n, ()):
+            self._check(decision)
+        row = self.waiting.popleft()
+        self._has_own_rows = self._has_own_rows or row.code in self._own
+        await apply_all(self._log, self.model, [row])
+        self._compare()
+
+    def verdict(self) -> Verdict:
+        """Return what was found."""
+        return Verdict(
+            self.rows,
+            self._equal,
+            self._checked,
+            sum(map(len, self._made.values())),
+            self._other_snapshots,
+            self._other_decisions,
+            sorted({self._codes.get(code or 0, "an earlier version") for code in self._others}),
+            self._faults,
+        )
+
+    def _compare(self) -> None:
+        snapshot = self._snapshots.get(self.model.n)
+        if snapshot is None:
+            return
+        if self.model.snapshot() == (snapshot.meta, snapshot.learners):
+            self._equal.append(self.model.n)
+        elif snapshot.code in self._own and not self._differs:
+            self._faults.append(
+                f"the snapshot at row {snapshot.n} is not what the rows up to it make of the model"
+            )
+        else:
+            self._other_snapshots += 1
+            self._others.add(snapshot.code)
+            self._adopt(snapshot)
+
+    def _adopt(self, snapshot: Snapshot) -> None:
+        """Go on from a snapshot of other code; after rows of this code, nobody knows from which."""
+        if self._has_own_rows:
+            self._differs = True
+            return
+        try:
+            self.model = Model.restore(snapshot.meta, snapshot.learners)
+        except ValueError:
+            self._differs = True
+
+    def _check(self, row: Row) -> None:
+        body: DecisionBody = body_of(row)
+        # An offer of all labels that are not retired is the model's own default.
+        student, among = self.model.student, body.among
+        if among is not None and set(among) == set(student.labels) - set(student.retired):
+            among = None
+        decision = student.decide(student.example(body.record), among, row.id)
+        if (decision.label, float(decision.probability)) == (body.label, body.probability):
+            self._checked += 1
+        elif row.code in self._own and not self._differs:
+            self._checked += 1
+            self._faults.append(
+                f"row {row.n}: the model decides {decision!r}, and the log says {body.label!r}"
+            )
+        else:
+            self._other_decisions += 1
+            self._others.add(row.code)

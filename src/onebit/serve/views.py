@@ -64,11 +64,11 @@ def _shadows(meta: Meta, statistics: Statistics) -> list[ShadowView]:
 
 
 def _fields(live: Live) -> dict[str, Any]:
-    meta, student = live.model.meta, live.model.student
-    statistics, retired = meta.statistics, set(student.retired)
+    meta, shape = live.model.meta, live.model.shape
+    statistics, retired = meta.statistics, set(shape.retired)
     labels = [
         LabelView(label, label in retired, tally.chosen, tally.right, tally.wrong)
-        for label in student.labels
+        for label in shape.labels
         for tally in [statistics.labels.get(str(label), Tally())]
     ]
     return {
@@ -76,7 +76,7 @@ def _fields(live: Live) -> dict[str, Any]:
         "learner": meta.taught.learner,
         "parameters": dict(meta.taught.parameters),
         "input": meta.spec.input,
-        "n_features": student.learner.n_features_in_,
+        "n_features": shape.n_features,
         "rows": meta.n,
         "behind": max(live.head - meta.n, 0),
         "taught_here": live.taught_here,

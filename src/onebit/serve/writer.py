@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from onebit.serve.log import Entry, Log
+from onebit.serve.log import Entry, Log, UnavailableError
 
 if TYPE_CHECKING:
     from onebit.serve.model import Awaited
@@ -47,11 +47,17 @@ class Writer:
     ----------
     observe : callable
         Called with the number of rows of a batch, and the seconds it took.
+    writing_since : float or None
+        When the batch that is being written was begun (`time.monotonic`).
+    failed_at : float or None
+        When the last batch could not be written; None if it was.
     """
 
     def __init__(self, log: Log, written: Callable[..., None]) -> None:
         self._log, self._written = log, written
         self.observe: Callable[[int, float], None] = lambda rows, seconds: None
+        self.writing_since: float | None = None
+        self.failed_at: float | None = None
         self._queue: deque[_Asked] = deque()
         self._some, self._ending = asyncio.Event(), False
         self._task: asyncio.Task[None] | None = None
@@ -112,14 +118,23 @@ class Writer:
     async def _write_batch(self, batch: list[_Asked]) -> None:
         entries = [part.entry for _, parts, _ in batch for part in parts]
         start = time.perf_counter()
+        self.writing_since = time.monotonic()
         try:
             numbers = await self._log.append(entries)
         except Exception as error:
+            self.failed_at = time.monotonic()
+            if isinstance(error, UnavailableError):
+                # What came in the meantime has waited as long, and would wait as long again.
+                batch = [*batch, *self._queue]
+                self._queue.clear()
             for _, _, future in batch:
                 if not future.done():
                     future.set_exception(error)
                     future.exception()  # the clients may be gone
             return
+        finally:
+            self.writing_since = None
+        self.failed_at = None
         self.observe(len(entries), time.perf_counter() - start)
         i = 0
         for live, parts, future in batch:

@@ -1,0 +1,33 @@
+"""Which code makes decisions and learns: another version may do both differently."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from functools import cache
+from pathlib import Path
+
+import numba
+import numpy as np
+
+import onebit
+
+_ARITHMETIC = (
+    *("core", "numerics", "learners", "features", "losses.py"),
+    *("serve/student.py", "serve/model.py", "serve/estimates.py"),
+)
+"""What the state of a model depends on, of this package."""
+
+
+@cache
+def this_code() -> str:
+    """Return the version of onebit, and a fingerprint of all that its arithmetic depends on."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    found = hashlib.sha256(
+        f"{python} {np.__version__} {numba.__version__} {platform.machine()}".encode()
+    )
+    root = Path(onebit.__file__).parent
+    for place in map(root.joinpath, _ARITHMETIC):
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            found.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return f"onebit {onebit.__version__}, {found.hexdigest()[:16]}"

@@ -1,0 +1,168 @@
+"""Logs of earlier versions, and what another version of the code made."""
+
+import asyncio
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from onebit.cli import main
+from onebit.serve.code import this_code
+from onebit.serve.log import LogError
+from onebit.serve.model import Model
+from onebit.serve.sqlite_log import VERSION, SQLiteLog
+from onebit.serve.student import Student
+from onebit.serve.verify import verify
+from services import in_folder
+
+EARLIER = Path(__file__).parent / "data" / "version1"
+"""A log as the first version of the tables wrote it: `log.sqlite` as SQL, and its snapshots."""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of the first version: 25 rows of a model of numbers, and a key."""
+    shutil.copytree(EARLIER / "snapshots", tmp_path / "snapshots")
+    with sqlite3.connect(tmp_path / "log.sqlite") as db:
+        db.executescript((EARLIER / "log.sql").read_text())
+        db.execute("PRAGMA user_version = 1")
+    db.close()
+    return tmp_path
+
+
+def verdict(folder, name="numbers"):
+    async def work():
+        log = SQLiteLog(folder, alone=False, make=False)
+        await log.open()
+        try:
+            return await verify(log, (await log.models())[name])
+        finally:
+            await log.close()
+
+    return asyncio.run(work())
+
+
+def version_of(folder):
+    with sqlite3.connect(folder / "log.sqlite") as db:
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+    db.close()
+    return version
+
+
+def rounds(service, n):
+    for i in range(n):
+        made = service.ask("POST", "/v1/models/numbers/decide", {"record": [1.0, i % 3, 0.5]})
+        said = {"id": made["id"], "correct": made["label"] == "abc"[i % 3]}
+        service.ask("POST", "/v1/models/numbers/feedback", said)
+
+
+def with_key(service):
+    """Let requests in without the key of the log, whose text nobody knows."""
+    service.app.access.check = lambda *_: None
+    return service
+
+
+def test_a_log_of_the_first_version_goes_on(folder):
+    with in_folder(folder) as service:
+        with_key(service)
+        assert version_of(folder) == VERSION
+        seen = service.ask("GET", "/v1/models/numbers")
+        assert (seen["rows"], seen["decisions"], seen["awaited"]) == (25, 12, 2)
+        assert [key.name for key in service.do(service.app.service.log.keys())] == ["web"]
+        service.ask("POST", "/v1/models/numbers/feedback", {"id": "T11", "correct": True})
+        rounds(service, 5)
+    found = verdict(folder)
+    assert (found.faults, found.rows, found.checked) == ([], 36, 17)
+    assert (found.equal, found.versions) == ([25, 36], [])
+    with sqlite3.connect(folder / "log.sqlite") as db:
+        codes = dict(db.execute("SELECT code, count(*) FROM log GROUP BY code"))
+        assert db.execute("SELECT name FROM code").fetchall() == [(this_code(),)]
+    db.close()
+    assert codes == {None: 25, 1: 11}
+
+
+def test_a_log_of_the_first_version_is_verified_at_once(folder):
+    found = verdict(folder)
+    assert (found.faults, found.rows, found.equal) == ([], 25, [25])
+    assert version_of(folder) == VERSION
+
+
+def test_tables_in_use_by_the_version_before_are_left_alone(folder):
+    async def work():
+        service = SQLiteLog(folder)
+        service._take_lock()  # as the version before does
+        with pytest.raises(LogError, match="another onebit serve"):
+            await SQLiteLog(folder, alone=False, make=False).open()
+        service._lock.close()
+
+    asyncio.run(work())
+    assert version_of(folder) == 1
+
+
+def test_tables_of_a_later_version_are_refused(folder):
+    with sqlite3.connect(folder / "log.sqlite") as db:
+        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+    db.close()
+    with pytest.raises(LogError, match="later version"):
+        in_folder(folder).__enter__()
+
+
+def other_version(monkeypatch, name="onebit 9.9, other"):
+    """Let the code be another one, which learns otherwise."""
+    for module in ("sqlite_log", "verify"):
+        monkeypatch.setattr(f"onebit.serve.{module}.this_code", lambda: name)
+    learn = Student.learn
+
+    def otherwise(student, decision, said, n):
+        learn(student, decision, {"correct": not said["correct"]}, n)
+
+    monkeypatch.setattr(Student, "learn", otherwise)
+
+
+def test_what_another_version_made_is_no_fault(folder, capsys):
+    with pytest.MonkeyPatch.context() as patched:
+        other_version(patched)
+        with in_folder(folder) as service:
+            rounds(with_key(service), 30)
+        assert verdict(folder).faults == []
+    found = verdict(folder)
+    assert (found.faults, found.rows) == ([], 85)
+    assert (found.versions, found.other_snapshots) == (["onebit 9.9, other"], 1)
+    assert found.other_decisions > 0
+    # This version goes on from the last snapshot of the other one, and its own rows are verified.
+    with in_folder(folder) as service:
+        rounds(with_key(service), 30)
+    found = verdict(folder)
+    assert (found.faults, found.equal[-1], found.versions) == ([], 145, ["onebit 9.9, other"])
+    with pytest.raises(SystemExit) as end:
+        main(["log", "verify", "--data", str(folder)])
+    assert not end.value.code
+    assert "made by another version (onebit 9.9, other)" in capsys.readouterr().out
+    with sqlite3.connect(folder / "log.sqlite") as db:
+        db.execute("UPDATE log SET body = '{\"correct\":true}' WHERE kind = 'feedback' AND n > 120")
+    db.close()
+    assert verdict(folder).faults
+
+
+def test_the_last_snapshot_of_each_version_is_kept(folder, monkeypatch):
+    with pytest.MonkeyPatch.context() as patched:
+        other_version(patched)
+        with in_folder(folder) as service:
+            rounds(with_key(service), 3)
+    for _ in range(5):
+        with in_folder(folder) as service:
+            rounds(with_key(service), 1)
+    with sqlite3.connect(folder / "log.sqlite") as db:
+        kept = db.execute("SELECT n, code FROM snapshot ORDER BY n").fetchall()
+    db.close()
+    assert kept == [(25, None), (31, 1), (37, 2), (39, 2), (41, 2)]
+    names = {path.name for path in (folder / "snapshots").iterdir()}
+    assert {"1-25-0.safetensors", "1-31-0.safetensors"} <= names
+    assert len(names) == 2 * len(kept)
+
+
+def test_models_restore_what_they_stored(folder):
+    with in_folder(folder) as service:
+        stored = service.snapshot("numbers")
+        assert Model.restore(*stored).snapshot() == stored
