@@ -27,7 +27,10 @@ MODULES = (confidit_texts, folklore, gaptron, paper, rivals, soba)
 
 
 def described_experiments(name, data):
-    """Yield each sweep of a paper, with all that its results depend on."""
+    """Yield each sweep of a paper, with all that its results depend on, and what was published."""
+    if name == "confidit":
+        published = confidit_texts.PUBLISHED, confidit_texts.MISTAKES, confidit_texts.EXPLORED
+        yield f"{name}, published: {published}"
     for scale in paper.SCALES:
         for part, wanted in PAPERS[name].sweeps(scale).items():
             yield f"{name}, {scale}: {part}, seeds {wanted.seeds}, {wanted.measure}"
