@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-CONTRACT = "tests/learners/test_contract.py"
-ANY_LEARNER = f"{CONTRACT} -k Banditron"
-"""What every learner must do, of the one that compiles soonest."""
+OF_ALL = (
+    "tests/learners/test_contract.py tests/learners/test_extremes.py tests/core/test_offer.py "
+    "tests/core/test_threads.py"
+)
+"""Tests of what every learner must do."""
+
+ANY_LEARNER = f"{OF_ALL} -k 'Banditron or waits_for'"
+"""The same, of the learner that compiles soonest."""
 
 DECIDES = (
     "tests/core/test_learner.py tests/core/test_decision.py tests/core/test_playing.py "
@@ -30,7 +35,7 @@ OF_ROOM: dict[str, list[str]] = {
 
 ELSEWHERE: dict[str, list[str]] = {
     "__init__": ["tests/core/test_storage.py tests/test_promises.py tests/core/test_learner.py"],
-    "core/confidence": ["tests/core/test_decision.py tests/core/test_offer.py -k 'not form'"],
+    "core/confidence": ["tests/core/test_labels.py"],
     "core/engine": [DECIDES, ANY_LEARNER, "tests/core/test_offer.py -k Banditron"],
     "core/offer": ["tests/core/test_offer.py -k 'Banditron or among or offer'", ANY_LEARNER],
     "core/replacing": ["tests/core/test_storage.py"],
@@ -38,7 +43,11 @@ ELSEWHERE: dict[str, list[str]] = {
     "core/started": ["tests/core/test_threads.py", DECIDES, FILES],
     "core/steps": ["tests/core/test_pipeline.py"],
     "core/turns": ["tests/core/test_threads.py"],
-    "core/learner": [DECIDES, "tests/core/test_validation.py", ANY_LEARNER, FILES],
+    "core/learner": [
+        f"{DECIDES} tests/evaluation/test_replay.py tests/core/test_validation.py",
+        ANY_LEARNER,
+        FILES,
+    ],
     "learners/boosting": ["tests/learners/test_boosting.py"],
     "learners/other_libraries": [
         "tests/learners/test_bandit_reduction.py tests/learners/test_river.py",
@@ -84,7 +93,7 @@ def steps_for(root: Path, path: str) -> list[str]:
     folder = next((key for key in ELSEWHERE if name == key or name.startswith(f"{key}/")), "")
     others = ELSEWHERE.get(folder, OF_ROOM.get(path.partition("/")[0].removesuffix(".py"), []))
     if room == "learners" and (root / own).exists():
-        others = [f"{CONTRACT} -k {''.join(part.title() for part in last.split('_'))}", *others]
+        others = [f"{OF_ALL} -k {''.join(part.title() for part in last.split('_'))}", *others]
     doctests = f"src/onebit/{path}"
     if (root / own).exists() or not others or " -k " in others[0]:
         steps = [f"{own} {doctests}" if (root / own).exists() else doctests, *others]
@@ -110,8 +119,8 @@ def files_in(root: Path, path: str) -> list[str]:
 
 def units_of(step: str) -> list[str]:
     """Return the parts of a step that are run once without a change: files, doctests by room."""
-    paths, dash, expression = step.partition(" -k ")
+    if " -k " in step:
+        return [step]
     return [
-        "/".join(path.split("/")[:3]) if path.startswith("src/") else f"{path}{dash}{expression}"
-        for path in paths.split()
+        "/".join(path.split("/")[:3]) if path.startswith("src/") else path for path in step.split()
     ]
