@@ -10,6 +10,9 @@ OF_ALL = (
 )
 """Tests of what every learner must do."""
 
+HISTORIES = "tests/learners/test_histories.py"
+"""What all learners do, as plain Python: seconds, where nothing is to be compiled."""
+
 ANY_LEARNER = f"{OF_ALL} -k 'Banditron or waits_for'"
 """The same, of the learner that compiles soonest."""
 
@@ -95,13 +98,14 @@ def steps_for(root: Path, path: str) -> list[str]:
     if room == "learners" and (root / own).exists():
         others = [f"{OF_ALL} -k {''.join(part.title() for part in last.split('_'))}", *others]
     doctests = f"src/onebit/{path}"
+    first = [HISTORIES] if path.startswith(("core/", "numerics/", "learners/", "losses")) else []
     if (root / own).exists() or not others or " -k " in others[0]:
         steps = [f"{own} {doctests}" if (root / own).exists() else doctests, *others]
     else:
         steps = [f"{doctests} {others[0]}", *others[1:]]
     seen: set[str] = set()
     kept = []
-    for step in steps:
+    for step in [*first, *steps]:
         paths, _, expression = step.partition(" -k ")
         new = [one for part in paths.split() for one in files_in(root, part) if one not in seen]
         seen.update(new)
