@@ -10,6 +10,9 @@ OF_ALL = (
 )
 """Tests of what every learner must do."""
 
+DEFAULTS = "tests/test_docstrings.py"
+"""Defaults of all functions."""
+
 HISTORIES = "tests/learners/test_histories.py"
 """What all learners do, as plain Python: seconds, where nothing is to be compiled."""
 
@@ -103,6 +106,7 @@ def steps_for(root: Path, path: str) -> list[str]:
         steps = [f"{own} {doctests}" if (root / own).exists() else doctests, *others]
     else:
         steps = [f"{doctests} {others[0]}", *others[1:]]
+    steps[-1:] = [steps[-1] if " -k " in steps[-1] else f"{steps[-1]} {DEFAULTS}"]
     seen: set[str] = set()
     kept = []
     for step in [*first, *steps]:
