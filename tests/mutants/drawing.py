@@ -48,8 +48,15 @@ IS_A_TEST = "checks.py"
 """What it has are assertions about learners: like those in tests/, they are not changed."""
 
 DECLARED = {"__all__", "__slots__"}
-NOT_CHANGED = {"strict", "help", "stacklevel"}
+NOT_CHANGED = {"strict", "help", "metavar", "stacklevel"}
 """Keywords whose values matter only to someone who makes another mistake, or to readers."""
+
+LOOKS = {"alpha", "linewidth", "lw", "fontsize", "figsize", "dpi", "markersize", "capsize"}
+LOOKS |= {"zorder", "rotation", "length", "ncols", "frameon", "linestyle", "padding", "pad_edge"}
+DRAWING = {"plot", "fill_between", "axhline", "axvline", "errorbar", "annotate", "text", "grid"}
+DRAWING |= {"Figure", "figure", "legend", "savefig", "tick_params", "set_title", "suptitle"}
+DRAWING |= {"step", "Table", "Progress"}
+"""Keywords that are the looks of pictures and tables, and the calls in which they are."""
 
 
 class Change(NamedTuple):
@@ -343,7 +350,9 @@ class Places(ast.NodeVisitor):
             if not (texts or any(isinstance(part, ast.Starred) for part in (first, second))):
                 span = self._span(first)[0], self._span(second)[1]
                 self._add("arguments", (span, f"{self._text(second)}, {self._text(first)}"))
-        self.generic_visit(node)
+        looks = LOOKS if name in DRAWING else set()
+        for part in (node.func, *arguments, *(k for k in node.keywords if k.arg not in looks)):
+            self.visit(part)
 
 
 def _is_text(node: ast.expr) -> bool:

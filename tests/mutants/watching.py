@@ -34,7 +34,7 @@ OF_ROOM: dict[str, list[str]] = {
     "lab": ["tests/lab"],
     "cli": ["tests/cli"],
     "contrib": ["tests/contrib"],
-    "serve": ["tests/serve/test_service.py tests/serve/test_protocol.py"],
+    "serve": ["tests/serve/test_parts.py tests/serve/test_service.py tests/serve/test_protocol.py"],
     "losses": ["tests/theory/test_losses.py", "tests/learners/test_gaptron.py"],
 }
 """The tests of a room, in steps: a later one is run if those before noticed nothing."""
