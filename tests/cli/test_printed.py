@@ -32,6 +32,7 @@ from onebit.core.engine import EXPLORED, MISTAKE, UPDATED
 from onebit.evaluation import Log
 from onebit.numerics.changes import Change
 from onebit.streams import Asked
+from written import assert_as_written
 
 OPTIONS = Path(__file__).with_name("options.txt")
 
@@ -80,8 +81,7 @@ def described_options(command=None, name="onebit"):
 
 
 def test_options_have_the_ranges_and_defaults_of_options_txt():
-    """To change one, change options.txt, or run this file as a script to write it anew."""
-    assert list(described_options()) == OPTIONS.read_text().splitlines()
+    assert_as_written(described_options(), OPTIONS)
 
 
 # onebit run
@@ -606,7 +606,3 @@ def test_the_picture_of_the_demo(figures):
     places = [tuple(map(float, text.rsplit(" at ", 1)[1].split())) for text in texts[1:]]
     assert all(x == 1.04 for x, _ in places)
     assert places[1][1] - places[0][1] >= 0.045 - 1e-3
-
-
-if __name__ == "__main__":
-    OPTIONS.write_text("\n".join(described_options()) + "\n")

@@ -1,14 +1,12 @@
 """The experiments of the papers, and what reports make of any results.
 
 Nothing is played: results are made up, the same in every run. What is asked for and what is shown
-is compared with experiments.txt and reports.txt; if it is to change, this file, run as a script,
-writes both anew, and their diff shows what changed.
+is compared with the files in experiments/ and reports/.
 """
 
 import json
 import zlib
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -21,6 +19,7 @@ from onebit.lab.papers import PAPERS, confidit_texts, folklore, gaptron, paper, 
 from onebit.lab.results import as_table
 from onebit.lab.sweeps import _row
 from onebit.streams import Asked
+from written import assert_as_written
 
 HERE = Path(__file__).parent
 MODULES = (confidit_texts, folklore, gaptron, paper, rivals, soba)
@@ -123,28 +122,11 @@ def all_data(monkeypatch):
     monkeypatch.setattr(Asked, "check", lambda asked: None)
 
 
-def written(name, file):
-    """Return the lines of a paper in a file."""
-    text = (HERE / file).read_text().split("\n\n")
-    return next(part for part in text if part.startswith(f"{name}, ")).splitlines()
-
-
 @pytest.mark.parametrize("name", PAPERS)
 def test_experiments_are_those_of_the_papers(name, all_data, tmp_path):
-    assert list(described_experiments(name, tmp_path)) == written(name, "experiments.txt")
+    assert_as_written(described_experiments(name, tmp_path), HERE / "experiments" / f"{name}.txt")
 
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_reports_show_the_same_of_the_same_results(name, all_data, tmp_path):
-    assert list(described_report(name, "small", tmp_path)) == written(name, "reports.txt")
-
-
-if __name__ == "__main__":
-    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
-        all_data.__wrapped__(patch)
-        for file, lines in (
-            ("experiments.txt", lambda name: described_experiments(name, Path(folder))),
-            ("reports.txt", lambda name: described_report(name, "small", Path(folder))),
-        ):
-            text = "\n\n".join("\n".join(lines(name)) for name in PAPERS)
-            (HERE / file).write_text(text + "\n")
+    assert_as_written(described_report(name, "small", tmp_path), HERE / "reports" / f"{name}.txt")

@@ -1,8 +1,7 @@
 """One seed, one history: each form of each learner takes the path of histories.txt.
 
-As plain Python, where every index is checked and nothing is compiled: all forms take seconds. If a
-learner is to take another path, ``NUMBA_DISABLE_JIT=1 python tests/learners/test_histories.py``,
-with tests/ on the path, writes histories.txt anew, and its diff names the learners.
+As plain Python, in a process of its own, where every index is checked and nothing is compiled: all
+forms take seconds.
 """
 
 import os
@@ -11,7 +10,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
@@ -19,6 +17,7 @@ from forms import FORMS, n_classes
 from onebit import OneBitClassifier, play
 from onebit.core.storage import from_bytes, to_bytes
 from onebit.theory import best_linear, online_log_loss
+from written import assert_as_written
 
 WRITTEN = Path(__file__).with_name("histories.txt")
 
@@ -125,22 +124,13 @@ def histories():
     yield from compared()
 
 
-@pytest.fixture(scope="module")
-def found():
+def test_histories_are_those_of_histories_txt():
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, __file__, "print"]
+    command = [sys.executable, __file__]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-3_000:]
-    return done.stdout.splitlines()
-
-
-def test_histories_are_those_of_histories_txt(found):
-    assert found == WRITTEN.read_text().splitlines()
+    assert_as_written(done.stdout.splitlines(), WRITTEN)
 
 
 if __name__ == "__main__":
-    text = "\n".join(histories()) + "\n"
-    if sys.argv[1:] == ["print"]:
-        print(text, end="")
-    else:
-        WRITTEN.write_text(text)
+    print(*histories(), sep="\n")

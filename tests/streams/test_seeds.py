@@ -1,7 +1,4 @@
-"""One seed, one stream: the numbers of streams.txt, today and in later versions.
-
-If a stream is to change, this file, run as a script, writes streams.txt anew.
-"""
+"""One seed, one stream: the numbers of streams.txt, today and in later versions."""
 
 from pathlib import Path
 
@@ -12,6 +9,7 @@ import scipy.sparse as sp
 from onebit import streams
 from onebit.streams import Asked
 from onebit.streams.named import SOURCES
+from written import assert_as_written
 
 WRITTEN = Path(__file__).with_name("streams.txt")
 
@@ -67,7 +65,7 @@ def described():
 
 
 def test_streams_are_those_of_streams_txt():
-    assert list(described()) == WRITTEN.read_text().splitlines()
+    assert_as_written(described(), WRITTEN)
 
 
 def test_begins_of_changes():
@@ -144,7 +142,3 @@ def test_asked_is_what_its_parts_make(tmp_path):
         Asked(str(path)).open()
     assert Asked(str(path)).is_file
     assert not Asked("COVTYPE").is_file
-
-
-if __name__ == "__main__":
-    WRITTEN.write_text("\n".join(described()) + "\n")
