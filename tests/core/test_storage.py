@@ -242,6 +242,7 @@ def test_files_that_made_the_process_crash(tmp_path):
         ({"n_features": ...}, "the header has no n_features"),
         ({"n_features": -3}, "n_features is -3"),
         ({"n_features": 0}, "n_features is 0"),
+        ({"n_features": 10**7 + 1}, "n_features is 10000001, and should be from 1 to 10000000"),
         ({"n_features": 10**12}, "n_features is 1000000000000"),
         ({"n_features": 3.0}, "n_features is 3.0"),
         ({"n_features": 4}, r"W is float64\[3, 3\], and should be float64\[4, 3\]"),
