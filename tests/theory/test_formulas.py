@@ -346,6 +346,7 @@ def test_pictures_of_losses(tmp_path):
     np.testing.assert_array_equal(mistake.get_ydata(), m <= 0)
     assert (ax.get_xlim(), ax.get_ylim()) == ((-1.5, 1.5), (-0.1, 6.5))
     ax = pictures.surrogate_gap(Figure().add_subplot())
+    assert (ax.get_xlim(), ax.get_xlabel()) == ((-1, 1.5), "margin $z$")
     z = np.linspace(-1, 1.5, 1001)
     slope = np.where(z <= 0, 2, 2 * np.maximum(1 - z, 0))
     gap, spent, wrong = np.maximum(1 - np.abs(z), 0) ** 2, slope**2 / 16, z <= 0
