@@ -16,7 +16,6 @@ import pytest
 from sklearn.utils.validation import validate_data
 
 from onebit import BanditReduction, Banditron, Folklore, Obama, OneBitClassifier, load, play
-from onebit.core.storage import to_bytes
 from onebit.core.turns import Turns
 from problems import assert_finite
 from processes import run_python
@@ -239,49 +238,6 @@ def test_a_run_lets_others_in_between_its_blocks():
     whole = time.perf_counter() - start
     assert len(waits) > 5
     assert np.median(waits) < max(0.2, whole / 10)
-
-
-X3 = np.eye(3)
-USES = {
-    "decide": lambda learner, made: learner.decide(X3[0]),
-    "decide among": lambda learner, made: learner.decide(X3[0], among=[0, 1]),
-    "decide_many": lambda learner, made: learner.decide_many(X3),
-    "learn": lambda learner, made: learner.learn(made, correct=True),
-    "learn_many": lambda learner, made: learner.learn_many([made], correct=[True]),
-    "teach": lambda learner, made: learner.teach(X3, [0, 1, 2]),
-    "replay": lambda learner, made: learner.replay(X3, [0, 1, 2], [0.5] * 3, [1, 0, 1]),
-    "add_classes": lambda learner, made: learner.add_classes([3]),
-    "retire_classes": lambda learner, made: learner.retire_classes([1]),
-    "scores": lambda learner, made: learner.scores(X3),
-    "policy": lambda learner, made: learner.policy(X3),
-    "predict": lambda learner, made: learner.predict(X3),
-    "coef_": lambda learner, made: learner.coef_,
-    "partial_fit": lambda learner, made: learner.partial_fit(X3, [0, 1, 2]),
-    "play": lambda learner, made: play(learner, X3, [0, 1, 2]),
-    "copy": lambda learner, made: copy.deepcopy(learner),
-    "save": lambda learner, made: to_bytes(learner),
-}
-
-
-@pytest.mark.xdist_group("banditron")
-@pytest.mark.parametrize("use", USES)
-def test_who_uses_a_learner_waits_for_its_turn(use):
-    learner = Banditron(classes=range(3), random_state=0)
-    made = learner.decide(X3[0])
-    done = threading.Event()
-
-    def work():
-        USES[use](learner, made)
-        done.set()
-
-    other = copy.deepcopy(learner)
-    USES[use](other, other.decide(X3[0]))  # which compiles
-    thread = threading.Thread(target=work)
-    with learner._run.turns:
-        thread.start()
-        assert not done.wait(0.03)
-    thread.join(10)
-    assert done.is_set()
 
 
 def test_turns_are_handed_on():

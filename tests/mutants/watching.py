@@ -6,7 +6,7 @@ from pathlib import Path
 
 OF_ALL = (
     "tests/learners/test_contract.py tests/learners/test_extremes.py tests/core/test_offer.py "
-    "tests/core/test_threads.py"
+    "tests/core/test_turns.py"
 )
 """Tests of what every learner must do."""
 
@@ -46,7 +46,7 @@ ELSEWHERE: dict[str, list[str]] = {
     "core/offer": ["tests/core/test_offer.py -k 'Banditron or among or offer'", ANY_LEARNER],
     "core/replacing": ["tests/core/test_storage.py"],
     "core/registry": ["tests/core/test_storage.py tests/core/test_pipeline.py"],
-    "core/started": ["tests/core/test_threads.py", DECIDES, FILES],
+    "core/started": ["tests/core/test_threads.py tests/core/test_turns.py", DECIDES, FILES],
     "core/steps": ["tests/core/test_pipeline.py"],
     "core/turns": ["tests/core/test_threads.py"],
     "core/learner": [

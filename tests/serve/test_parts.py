@@ -10,11 +10,15 @@ from onebit.core import NONE_OF_THESE
 from onebit.evaluation import ConfidenceSequence
 from onebit.serve import estimates, model
 from onebit.serve.committing import Committer
+from onebit.serve.keys import Keyring, make_key
+from onebit.serve.log import Entry, Snapshot
 from onebit.serve.model import Model, Statistics, agree, is_right
 from onebit.serve.paths import PATHS
 from onebit.serve.protocol import LONGEST_HEAD, head_of
 from onebit.serve.rows import FeedbackBody, LearnerSpec, ModelSpec, Row, ShadowBody, text_of
+from onebit.serve.sqlite_log import SQLiteLog
 from onebit.serve.student import Student, _check_size, feedback_for
+from onebit.serve.writer import Part, Writer
 from services import SMALL, TICKETS, in_folder
 
 RIGHT, WRONG = FeedbackBody(correct=True), FeedbackBody(correct=False)
@@ -382,3 +386,74 @@ def test_every_path_is_described_with_its_refusals(tmp_path):
         assert refused.pop(f"{one.method} {one.path}") == expected
         assert 404 in expected or "{model}" not in one.path or one.method == "PUT"
     assert refused == {}
+
+
+@pytest.mark.parametrize(("n_parts", "sizes"), [(1, [5, 5, 5, 3]), (2, [6, 6, 6]), (9, [9, 9])])
+def test_a_batch_ends_with_the_request_that_fills_it(n_parts, sizes, monkeypatch):
+    monkeypatch.setattr("onebit.serve.writer.MOST_ROWS", 5)
+    seen, numbers = [], []
+
+    class AtOnce:
+        at_once = True
+
+        async def append(self, entries):
+            seen.append(len(entries))
+            return list(range(len(entries)))
+
+    async def work():
+        writer = Writer(AtOnce(), lambda live, parts, mine: numbers.append((live, mine)))
+        part = Part(Entry(1, "labels", None, 0.0, ""), None)
+        asked = [writer.write(i, [part] * n_parts) for i in range(18 // n_parts)]
+        writer.start()
+        await writer.stop()
+        assert [future.result() for future in asked] == [mine for _, mine in numbers]
+
+    asyncio.run(work())
+    assert seen == sizes
+    assert [live for live, _ in numbers] == list(range(18 // n_parts))
+    assert {len(mine) for _, mine in numbers} == {n_parts}
+
+
+def test_a_commit_is_on_disk_before_it_returns(tmp_path):
+    async def work():
+        log = SQLiteLog(tmp_path)
+        await log.open()
+        found = [
+            log._write.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("synchronous", "journal_mode")
+        ]
+        await log.close()
+        return found
+
+    assert asyncio.run(work()) == [2, "wal"]  # 2 is FULL
+
+
+def test_old_snapshots_and_their_files_are_deleted(tmp_path):
+    async def work():
+        log = SQLiteLog(tmp_path)
+        await log.open()
+        m, other = [await log.add_model(name, 0.0, "{}") for name in "mo"]
+        await log.add_snapshot(other, Snapshot(1, b"{}", {"a": b"other"}), 2)
+        for n in range(1, 6):
+            await log.add_snapshot(m, Snapshot(n, b"%d" % n, {"a": b"%d" % n, "b": b""}), 2)
+        kept = [found async for found in log.snapshots(m)]
+        assert kept == [Snapshot(n, b"%d" % n, {"a": b"%d" % n, "b": b""}) for n in (5, 4)]
+        assert len([found async for found in log.snapshots(other)]) == 1
+        await log.close()
+
+    asyncio.run(work())
+    assert len(list((tmp_path / "snapshots").iterdir())) == 2 * 2 + 1
+
+
+def test_a_key_has_at_least_one_scope(tmp_path):
+    with in_folder(tmp_path) as service:
+        log = service.app.service.log
+        for scopes, words in [(["root"], "no scope 'root'"), ([], "at least one scope")]:
+            with pytest.raises(ValueError, match=words):
+                service.do(make_key(log, "x", scopes))
+        service.do(make_key(log, "x", ["decide", "admin", "decide"]))
+        (key,) = service.do(log.keys())
+        assert (key.name, key.scopes) == ("x", "admin,decide")
+        assert Keyring([key])
+        assert not Keyring([])
+        assert Keyring([key]).scopes_of("nobody") == frozenset()
