@@ -1,3 +1,4 @@
+import copy
 import json
 from functools import partial
 
@@ -225,6 +226,52 @@ def test_changes_are_kept_in_files_and_grow_with_classes(tmp_path):
     assert learner.rounds_ == 600
     learner.save(tmp_path / "learner")
     assert load(tmp_path / "learner").changes_ == learner.changes_
+
+
+@pytest.mark.parametrize("enough", [True, False])
+def test_former_weights_return_if_they_explain_the_last_bits_100_times_better(enough):
+    X, y = changed_halfway(all_change, 3, 600)
+    learner = OneBitClassifier(classes=range(3), random_state=0)
+    again = copy.deepcopy(learner)
+    play(again, X, y)
+    last = again.changes_[0].round
+    play(learner, X[: last - 1], y[: last - 1])
+    learner._state.former.evidence[()] = np.log(100.0) + (1e-9 if enough else -1e-9)
+    play(learner, X[last - 1 : last], y[last - 1 : last])
+    assert seen(learner) == [(last, None, enough)]
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+def test_a_new_class_has_the_variances_of_the_first_round(covariance):
+    """What was forgotten since makes the variances of old classes wider, not those of new ones."""
+    X, y = clouds(3, 300)
+    learner = OneBitClassifier(a=0.5, covariance=covariance, forgetting=0.5, classes=range(3))
+    learner.decide(X[0])
+    S = {"diagonal": lambda: learner._state.S.T, "full": lambda: learner._state.S.base}[covariance]
+    first = S()[0].copy()
+    play(learner, X, y)
+    learner.add_classes([3])
+    assert learner._state.age > 1.1
+    np.testing.assert_allclose(learner._state.age * S()[3], first, rtol=1e-12)
+
+
+def test_draws_are_wider_only_where_the_best_label_may_be_wrong():
+    """At the border, odds of 0.05 against all labels together, the power makes it nothing."""
+    learner = OneBitClassifier(covariance="diagonal", standardize=False, classes=range(3))
+    learner.decide(np.ones(2))
+    state, nu = learner._state, learner._state.settings.explore
+    state.S[0] = v = np.array([0.5, 1.0, 2.0])
+    widths = []
+    for beyond in (1.0 + 1e-6, 1.0 - 1e-6, 0.1):
+        gaps = np.log(3 / 0.05) * np.sqrt(1.0 + 0.03 * (v[0] + v))
+        state.W[0] = 1.0 - beyond * gaps
+        state.W[0, 0] = 1.0
+        learner.policy([[1.0, 0.0]])
+        widths.append(state.scratch.deviations / np.sqrt(v))
+    np.testing.assert_allclose(widths[0], nu, rtol=1e-14)
+    assert (widths[1][1:] > nu * (1.0 + 1e-13)).all()
+    assert (widths[1] < nu * (1.0 + 1e-6)).all()
+    assert (widths[2][1:] > 1.01 * nu).all()
 
 
 def test_changes_need_not_be_noticed():
