@@ -682,6 +682,10 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     # Internals
 
+    def _migrated(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the arrays of a file of this format version in the layout of today."""
+        return arrays
+
     @property
     def _started(self) -> bool:
         return "_run" in self.__dict__
