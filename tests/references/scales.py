@@ -135,7 +135,9 @@ class Scales:
             location, deviation, reach, anew = column.scale(self.exceeds[j])
             factor = unit / deviation if deviation > 0.0 else 0.0
             limit = factor * reach
-            if not anew and 2 * column.age > self.seen:
+            steps = np.diff(column.sample) if column.n_stored <= 64 else np.array([-1.0, 1.0])
+            counter = (steps >= 0).all() or (steps <= 0).all()
+            if not anew and 2 * column.age > self.seen and not counter:
                 most = chance / column.moments()[0]
         elif self.exceeds[j]:
             most_excess = (self.largest_size()[j] ** 2 - 1.0) * self.counts[j]

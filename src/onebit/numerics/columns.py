@@ -168,6 +168,18 @@ def credible_distance(column):
 
 
 @lean_kernel
+def is_monotone(column):
+    """Return whether the first values of a column, while the sample has all, only rise or fall."""
+    n, rises, falls = int(column[STORED]), 0, 0
+    if n > SAMPLE:
+        return False
+    for i in range(1, n):
+        rises += column[FIRST + i] > column[FIRST + i - 1]
+        falls += column[FIRST + i] < column[FIRST + i - 1]
+    return rises == 0 or falls == 0
+
+
+@lean_kernel
 def deviation_of(column):
     """Return the standard deviation of a column, zero if it is constant up to rounding."""
     deviation = math.sqrt(column[SQUARES] / column[WEIGHT])

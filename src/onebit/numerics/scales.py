@@ -45,6 +45,7 @@ from onebit.numerics.columns import (
     count_in_column,
     credible_distance,
     deviation_of,
+    is_monotone,
     new_columns,
     renew_bounds,
     watch,
@@ -477,7 +478,8 @@ def settle_feature(scales, weights, j, unit, by_chance):
     """Make the scale of feature `j` of what was counted.
 
     A location that moves by more than `by_chance`, divided by the weight of what was counted, does
-    not do so by chance. Nor does one of a column that is younger than what was learned of it.
+    not do so by chance. Nor does one of a column that is younger than what was learned of it, or of
+    a counter: of a few values, its trend would look like chance.
     """
     features, kinds, totals = scales.features, scales.kinds, scales.totals
     if kinds[j, IS_MEASUREMENT]:
@@ -487,7 +489,7 @@ def settle_feature(scales, weights, j, unit, by_chance):
         factor = unit / deviation if deviation > 0.0 else 0.0
         features[j, CREDIBLE_Z] = factor * credible_distance(column)
         is_old = not began_anew and 2.0 * column[AGE] > totals[ROUNDS]
-        most = by_chance / column[WEIGHT] if is_old else 0.0
+        most = by_chance / column[WEIGHT] if is_old and not is_monotone(column) else 0.0
     else:
         location, factor, most = 0.0, factor_of(features, kinds, j, unit), 0.0
         features[j, CREDIBLE_Z] = LARGEST
