@@ -157,9 +157,9 @@ def from_columns(found: Mapping[str, Any], **columns: Any) -> dict[str, Any]:
 def _read_jsonl(file: Iterable[str], path: Path) -> Rows:
     rows = _read_objects(file, path)
     first = list(islice(rows, 1))
-    if first and first[0][1].keys() >= SERVICE_COLUMNS:
-        return decisions_in(chain(first, rows), str(path))
-    return chain(first, rows)
+    is_of_service = first and first[0][1].keys() >= SERVICE_COLUMNS
+    rows = chain(first, rows)
+    yield from decisions_in(rows, str(path)) if is_of_service else rows
 
 
 def _read_objects(file: Iterable[str], path: Path) -> Rows:

@@ -95,6 +95,8 @@ class Live:
         """Rows that were written in the meantime, with their numbers."""
         self.changed: tuple[LabelsBody, Model] | None = None
         """A change of labels that is being written, and a copy of the model with it."""
+        self.size = model.size
+        """Bytes of its learners, zero while they are packed."""
         self.used_at = time.monotonic()
         """When it was last used, by decisions, feedback or changes."""
         self.swept = 0
@@ -115,6 +117,7 @@ class Service:
         self.unread: dict[str, int] = {}
         """Models that were not read from the log yet, with their keys."""
         self._reading: dict[str, asyncio.Lock] = {}
+        self._packing = asyncio.Lock()
         self.failed: dict[str, int] = {}
         """Models that cannot apply their logs, with their keys; requests to them are refused."""
         self.writer = Writer(log, self._written)
@@ -183,7 +186,9 @@ class Service:
             live = self.model(name)
         live.used_at = time.monotonic()
         if live.model.is_packed:
+            await self._make_room()
             await asyncio.to_thread(live.model.unpack)
+            live.size = live.model.size
             if live.head > live.model.n:
                 await self._catch_up(live)
         return live
@@ -198,6 +203,7 @@ class Service:
         async with self._reading.setdefault(name, asyncio.Lock()):
             if name in self.unread:
                 key = self.unread[name]
+                await self._make_room()
                 await self._read(name, key, lambda: self.unread.get(name) == key)
                 self.unread.pop(name, None)
         self._reading.pop(name, None)
@@ -216,15 +222,27 @@ class Service:
         """Pack learners that nobody uses, and those used least recently if there are too many."""
         while True:
             await asyncio.sleep(PACK_SECONDS)
-            in_use = [live for live in self.live.values() if not live.model.is_packed]
-            size = sum(live.model.size for live in in_use)
-            for live in sorted(in_use, key=lambda live: live.used_at):
-                before = live.model.size
-                idle = time.monotonic() - live.used_at > IDLE_SECONDS
-                if not idle and size <= self.limits.memory:
-                    break
-                if await self._pack(live):
-                    size -= before
+            await self._make_room()
+            for live in self._in_use():
+                live.size = live.model.size  # labels and shadows come and go
+                if time.monotonic() - live.used_at > IDLE_SECONDS:
+                    await self._pack(live)
+
+    def _in_use(self) -> list[Live]:
+        """Return the models whose learners are not packed, the one used least recently first."""
+        found = (live for live in self.live.values() if not live.model.is_packed)
+        return sorted(found, key=lambda live: live.used_at)
+
+    async def _make_room(self) -> None:
+        """Pack learners while those in use take more memory than they may.
+
+        Whoever needs another one waits for it, so that none come faster than others go.
+        """
+        async with self._packing:
+            for live in self._in_use():
+                if sum(other.size for other in self.live.values()) <= self.limits.memory:
+                    return
+                await self._pack(live)
 
     async def _pack(self, live: Live) -> bool:
         """Pack the learners of a model, unless it is used in the meantime."""
@@ -235,6 +253,7 @@ class Service:
         if state != (live.used_at, model.n) or live.deciding or live.answering:
             return False
         model.pack(found)
+        live.size = 0
         return True
 
     async def make(self, new: NewModel) -> Live:
