@@ -1,4 +1,4 @@
-"""A model: the fold of its log."""
+"""A model, which is fully determined by its log."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ class Model:
         """Raise ValueError if feedback for a decision could not be learned from."""
         self.student.check(self._decision_of(body))
 
-    # The fold
+    # Rows
 
     def apply(self, row: Row, body: Any = None, about: Awaited | None = None) -> None:
         """Apply the next row.
