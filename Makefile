@@ -22,7 +22,11 @@ DRILL ?=
 # Minutes that `make fuzz` takes; FUZZ=--checked makes compiled code check each index.
 MINUTES ?= 60
 
-.PHONY: demo lint quick test compiles-little not-slow test-all fuzz bench errors compare compare-drift clean
+# What `make mutants` draws: how many changes of the code, and by which seed.
+NUMBER ?= 200
+SEED ?= 1
+
+.PHONY: demo lint quick test compiles-little not-slow test-all fuzz mutants bench errors compare compare-drift clean
 .PHONY: serve-demo serve-load serve-soak serve-drill serve-stream serve-fuzz
 
 demo: .venv/.installed-cli
@@ -51,6 +55,9 @@ test-all: lint
 
 fuzz: .venv/.installed-dev
 	PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) $(FUZZ)
+
+mutants: .venv/.installed-dev
+	PYTHONPATH=tests $(BIN)/python -m mutants --number $(NUMBER) --seed $(SEED) --jobs 2
 
 bench: .venv/.installed-bench
 	$(BIN)/python bench/bench.py
@@ -85,7 +92,7 @@ serve-fuzz: .venv/.installed-fuzz
 	$(BIN)/python bench/serve_schema.py
 
 clean:
-	rm -rf .venv build dist .fuzz-cache .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv build dist .fuzz-cache .mutants .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/bin/python:

@@ -254,10 +254,10 @@ def parsed(
     options.streams = chosen
     if not 1 <= options.seeds <= SEEDS:
         made.error(f"--seeds is 1 to {SEEDS}, as many as runs of rivals are kept of")
-    if options.learner not in onebit.learners.__all__:
-        made.error(
-            f"no learner {options.learner!r}: there are {', '.join(onebit.learners.__all__)}"
-        )
+    try:
+        options.learner = onebit.learners.named(options.learner).__name__
+    except ValueError as error:
+        made.error(str(error))
     return options
 
 

@@ -7,6 +7,7 @@ group of its own.
 """
 
 import gc
+import os
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,9 @@ COMPILE_LONG = {*LEARNERS, *TOGETHER.values()} - {"banditron", "perceptron"}
 
 ORDER = [*FIRST, *LEARNERS, "fuzz", "storage"]
 
+
+# Commands print what tests expect, however long the learners take to compile.
+os.environ["ONEBIT_PROGRESS"] = "0"
 
 # Compiling and collecting leave millions of objects that live as long as the process: to look for
 # garbage among them again and again would take a tenth of the time.

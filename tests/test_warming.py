@@ -92,3 +92,15 @@ def test_learners_classes_and_names(cache):
 def test_what_is_no_learner_is_refused(given):
     with pytest.raises(ValueError, match="learner"):
         warm_up(given)
+
+
+def test_counts_and_times_are_those_of_each_form(monkeypatch):
+    monkeypatch.setattr(Counted, "compiled", 1_000)
+    monkeypatch.setattr(Counted, "loaded", 2_000)
+    clock = iter(range(100))
+    monkeypatch.setattr("onebit.warming.perf_counter", lambda: float(next(clock)))
+    forms = warm_up(Banditron(gamma=0.2), Perceptron()).forms
+    assert [type(form.learner) for form in forms] == [Banditron, Perceptron]
+    assert [form.seconds for form in forms] == [1.0, 1.0]
+    assert sum(form.compiled for form in forms) == Counted.compiled - 1_000
+    assert sum(form.loaded for form in forms) == Counted.loaded - 2_000

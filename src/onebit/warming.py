@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from onebit import learners as all_learners
 from onebit.core import Learner, play
 from onebit.core.compiling import Counted, cache_folder
+from onebit.learners import named as learner_named
 
 
 class Warmed(NamedTuple):
@@ -69,10 +69,7 @@ def _forms(given: Any) -> Iterable[Learner]:
     if isinstance(given, Learner):
         return [clone(given)]
     if isinstance(given, str):
-        if given not in all_learners.__all__:
-            known = ", ".join(all_learners.__all__)
-            raise ValueError(f"no learner {given!r}: there are {known}")
-        given = getattr(all_learners, given)
+        given = learner_named(given)
     if isinstance(given, type) and issubclass(given, Learner):
         return [given(**form) for form in given.forms]
     raise ValueError(

@@ -3,17 +3,22 @@
 import json
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import time
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+import typer
 
 import onebit
 from onebit import SOBA, play, streams
-from onebit.cli import main
+from onebit.cli import _MODULES, main
+from onebit.cli.app import app
 from onebit.cli.pictures import spread
 from processes import run_python
 
@@ -125,6 +130,61 @@ def test_run_takes_the_name_of_a_stream(onebit_command, monkeypatch):
     assert "letter/letter.npz" in err
 
 
+def commands(command=None, path=()):
+    """All commands, each with the words that call it."""
+    for module in dict.fromkeys(_MODULES.values()):
+        import_module(f"onebit.cli.{module}")
+    command = typer.main.get_command(app) if command is None else command
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, (*path, name))
+
+
+COMMANDS = dict(sorted(commands(), key=lambda found: found[0]))
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_has_whole_sentences_in_80_columns(path, onebit_command):
+    code, out, _ = onebit_command(*path, "--help")
+    assert code == 0
+    _, *lines = out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "..." not in "".join(lines)
+    assert "\u2026" not in out
+    _, _, listed = out.partition("\nCommands:\n")
+    for line in listed.splitlines():
+        assert line.endswith("."), f"{line} was cut"
+    for option in COMMANDS[path].params:
+        if not getattr(option, "hidden", False):
+            assert is_sentence(option.help), f"{option.opts}: {option.help}"
+
+
+def is_sentence(text):
+    """Whether a text begins with a verb, as far as a list of other words tells, and ends."""
+    words = re.findall(r"[\w'-]+", text or "")
+    whole = len(words) >= 3 and text[0].isupper() and text.endswith(".")
+    return whole and words[0] not in ("A", "The", "Of", "For", "To", "Only", "Where", "With", "All")
+
+
+@pytest.mark.parametrize("text", ["Of the intervals.", "Draw it", "draw it here.", "Only.", None])
+def test_what_is_no_sentence(text):
+    assert not is_sentence(text)
+
+
+def test_an_option_has_one_meaning():
+    """One name for one thing: no option takes a number here and a file there."""
+    found = {}
+    for path, command in COMMANDS.items():
+        for option in command.params:
+            if not getattr(option, "hidden", False):
+                found.setdefault(option.opts[0], {})[path] = option.metavar
+    assert "--normalise" not in found
+    assert ("regret",) in found["--unit"]
+    for name, metavars in found.items():
+        different = set(metavars.values())
+        assert len(different) == 1 or different == {"NAME=VALUE", "NAME=VALUES"}, name
+
+
 def test_tables_fit_80_columns(onebit_command):
     for command in ("run --learner soba --rounds 1000", "demo --rounds 1000"):
         _, out, _ = onebit_command(*command.split())
@@ -176,3 +236,66 @@ def test_readme_has_the_table_of_learners(capsys):
         main(["learners", "--markdown"])
     assert not end.value.code
     assert capsys.readouterr().out in (Path(__file__).parents[2] / "README.md").read_text()
+
+
+@pytest.mark.parametrize("command", ["learners", "learners --json"])
+def test_a_reader_that_has_enough_is_no_error(command):
+    """`onebit learners | head -1` ended with 1; Rich and `print` fail in different ways."""
+    ended = run_python(
+        f"""
+        import os, sys
+        reader, writer = os.pipe()
+        os.dup2(writer, 1)
+        os.close(reader)
+        from onebit.cli import main
+        main({command.split()})
+        """
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("module", ["onebit.cli.app", "onebit.cli.run"])
+def test_an_interrupt_while_modules_are_imported_ends_quietly(module):
+    ended = run_python(
+        f"""
+        import os, signal, sys
+
+        class Interrupt:
+            def find_spec(self, name, path=None, target=None):
+                if name == {module!r}:
+                    os.kill(os.getpid(), signal.SIGINT)
+
+        sys.meta_path.insert(0, Interrupt())
+        from onebit.cli import main
+        main(["run", "--learner", "soba", "--rounds", "100"])
+        """
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux alone")
+def test_an_interrupt_of_compare_alone_ends_it(tmp_path):
+    """It waited for the runs in its processes, which got no signal."""
+    code = """
+import sys, time
+from pathlib import Path
+from onebit.cli import main
+from onebit.lab import sweeps
+
+def slow(self, data):
+    Path(sys.argv[1], str(self.seed)).touch()
+    time.sleep(60)
+
+sweeps.Run.play = slow
+main("compare --learner banditron --rounds 100 --seeds 2 --jobs 2".split())
+"""
+    command = [sys.executable, "-c", code, tmp_path]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while not (tmp_path / "1").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    start = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    errors = process.communicate(timeout=30)[1]
+    assert (process.returncode, errors) == (130, "")
+    assert time.monotonic() - start < 5.0

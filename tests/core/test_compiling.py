@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 import pytest
+from numba.core.bytecode import FunctionIdentity
 from numba.core.compiler import Compiler, CompilerBase
 from sklearn.base import clone
 
@@ -631,3 +632,18 @@ def test_import_is_quick():
         subprocess.run([sys.executable, "-c", "import onebit"], check=True)
         times.append(time.perf_counter() - start)
     assert min(times) < 1.0
+
+
+def test_functions_are_numbered_from_anywhere_also_in_a_forked_child():
+    """From one, as Numba counts, kernels of two processes could have the same name on disk."""
+    first = next(FunctionIdentity._unique_ids)
+    assert first > 2**20
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, str(next(FunctionIdentity._unique_ids)).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert abs(int(os.read(reading, 99)) - first) > 2**20
+    os.close(reading)
+    os.close(writing)

@@ -5,8 +5,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from onebit import Banditron, Decision
+from onebit import Banditron, Decision, make_pipeline
 from onebit.core.decision import id_of, key_of, new_id
+from onebit.features import Records
 
 
 def test_decisions():
@@ -121,3 +122,38 @@ def test_what_is_no_probability_is_refused(probability):
     learner = Banditron(classes=["a", "b"], random_state=0)
     with pytest.raises(ValueError, match=r"a decision's probability is in \[1e-30, 1\]; got "):
         learner.learn(Decision([1.0, 2.0], "a", probability), correct=True)
+
+
+@pytest.fixture(params=["learner", "pipeline"])
+def decided(request):
+    """A learner, or a pipeline that ends in one, and a decision of it."""
+    learner = Banditron(classes=["a", "b"], random_state=0)
+    if request.param == "learner":
+        return learner, learner.decide([1.0, 2.0])
+    pipeline = make_pipeline(Records(16), learner)
+    return pipeline, pipeline.decide("a text")
+
+
+def test_what_is_no_decision_is_told_what_one_is(decided):
+    learner, decision = decided
+    what = r"what decide returned.*; got 't10'\..* decision\.to_dict\(\).* Decision\.from_dict"
+    with pytest.raises(TypeError, match=what):
+        learner.learn("t10", correct=True)
+    with pytest.raises(TypeError, match=what):
+        learner.learn_many([decision, "t10"], correct=[True, True])
+    with pytest.raises(TypeError, match=r"Decision\.from_dict; got \{'id'"):
+        learner.learn(decision.to_dict(), correct=True)
+    with pytest.raises(TypeError, match="a list of decisions; got one, Decision"):
+        learner.learn_many(decision, correct=True)
+    with pytest.raises(TypeError, match=r"what decide returned.*; got 10"):
+        learner.has_learned(10)
+    assert not learner.has_learned(decision)
+
+
+def test_feedback_is_given_by_its_name(decided):
+    learner, decision = decided
+    with pytest.raises(TypeError, match=r"^learn takes .*correct=\.\.\. .*truth=.*; got True"):
+        learner.learn(decision, True)
+    with pytest.raises(TypeError, match=r"^learn_many .*correct=.*truth=.*; got \[True\]"):
+        learner.learn_many([decision], [True])
+    assert not learner.has_learned(decision)

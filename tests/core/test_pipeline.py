@@ -118,10 +118,29 @@ def test_methods_of_the_learner():
     assert model[-1].added == ["fraud"]
     assert model.partial_fit(RECORDS, TRUTHS) is model
     assert {"teach", "policy", "decide", "predict"} <= set(dir(model))
-    for name in ("coef_", "transform", "nothing", "predict_proba", "_run"):
+    for name in ("changes_", "transform", "nothing", "predict_proba", "_run", "gamma"):
         assert not hasattr(model, name)
     with pytest.raises(TypeError, match="missing a required argument"):
         model.policy()
+
+
+def test_attributes_of_the_learner():
+    """All that it has once it has started, also what only some learners have."""
+
+    class WithChanges(Banditron):
+        @property
+        def changes_(self):
+            return ["of all labels"]
+
+    model = make_pipeline(Records(256), WithChanges(classes=DESKS))
+    assert not hasattr(model, "coef_")
+    model.partial_fit(RECORDS, TRUTHS)
+    np.testing.assert_array_equal(model.coef_, model[-1].coef_)
+    assert model.changes_ == ["of all labels"]
+    assert model.retired_classes_.tolist() == []
+    assert {"changes_", "classes_", "coef_", "retired_classes_"} <= set(dir(model))
+    # Records have no number of features; those of the learner are not what the pipeline takes.
+    assert not hasattr(model, "n_features_in_")
 
 
 def test_steps_of_scikit_learn_get_tables_of_one_row():
@@ -168,6 +187,15 @@ def test_what_is_no_pipeline():
         make_pipeline(Records())
     with pytest.raises(TypeError, match="got none"):
         make_pipeline()
+
+
+def test_a_pipeline_of_scikit_learn_is_made_one_that_decides():
+    theirs = make_pipeline_of_scikit_learn(Records(256), banditron())
+    with pytest.raises(TypeError, match=r"got Pipeline, whose steps are make_pipeline\(\*pipeline"):
+        make_pipeline(theirs)
+    with pytest.raises(ValueError, match=r"onebit \(not of scikit-learn\).* onebit.make_pipeline"):
+        theirs[-1].decide("card charged twice")
+    assert make_pipeline(*theirs).decide("card charged twice").label in DESKS
 
 
 def test_bad_records_change_nothing():

@@ -18,6 +18,7 @@ from forms import FORMS, first_forms
 from mutations import mutate_arrays, mutate_bytes, mutate_header, packed, unpacked
 from onebit import SOBA, Banditron, Folklore, OneBitClassifier, Perceptron, load, play
 from onebit.core import storage
+from onebit.core.decision import MOST_IDS
 from onebit.core.registry import class_named, name_of
 from onebit.core.state import check_state
 from onebit.core.storage import arrays_of
@@ -241,10 +242,18 @@ def test_files_that_made_the_process_crash(tmp_path):
         ({"n_features": ...}, "the header has no n_features"),
         ({"n_features": -3}, "n_features is -3"),
         ({"n_features": 0}, "n_features is 0"),
+        ({"n_features": 10**7 + 1}, "n_features is 10000001, and should be from 1 to 10000000"),
         ({"n_features": 10**12}, "n_features is 1000000000000"),
         ({"n_features": 3.0}, "n_features is 3.0"),
         ({"n_features": 4}, r"W is float64\[3, 3\], and should be float64\[4, 3\]"),
         ({"n_features": 10**7}, "W is"),
+        *(
+            ({"retired": retired}, "retired is")
+            for retired in [None, [3], [-1], [True], [1.0], ["a"], [0, 0], [0, 1, 2], [0, 1, 2, 0]]
+        ),
+        ({"learned": "a"}, "learned is 'a'"),
+        ({"learned": [5]}, "id"),
+        ({"learned": ["a"] * (MOST_IDS + 1)}, "at most"),
         ({"feature_names": ...}, "the header has no feature_names"),
         ({"feature_names": ["a"]}, "feature_names"),
         ({"feature_names": [1, 2, 3]}, "feature_names"),
@@ -259,6 +268,22 @@ def test_malformed_headers(items, words, tmp_path):
     with pytest.raises(ValueError, match=words) as error:
         loaded(content, tmp_path)
     assert str(error.value).startswith(f"{tmp_path / 'changed'} {NOT_OURS}")
+
+
+def test_labels_retired_twice_crash_nothing(tmp_path):
+    """Where each label was retired, one of them twice, a decision read behind its arrays."""
+    banditron().save(tmp_path / "model")
+    content = with_header((tmp_path / "model").read_bytes(), retired=[0, 1, 2, 0])
+    (tmp_path / "model").write_bytes(content)
+    code = """
+import sys, numpy as np, onebit
+try:
+    onebit.load(sys.argv[1]).decide(np.ones(3))
+except ValueError:
+    print("refused")
+"""
+    run = run_python(code, tmp_path / "model")
+    assert (run.returncode, run.stdout) == (0, "refused\n"), run.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import copy
 import itertools
 import os
 import pickle
+import signal
 import sys
 import threading
 import time
@@ -13,9 +14,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 
 from onebit import BanditReduction, Banditron, Folklore, Obama, OneBitClassifier, load, play
+from onebit.core import turns as turns_of_learners
+from onebit.core.compiling import compiler_lock
 from onebit.core.turns import Turns
 from problems import assert_finite
 from processes import run_python
@@ -262,8 +266,60 @@ def test_turns_are_handed_on():
     assert order == ["inner", "other", "again"]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def forks(test):
+    """Mark a test that forks while there are threads."""
+    test = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")(test)
+    return pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")(test)
+
+
+def in_child(work):
+    """Run a function in a forked process; return its exit code, which a hang makes negative."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            signal.alarm(20)
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@contextmanager
+def held(lock):
+    """Let another thread hold a lock."""
+    ready, done = threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            ready.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert ready.wait(60)
+    try:
+        yield done
+    finally:
+        done.set()
+        thread.join()
+
+
+def small_learner():
+    X, y = stream(20, d=3, K=3)
+    learner = Banditron(classes=range(3), random_state=0).partial_fit(X, y)
+    learner.learn(learner.decide(X[0]), correct=True)
+    return learner, X, y
+
+
+def use(learner, X, y):
+    learner.decide_many(X)
+    learner.partial_fit(X, y)
+    learner.learn(learner.decide(X[0]), correct=True)
+
+
+@forks
 def test_a_forked_child_finds_a_whole_learner():
     X, y = stream(2_000)
     learner = OneBitClassifier(**FULL).fit(X[:100], y[:100])
@@ -282,7 +338,192 @@ def test_a_forked_child_finds_a_whole_learner():
             assert os.waitpid(child, 0)[1] == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@forks
+def test_nobody_waits_for_a_learner_that_another_thread_starts():
+    """A lock for starting made started learners wait, in a process forked meanwhile for ever."""
+    learner, X, y = small_learner()
+    other = Banditron(classes=range(3), random_state=0)
+    begun, go, begin = threading.Event(), threading.Event(), other._begin
+
+    def slowly(*sizes):
+        begun.set()
+        go.wait(60)
+        return begin(*sizes)
+
+    def in_forked_process():
+        use(learner, X, y)
+        assert not hasattr(other, "classes_")
+        other._begin = begin
+        use(other, X, y)
+
+    other._begin = slowly
+    with ThreadPoolExecutor(1) as threads:
+        started = threads.submit(other.decide, X[0])
+        try:
+            assert begun.wait(60)
+            assert in_child(in_forked_process) == 0
+            before = time.perf_counter()
+            use(learner, X, y)
+            assert time.perf_counter() - before < 5.0
+            assert not started.done()
+        finally:
+            go.set()
+        started.result()
+    assert other.n_features_in_ == 3
+
+
+class Forking(ClassifierMixin, BaseEstimator):
+    """A classifier that forks while another thread waits for the learner around it."""
+
+    learner = code = thread = None
+
+    def partial_fit(self, X, y, classes=None):
+        if self.learner is None:
+            return
+        self.thread = threading.Thread(target=self.learner.decide, args=(X[0],), daemon=True)
+        self.thread.start()
+        queue = self.learner._run.turns._queue
+        while queue.acquire(False):  # until the thread waits
+            queue.release()
+            time.sleep(0.01)
+        self.code = in_child(partial(self.learner.decide, X[0]))
+
+    def predict_proba(self, X):
+        return np.full((len(X), 2), 0.5)
+
+
+@forks
+@pytest.mark.xdist_group("bandit_reduction")
+def test_a_fork_inside_a_round_waits_for_nobody():
+    """It waited for a thread that waited for the round to end."""
+    learner = BanditReduction(Forking(), 1.0, classes=[0, 1], random_state=0)
+    learner.decide(np.ones(2))
+    classifier = learner.learner_
+    classifier.learner = learner
+    while classifier.thread is None:
+        learner.learn(learner.decide(np.ones(2)), correct=True)
+    classifier.thread.join(60)
+    assert not classifier.thread.is_alive()
+    assert classifier.code == 0
+
+
+@forks
+@pytest.mark.parametrize("inside", [False, True], ids=["too long", "inside a round"])
+def test_a_learner_that_could_not_be_waited_for_is_refused_in_the_child(inside, monkeypatch):
+    monkeypatch.setattr(turns_of_learners, "LONGEST_WAIT", 0.2)
+    (learner, X, y), (other, _, _) = small_learner(), small_learner()
+
+    def in_forked_process():
+        use(other, X, y)
+        for call in (lambda: use(learner, X, y), lambda: learner.policy(X)):
+            with pytest.raises(RuntimeError, match="when this process was forked"):
+                call()
+
+    with held(learner._run.turns) as done:
+        before = time.perf_counter()
+        if inside:
+            with other._run.turns:
+                assert in_child(in_forked_process) == 0
+        else:
+            assert in_child(in_forked_process) == 0
+        assert time.perf_counter() - before < 15.0
+        done.set()
+        use(learner, X, y)
+
+
+@forks
+def test_a_fork_waits_until_nobody_compiles():
+    """Its child could never compile, as nobody there releases Numba's lock."""
+
+    def compile_nothing():
+        with compiler_lock:
+            pass
+
+    with held(compiler_lock) as done:
+        threading.Timer(0.2, done.set).start()
+        assert in_child(compile_nothing) == 0
+
+
+@forks
+def test_a_fork_inside_a_round_while_another_thread_forks():
+    """Each waited for what the other held."""
+    (learner, X, y), (other, _, _) = small_learner(), small_learner()
+    with ThreadPoolExecutor(1) as threads:
+        with other._run.turns:
+            waits = threads.submit(in_child, lambda: use(learner, X, y))
+            while turns_of_learners._FORKING.acquire(False):  # until the thread forks
+                turns_of_learners._FORKING.release()
+                time.sleep(0.01)
+            time.sleep(0.1)
+            assert in_child(lambda: (use(other, X, y), use(learner, X, y))) == 0
+        assert waits.result() == 0
+
+
+def test_an_interrupt_leaves_no_lock_held():
+    """One right after a lock was acquired left it so, and other threads waited for ever."""
+    ended = run_python(
+        """
+        import signal, threading, time
+        import numpy as np
+        from onebit import Banditron
+
+        class Interrupt(BaseException):
+            pass
+
+        def interrupt(*_):
+            raise Interrupt
+
+        X, y = np.eye(3), [0, 1, 2]
+        learner = Banditron(classes=range(3), random_state=0).partial_fit(X, y)
+        learner.learn(learner.decide(X[0]), correct=True)
+        signal.signal(signal.SIGALRM, interrupt)
+        count, rng, end = 0, np.random.default_rng(0), time.monotonic() + 1.0
+        while time.monotonic() < end:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, rng.uniform(2e-5, 2e-4))
+                while True:
+                    learner.learn(learner.decide(X[0]), correct=True)
+                    learner.partial_fit(X[:1], y[:1])
+            except Interrupt:
+                count += 1
+        thread = threading.Thread(target=learner.decide, args=(X[0],), daemon=True)
+        thread.start()
+        thread.join(20)
+        print(count > 100, thread.is_alive())
+        """
+    )
+    assert (ended.stdout.split(), ended.stderr) == (["True", "False"], "")
+
+
+def test_a_signal_handler_may_use_the_learner():
+    """It waited for the place in the queue that its own thread had."""
+    ended = run_python(
+        """
+        import signal, threading, time
+        import numpy as np
+        from onebit import Banditron
+
+        learner = Banditron(classes=range(3), random_state=0).partial_fit(np.eye(3), [0, 1, 2])
+        learner.decide([1.0, 2.0, 3.0])
+        signal.signal(signal.SIGALRM, lambda *_: print(learner.decide([1.0, 2.0, 3.0]).label < 3))
+        ready = threading.Event()
+
+        def hold():
+            with learner._run.turns:
+                ready.set()
+                time.sleep(0.5)
+
+        threading.Thread(target=hold).start()
+        ready.wait()
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        learner.decide([1.0, 2.0, 3.0])
+        print("done")
+        """
+    )
+    assert (ended.stdout.split(), ended.stderr) == (["True", "done"], "")
+
+
+@forks
 def test_threads_that_fork_at_once_wait_for_each_other():
     """Learners that started meanwhile were released by the wrong thread, and others never."""
     ended = run_python(
@@ -307,7 +548,7 @@ def test_threads_that_fork_at_once_wait_for_each_other():
         for thread in threads:
             thread.join(60)
         print(*(thread.is_alive() for thread in threads))
-        print(all(turns.lock.acquire(False) and turns._queue.acquire(False) for turns in started))
+        print(all(turns.acquire(False) and turns._queue.acquire(False) for turns in started))
         """
     )
     assert (ended.stdout.split(), ended.stderr) == (["False", "False", "False", "True"], "")

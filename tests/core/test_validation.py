@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import sys
 from datetime import datetime, timedelta
 
@@ -340,3 +341,82 @@ def test_a_row_whose_values_are_a_table_is_refused():
     row.data = row.data.reshape(1, 1)
     with pytest.raises(ValueError, match=r"not a sound sparse matrix: data is an array \[1, 1\]"):
         started.decide(row)
+
+
+# Records, which a learner does not take
+
+RECORD = {"subject": "Card charged twice", "amount": 12.5}
+LINE = re.escape("onebit.features: onebit.make_pipeline(Records(), OneBitClassifier(...))")
+
+
+@pytest.mark.parametrize(
+    "x",
+    [RECORD, "Card charged twice", b"Card", pd.Series(RECORD), ["Card", 1.0], np.array(["Card"])],
+    ids=repr,
+)
+def test_a_record_is_told_of_records(x):
+    model = learner()
+    with pytest.raises((TypeError, ValueError), match=LINE):
+        model.decide(x)
+    assert not hasattr(model, "classes_")
+
+
+@pytest.mark.parametrize(
+    "X", [[RECORD], ["Card charged twice"], "Card", pd.DataFrame([RECORD]), np.array([RECORD])]
+)
+def test_records_are_told_of_records(X):
+    new, started = learner(), learner().partial_fit(DENSE, LABELS)
+    calls = [
+        lambda: new.decide_many(X),
+        lambda: new.partial_fit(X, [0]),
+        lambda: new.fit(X, [0]),
+        lambda: new.policy(X),
+        lambda: new.replay(X, [0], [0.5], [1]),
+        lambda: new.teach(X, [0]),
+        lambda: started.predict(X),
+        lambda: started.policy(X),
+    ]
+    for call in calls:
+        with pytest.raises((TypeError, ValueError), match=LINE):
+            call()
+    assert not hasattr(new, "classes_")
+
+
+@pytest.mark.parametrize("X", [[1.0, 2.0], [[1.0, 2.0], [3.0]], [[np.nan, 1.0]], [["1", "x y"]]])
+def test_the_first_that_is_no_number_is_named(X):
+    """Numbers as texts are numbers; what has other faults is not told of records."""
+    with pytest.raises(ValueError, match=r"2D array|inhomogeneous|NaN|^X contains 'x y'"):
+        learner().decide_many(X)
+
+
+NOT_A_TIME = [np.datetime64("NaT"), np.timedelta64("NaT"), pd.NaT]
+
+
+@pytest.mark.parametrize("missing", NOT_A_TIME, ids=["date", "duration", "pandas"])
+@pytest.mark.parametrize("kind", [list, lambda row: np.array(row, dtype=object)])
+def test_a_missing_time_among_objects_is_refused(missing, kind):
+    """NumPy took it as the number -9.2e18."""
+    learner = Banditron(classes=[0, 1])
+    with pytest.raises(ValueError, match="x has a missing value, NaT, in row 0"):
+        learner.decide(kind([1.0, missing]))
+    rows = [kind([1.0, 2.0]), kind([1.0, missing])]
+    for X in (rows, pd.DataFrame(rows, dtype=object)):
+        with pytest.raises(ValueError, match="X has a missing value, NaT, in row 1"):
+            learner.partial_fit(X, [0, 1])
+    assert not learner._started
+
+
+def test_a_time_among_objects_is_refused():
+    """NumPy took it as a number of days, or of whatever its unit is."""
+    with pytest.raises(ValueError, match="X contains a date or time, in row 1"):
+        learner().decide_many(np.array([[1.0], [np.datetime64("2026-01-01")]], dtype=object))
+
+
+@pytest.mark.parametrize("kind", [list, tuple, lambda labels: np.array(labels, dtype=object)])
+def test_bools_and_numbers_are_labels_of_two_kinds(kind):
+    """True became 1."""
+    with pytest.raises(ValueError, match="all of one kind; classes contains True and 2"):
+        Banditron(classes=kind([True, 2])).decide([1.0])
+    with pytest.raises(ValueError, match="all of one kind; y contains True and 2"):
+        Banditron().fit([[1.0], [2.0]], kind([2, True]))
+    assert Banditron(classes=kind([True, False])).decide([1.0]).label in (True, False)

@@ -9,6 +9,7 @@ from sklearn.datasets import load_digits
 
 from onebit import Banditron, OneBitClassifier, Perceptron, play, streams
 from onebit.evaluation import Log, estimate
+from onebit.evaluation.coverage import Coverage
 from onebit.evaluation.estimators import METHODS
 from references import off_policy
 
@@ -158,6 +159,63 @@ def test_missing_feedback():
     assert math.isnan(none.value)
     assert none.warnings == ("no decision has a bit",)
     assert (none.low, none.high) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("method", ["ips", "snips", "clipped", "dr", "sndr"])
+def test_missing_bits_are_left_out_and_bounded_by_the_worst_that_they_can_be(method):
+    log, _, rng = random_log(600)
+    q, missing = rng.random((600, 4)), rng.random(600) < 0.3
+
+    def estimated(bits, rows=slice(None)):
+        columns = {"x": log.x[rows], "policy": log.policy[rows], "classes": range(4)}
+        some = Log(log.labels[rows], log.probabilities[rows], bits[rows], **columns)
+        models = {"model": q[rows]} if method in ("dr", "sndr") else {}
+        return estimate(some, 1, method, **models)
+
+    found = estimated(np.where(missing, np.nan, log.correct))
+    if method != "snips":  # whose model depends on how many rows came before
+        known = estimated(log.correct, ~missing)
+        assert found.value == pytest.approx(known.value, abs=1e-12)
+        assert (found.low, found.high) == pytest.approx((known.low, known.high), abs=1e-9)
+        wrong, right = (estimated(np.where(missing, bit, log.correct)) for bit in (0.0, 1.0))
+        assert found.missing_bounds == pytest.approx((wrong.low, right.high), abs=1e-9)
+    assert found.missing_bounds.low < found.low < found.high < found.missing_bounds.high
+
+
+def test_a_model_predicts_a_row_before_it_learns_from_it(monkeypatch):
+    log, *_ = random_log(1_000)
+    known = set()
+
+    class Model:
+        def predict(self, rows):
+            assert known.isdisjoint(rows.x[:, 1])
+            return np.full((len(rows), 4), 0.25)
+
+        def learn(self, rows):
+            known.update(rows.x[:, 1])
+
+    monkeypatch.setattr("onebit.evaluation.estimators.model_for", lambda *_: Model())
+    estimate(log, 1, "dr")
+    assert len(known) == 1_000
+
+
+def weights_of(n, zeros, twos):
+    """Coverage by n rows whose largest weight is unknown: those that are not 0 or 2 are 1."""
+    coverage, w = Coverage(), np.ones(n)
+    w[:zeros], w[zeros : zeros + twos] = 0.0, 2.0
+    coverage.update(w, np.full(n, np.inf), np.ones(n))
+    return coverage
+
+
+def test_a_shortfall_of_three_deviations_is_not_chance():
+    """Of 2,500 rows that are one off, 50 is a deviation of their sum."""
+    assert not weights_of(10_000, 1_325, 1_175).is_short
+    assert weights_of(10_000, 1_326, 1_174).is_short
+    assert weights_of(10_000, 1_325, 1_175).covered == 1.0 - 150 / 10_000
+    assert not weights_of(16_000, 1_329, 1_171).is_short  # more than a hundredth is needed, too
+    assert weights_of(16_000, 1_331, 1_169).is_short
+    assert not weights_of(144, 72, 72).is_unknown  # three deviations are a quarter of the rows
+    assert weights_of(143, 72, 71).is_unknown
 
 
 def test_warnings_of_wrong_probabilities_and_of_learning_from_the_log():

@@ -157,6 +157,40 @@ def test_vowpal_wabbit_s_own_lines(tmp_path):
         Log.read(path)
 
 
+def dsjson(path, *rows):
+    """Write decisions in the format of Vowpal Wabbit's decision service, with these fields."""
+    row = {"a": [1, 2], "p": [0.75, 0.25], "c": {"_multi": [{}, {}]}}
+    made = (row | {"EventId": str(i)} | more for i, more in enumerate(rows))
+    path.write_text("".join(json.dumps(one) + "\n" for one in made))
+    return path
+
+
+def test_dsjson_without_a_cost_or_an_outcome_has_no_feedback(tmp_path):
+    """It was read as wrong, which biased every estimate."""
+    rows = [{}, {"o": []}, {"_label_cost": -1}, {"_label_cost": 0}, {"o": [{"v": 1.0}]}]
+    log = Log.read(dsjson(tmp_path / "log.dsjson", *rows, {"o": [{"v": 0}]}))
+    np.testing.assert_array_equal(log.correct, [np.nan, np.nan, 1, 0, 1, 0])
+    path = dsjson(tmp_path / "two.dsjson", {"o": [{"v": 1}, {"v": 0}]})
+    with pytest.raises(ValueError, match=r"two.dsjson:1"):
+        Log.read(path)
+
+
+def test_dsjson_of_which_decisions_were_left_out(tmp_path):
+    """With one probability for all, the others are a fair sample; else they are not."""
+    path = tmp_path / "log.dsjson"
+    log = Log.read(
+        dsjson(path, {"pdrop": 0.5, "_label_cost": -1}, {"pdrop": 0.5, "_label_cost": 0})
+    )
+    assert log.correct.tolist() == [1.0, 0.0]
+    with pytest.raises(ValueError, match=r"log.dsjson:2: pdrop is 0.9, and 0 before"):
+        Log.read(dsjson(path, {"_label_cost": -1}, {"pdrop": 0.9, "_label_cost": 0}))
+    with pytest.raises(ValueError, match=r"log.dsjson:2: pdrop is 0.9, and 0 before"):
+        list(Log.batches(dsjson(path, {}, {"pdrop": 0.9}), size=1))
+    for pdrop in (1.0, -0.5):
+        with pytest.raises(ValueError, match=r"log.dsjson:1: pdrop is a probability below 1"):
+            Log.read(dsjson(path, {"pdrop": pdrop}))
+
+
 def test_decisions_and_frames():
     learner = Banditron(classes=["a", "b"], random_state=0)
     decisions = [learner.decide([1.0, i]) for i in range(6)]

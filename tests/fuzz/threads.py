@@ -1,4 +1,4 @@
-"""Several threads, and forked processes, with one learner."""
+"""Several threads, forked processes and signals, with one learner."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,25 @@ from fuzz.soundness import REFUSALS, assert_distribution, assert_sound, copied, 
 from onebit import load, play
 from onebit.core.learner import Learner
 
+
+class Interrupt(BaseException):
+    """Raised by a signal handler, as KeyboardInterrupt is."""
+
+
 TIMEOUT = 60.0
 """Seconds after which a thread counts as stuck."""
 
 
 def case(form: str, rng: np.random.Generator) -> None:
-    """Let three threads use one learner at once."""
+    """Let three threads use one learner at once, or a signal interrupt what one of them does."""
     learner = forms.made(form, int(rng.integers(2, 5)), seed=int(rng.integers(2**31)))
     d = int(rng.integers(1, 6))
     learner.decide(np.ones(d))
     n = 5 if forms.is_python(learner) else 25
-    if rng.random() < 0.3:
+    chosen = rng.random()
+    if chosen < 0.3 and threading.current_thread() is threading.main_thread():
+        interrupted(learner, rng, n)
+    elif chosen < 0.5:
         deciding_together(learner, rng, 3, 20 * n)
     else:
         together(learner, [(int(rng.integers(2**31)), n) for _ in range(3)])
@@ -82,11 +91,53 @@ def run(tasks: list[Any]) -> None:
         raise errors[0]
 
 
-def _do(learner: Learner, seed: int, n: int) -> None:
+def interrupted(learner: Learner, rng: np.random.Generator, n: int) -> None:
+    """Interrupt the main thread, again and again, while another thread uses the learner, too.
+
+    Half of the signals raise; the others use the learner. None may leave it locked, or unsound.
+    """
+    raises = rng.random() < 0.5
+    if raises and forms.is_python(learner):
+        return  # a round that is Python is interrupted half-way: its state is what it then is
+    errors: list[BaseException] = []
+
+    def handle(*_: Any) -> None:
+        if raises:
+            raise Interrupt
+        _do(learner, int(rng.integers(2**31)), 1)
+
+    def use() -> None:
+        try:
+            _do(learner, seed, n)
+        except BaseException as error:
+            errors.append(error)
+
+    seed, before = int(rng.integers(2**31)), signal.signal(signal.SIGALRM, handle)
+    other = threading.Thread(target=use, daemon=True)
+    other.start()
+    try:
+        for _ in range(n):
+            with suppress(Interrupt):
+                signal.setitimer(signal.ITIMER_REAL, rng.uniform(2e-5, 2e-3))
+                # Python's own handlers of forks, such as that of logging, bear no interrupt.
+                _do(learner, int(rng.integers(2**31)), 3, forks=not raises)
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+    finally:
+        with suppress(Interrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    other.join(TIMEOUT)
+    assert not other.is_alive(), "a thread is stuck after signals"
+    if errors:
+        raise errors[0]
+    run([lambda: _do(learner, seed, 3)] * 2)
+
+
+def _do(learner: Learner, seed: int, n: int, *, forks: bool = True) -> None:
     rng = np.random.default_rng(seed)
     pending: list[Any] = []
     names = ["decide"] * 4 + ["learn"] * 4 + ["rows", "rows", "play", "look", "save", "copy"]
-    names += ["fit", "fork"] if hasattr(os, "fork") else ["fit"]
+    names += ["fit", "fork"] if forks and hasattr(os, "fork") else ["fit"]
     for _ in range(n):
         # Another thread may have changed the number of features or classes at any moment.
         try:

@@ -89,6 +89,28 @@ def rule_of(cls, n, K):
     return RULES[cls._rule].costs.py_func, rule
 
 
+@pytest.mark.parametrize("right", [True, False])
+@pytest.mark.parametrize("first", [-1.999, -0.3, 0.7, 1.999])
+def test_alpha_descends_the_logistic_loss_within_its_bounds(first, right):
+    rng = np.random.default_rng(0)
+    K, t, truth = 4, 3, 2
+    rule = AdaBoostOLM()._new_rule(2, K)
+    s, label = rng.normal(size=K), truth if right else 1
+
+    def loss(alpha):
+        z = s + alpha * np.eye(K)[label]
+        return np.log1p(np.exp(np.delete(z, truth) - z[truth])).sum()
+
+    rule.alpha[:] = first
+    RULES["adaboost_olm"].adapt.py_func(rule, 1, t, s, label, truth)
+    slope = (loss(first + 1e-5) - loss(first - 1e-5)) / 2e-5
+    step = 2 * math.sqrt(2) / (K - 1) / math.sqrt(t) * slope
+    assert rule.alpha.tolist() == [first, pytest.approx(np.clip(first - step, -2, 2), abs=1e-8)]
+    rule.alpha[:] = first
+    RULES["adaboost_olm"].adapt.py_func(rule._replace(eta=100.0), 0, t, s, label, truth)
+    assert rule.alpha[0] == (2.0 if right else -2.0)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),

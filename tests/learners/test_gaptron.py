@@ -85,6 +85,17 @@ def test_learns_as_it_comes(stream, scale):
         assert play(theory, X, y).error_rate > 0.8
 
 
+def test_the_step_for_an_example_shorter_than_a_millionth_is_that_for_a_millionth():
+    """A step of eta x / ||x||^2 would be the longer, the shorter the example is."""
+    moved = []
+    lengths = np.array([1.0, 1e-12, 1e-13, 1e-20])
+    for length in lengths:
+        learner = Gaptron(classes=range(3), random_state=0)
+        learner.learn(Decision(np.array([length, 0.0]), 1, 0.5), correct=True)
+        moved.append(learner.coef_[1, 0])
+    np.testing.assert_allclose(moved, moved[0] * lengths / np.maximum(lengths, 1e-6) ** 2)
+
+
 def test_walks_the_path_of_the_reference_without_a_ball():
     X, y = continuous(3)
     reference = gaptron.Gaptron(X.shape[1], 3, "logistic", "full", 0.1, 0, np.inf)

@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import norm
 
-from onebit.numerics.winning import ROOM, _fill_hazards, winning_probabilities
+from onebit.numerics.winning import (
+    _AT_NODES,
+    ROOM,
+    _fill_hazards,
+    _gather,
+    winning_probabilities,
+)
 
 PROMISE = 1e-7
 
@@ -65,6 +71,26 @@ def test_one_wide_draw_among_many_narrow_ones(n):
         (0.2, 1e-3),
     ]:
         assert_right([mean, 0.0], [1.0, width], [1, n])
+
+
+def test_nearly_equal_draws_are_gathered_at_nodes():
+    """Without it, each would take as long as a node: the result is the same."""
+    n, few = 1_000, 30
+    rng = np.random.default_rng(0)
+    room = np.zeros((ROOM, n))
+    room[0], room[1], room[4], room[6] = (
+        0.01 * rng.random(n),
+        1.0 - 0.001 * rng.random(n),
+        range(n),
+        1,
+    )
+    room[1, :few] = 0.1 + 0.01 * np.arange(few)
+    left, gathered = _gather.py_func(room, n)
+    assert gathered == n - few
+    assert left == few + _AT_NODES
+    assert room[6, :_AT_NODES].sum() == pytest.approx(n - few)
+    np.testing.assert_array_equal(room[4, _AT_NODES:left], range(few))
+    assert _gather.py_func(room, 5) == (5, 0)
 
 
 @pytest.mark.parametrize("K", [150, 1_000, 10_000])

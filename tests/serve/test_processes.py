@@ -313,3 +313,20 @@ def test_verify_needs_a_log(tmp_path, capsys):
     assert end.value.code == 2
     assert not Path(tmp_path / "none").exists()
     assert "no log.sqlite" in capsys.readouterr().err
+
+
+def test_a_client_takes_feedback_by_its_name():
+    with Client("http://127.0.0.1:9", "none") as client:
+        for learn in (client.learn, client.learn_many):
+            with pytest.raises(TypeError, match=r"correct=.*truth=.*; got True"):
+                learn("an id", True)
+
+
+def test_an_async_client_takes_feedback_by_its_name():
+    async def learn(many):
+        async with AsyncClient("http://127.0.0.1:9", "none") as client:
+            await (client.learn_many if many else client.learn)("an id", True)
+
+    for many in (False, True):
+        with pytest.raises(TypeError, match=r"correct=.*truth=.*; got True"):
+            asyncio.run(learn(many))

@@ -376,6 +376,13 @@ def test_svmlight_labels_beyond_2_to_the_53_stay_apart(tmp_path):
     stream = streams.svmlight(path)
     assert stream.classes.tolist() == sorted(labels)
     assert [y.tolist() for _, y in stream] == [labels]
+    for label in (
+        2**53 + 1,
+        -(2**53) - 1,
+        2**53 - 1,
+    ):  # alone, as a float it would be its neighbour
+        path.write_text(f"{label} 1:1\n")
+        assert [y.tolist() for _, y in streams.svmlight(path)] == [[label]]
     for wrong in ("99999999999999999999", "1e20"):
         path.write_text(f"1 1:1\n{wrong} 1:1\n")
         with pytest.raises(ValueError, match=r"large\.svm:2: a label .* integer"):

@@ -282,6 +282,25 @@ def test_gaptron_bounds_are_those_of_the_theorems():
             assert bounds.gaptron(T, K, L, D, loss, "bandit", X, D) <= (L + excess) * (1 + 1e-9)
     with pytest.raises(NotProvenError, match="step of at most"):
         bounds.gaptron(T, K, L, D, "hinge", "full", X, D, eta=1.0)
+    with pytest.raises(NotProvenError, match=r"length at most D = 3; got 3\.1"):
+        bounds.gaptron(T, K, L, 3.1, "hinge", "full", X, D)
+
+
+def test_boosting_bounds_are_those_of_proposition_12():
+    T, K, N, edge, regret, delta = 10_000, 3, 20, 0.5, 40.0, 0.1
+    a = 2 * (math.exp(0.5) - 1) / (1 - math.exp(-1))
+    for excess in (0.0, 7.0):
+        best = 4 * (T * math.log(K) / (N * edge**2) + regret / edge**2 + K * excess / edge)
+        expected = a * (best + math.log(N)) + 2 * math.log(1 / delta)
+        found = bounds.boosting_weak(T, K, edge, excess, N, delta, regret)
+        assert found == pytest.approx(expected, rel=1e-12)
+    same = bounds.boosting(T, K, N * edge**2, N, delta, regret)
+    assert same == pytest.approx(bounds.boosting_weak(T, K, edge, 0.0, N, delta, regret))
+    default = bounds.boosting(T, K, 5.0, N)
+    regret = bounds.boosting_regression(T)
+    assert default == pytest.approx(bounds.boosting(T, K, 5.0, N, 0.05, regret), rel=1e-12)
+    weak = bounds.boosting_weak(T, K, edge, 1.0, N, 0.05, regret)
+    assert bounds.boosting_weak(T, K, edge, 1.0, N) == pytest.approx(weak, rel=1e-12)
 
 
 def test_perceptron_bound_solves_theorem_1():

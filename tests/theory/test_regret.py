@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
+from onebit.core.validation import check_rows
 from onebit.learners.folklore import Folklore
 from onebit.learners.online_gradient import OnlineGradient
 from onebit.learners.online_newton import OnlineNewton
 from onebit.theory import best_linear, bounds, online_log_loss
+from onebit.theory.regret import _sizes
 
 TIMES = (100, 1_000, 10_000)
 
@@ -128,3 +131,9 @@ def test_bound_of_online_newton():
 
 def test_bound_of_online_gradient():
     assert bounds.online_gradient(100, 2.0, 3.0) == pytest.approx(3 * np.sqrt(2) * 3 * 2 * 10)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_sizes_are_those_of_the_longest_example_and_the_largest_value(make):
+    X = np.array([[0.3, -0.4], [0.0, 0.0], [0.1, 0.0]])
+    assert _sizes(check_rows(make(X), None)) == pytest.approx((0.5, 0.4))

@@ -4,13 +4,15 @@ import sys
 from importlib import import_module
 from typing import NoReturn
 
-try:
-    import rich as _rich  # noqa: F401
-    import typer as _typer  # noqa: F401
-except ModuleNotFoundError as missing:
-    sys.exit(f"the command line needs {missing.name}: pip install 'onebit[cli]'")
+from onebit.cli.interrupts import quiet_interrupts
 
-from onebit.cli import app
+with quiet_interrupts():
+    try:
+        import rich as _rich  # noqa: F401
+        import typer as _typer  # noqa: F401
+    except ModuleNotFoundError as missing:
+        sys.exit(f"the command line needs {missing.name}: pip install 'onebit[cli]'")
+    from onebit.cli import app
 
 _MODULES = {
     "compare": "compare",
@@ -32,6 +34,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and exit; only what this command needs is imported."""
     arguments = sys.argv[1:] if arguments is None else arguments
     asked = arguments[0] if arguments else ""
-    for module in [_MODULES[asked]] if asked in _MODULES else dict.fromkeys(_MODULES.values()):
-        import_module(f"onebit.cli.{module}")
+    with quiet_interrupts():
+        for module in [_MODULES[asked]] if asked in _MODULES else dict.fromkeys(_MODULES.values()):
+            import_module(f"onebit.cli.{module}")
     app.main(arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated, Any, NoReturn
 
@@ -37,8 +38,10 @@ REPEATABLE = {"compare": ("--learner", "--stream")}
 EXTRAS = {"distributed": "dask", "joblib": "lab", "pandas": "lab", "pyarrow": "parquet"}
 """The extra that provides a missing module."""
 
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the stream and of the learner.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and no progress.")]
+Seed = Annotated[
+    int, typer.Option(metavar="N", min=0, help="Use this seed for the stream and the learner.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and show no progress.")]
 
 
 def main(arguments: list[str]) -> NoReturn:
@@ -52,11 +55,18 @@ def main(arguments: list[str]) -> NoReturn:
     usage_error: Any = typer.BadParameter.__bases__[0]
     try:
         code = app(arguments or ["--help"], prog_name="onebit", standalone_mode=False)
+        sys.stdout.flush()
     except usage_error as error:
         fail(error.format_message())
     except ModuleNotFoundError as error:
         extra = EXTRAS.get((error.name or "").partition(".")[0], "cli")
         sys.exit(f"this needs {error.name}: pip install 'onebit[{extra}]'")
+    except BrokenPipeError:
+        stop_writing()
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # how Rich ends then
+            stop_writing()
+        raise
     except OSError as error:
         fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except (ValueError, ArithmeticError, MemoryError) as error:
@@ -64,6 +74,13 @@ def main(arguments: list[str]) -> NoReturn:
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     sys.exit(code or 0)
+
+
+def stop_writing() -> NoReturn:
+    """Exit quietly: whoever reads the output, such as `head`, has enough of it."""
+    # Python flushes once more.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)
 
 
 def fail(message: str) -> NoReturn:

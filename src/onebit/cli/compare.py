@@ -21,42 +21,79 @@ from rich.progress import (
 
 import onebit
 from onebit.cli.app import AsJson, app
-from onebit.cli.parameters import parsed
+from onebit.cli.parameters import parameters_of, parsed
 from onebit.cli.pictures import check_picture, check_writable
-from onebit.cli.stream import STREAMS, Epochs, Label, Noise, Shuffle, Unit
+from onebit.cli.stream import (
+    REPEATABLE,
+    Epochs,
+    Label,
+    LearnerNames,
+    Names,
+    Noise,
+    Rounds,
+    Shuffle,
+    Unit,
+)
 from onebit.cli.tables import plain_table
+from onebit.core.progress import hide
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Jobs = Annotated[int, typer.Option(help="Processes at a time; -1 for one a core.")]
-Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler that plays instead.")]
+    from onebit.streams import Asked
+
+Jobs = Annotated[
+    int,
+    typer.Option(metavar="N", help="Play in this many processes at a time; -1 is one a core."),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Play on the workers of this Dask scheduler instead."),
+]
 
 
 @app.command()
 def compare(
-    learner: Annotated[list[str], typer.Option(help="Name of a learner. Repeatable.")],
+    learner: LearnerNames,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Values of a parameter, name=a,b,c. Repeatable."),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUES",
+            help="Play with each of these values of a parameter, as in gamma=0.01,0.1, in place "
+            "of each learner's own default." + REPEATABLE,
+        ),
     ] = None,
-    stream: Annotated[list[str] | None, typer.Option(help=STREAMS + " Repeatable.")] = None,
+    stream: Names = None,
     label: Label = None,
-    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds to play; at most all.")] = None,
+    rounds: Rounds = None,
     unit: Unit = False,
     noise: Noise = 0.0,
     shuffle: Shuffle = False,
     epochs: Epochs = 1,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on.")] = 10,
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Play with this many seeds, from 0 on.")
+    ] = 10,
     jobs: Jobs = -1,
     dask: Dask = None,
     out: Annotated[
-        Path, typer.Option(help="Folder of results; what is there is not played again.")
+        Path,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep results in this folder; runs that are there are not played again.",
+        ),
     ] = Path("comparison"),
-    plot: Annotated[Path | None, typer.Option(help="Draw error with bands, here.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw error against rounds in this file: the mean over the seeds, and as a band "
+            "one standard deviation to either side.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Play learners over streams with several seeds and parameters, and compare them."""
+    """Compare learners over streams, parameters and seeds."""
     from onebit import lab
     from onebit.streams import Asked
 
@@ -69,10 +106,11 @@ def compare(
     for some in asked:
         if some.is_file:
             some.open()  # report errors in a file now
+    grid = grid_of(set_ or [])
     with progress_to(hidden=as_json) as progress:
         table = lab.sweep(
             learner,
-            grid_of(set_ or []),
+            grid,
             asked,
             seeds,
             jobs=jobs,
@@ -85,10 +123,19 @@ def compare(
         from onebit.lab.pictures import draw_sweep
 
         draw_sweep(table).savefig(plot, dpi=150)
+    notes = [*notes_on_parameters(learner, grid), *notes_on_orders(asked, seeds)]
+    if plot and seeds > 1:
+        notes.append(
+            f"In the picture, a line is the mean over {seeds} seeds, and its band one standard "
+            "deviation to either side."
+        )
     if as_json:
-        print(json.dumps(summary_as_json(means)))
+        print(json.dumps(summary_as_json(means) | {"notes": notes}))
         return
-    print_summary(means, len(set(table.seed)))
+    print_summary(means, seeds)
+    console = Console(highlight=False)
+    for note in notes:
+        console.print(escape(note))
     print(f"results are in {out / 'results.parquet'}")
     if plot:
         print(f"picture saved to {plot}")
@@ -116,6 +163,25 @@ def values_of(setting: str) -> tuple[str, list[Any]]:
     return name, [parsed(value.strip()) for value in text.split(",")]
 
 
+def notes_on_parameters(learners: list[str], grid: dict[str, list[Any]]) -> Iterator[str]:
+    """Yield which defaults of learners the values of a grid replaced."""
+    defaults = {cls.__name__: parameters_of(cls()) for cls in map(onebit.learners.named, learners)}
+    for name in grid:
+        own = [f"{which} {had[name]}" for which, had in defaults.items() if name in had]
+        yield f"--set {name} replaced the default of each learner that has it: {', '.join(own)}."
+
+
+def notes_on_orders(streams: list[Asked], seeds: int) -> Iterator[str]:
+    """Yield which streams had the same order with all seeds."""
+    for some in streams:
+        if some.is_file and not some.shuffle and seeds > 1:
+            yield (
+                f"{some.name} was played in the order of the file with all {seeds} seeds: they "
+                "differ only in what is drawn at random. --shuffle gives each seed an order of its "
+                "own."
+            )
+
+
 @contextmanager
 def progress_to(hidden: bool) -> Iterator[Callable[[int, int], None]]:
     """Show how many runs are done and how much time is left, on stderr if it is a terminal.
@@ -123,6 +189,8 @@ def progress_to(hidden: bool) -> Iterator[Callable[[int, int], None]]:
     The process that plays shows it, not another thread, as `lab.processes` requires.
     """
     console = Console(stderr=True)
+    if hidden or console.is_terminal:  # the bar says that learners are compiled
+        hide()
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=None),
@@ -134,8 +202,10 @@ def progress_to(hidden: bool) -> Iterator[Callable[[int, int], None]]:
         auto_refresh=False,
         disable=hidden or not console.is_terminal,
     ) as bar:
-        task = bar.add_task("runs", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total, refresh=True)
+        task = bar.add_task("compiling", total=None)
+        yield lambda done, total: bar.update(
+            task, completed=done, total=total, description="runs", refresh=True
+        )
 
 
 def print_summary(means: pd.DataFrame, n_seeds: int) -> None:

@@ -22,13 +22,22 @@ if TYPE_CHECKING:
 
 @app.command()
 def demo(
-    rounds: Annotated[int, typer.Option(min=100, help="Rounds each learner plays.")] = 100_000,
+    rounds: Annotated[
+        int, typer.Option(metavar="N", min=100, help="Let each learner play this many rounds.")
+    ] = 100_000,
     seed: Seed = 0,
-    out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("demo.png"),
+    plot: Annotated[
+        Path, typer.Option(metavar="FILE", help="Draw error against rounds in this file.")
+    ] = Path("demo.png"),
+    out: Annotated[Path | None, typer.Option(hidden=True)] = None,
 ) -> None:
-    """Play every learner whose round costs O(nnz K) over SynNonSep, and draw how they learn."""
-    check_writable(out)
-    check_picture(out)
+    """Play all fast learners over one noisy stream, and draw them.
+
+    The stream is SynNonSep; the learners are those whose round costs O(nnz K).
+    """
+    plot = plot if out is None else out  # its name before
+    check_writable(plot)
+    check_picture(plot)
     stream = Asked("synnonsep", rounds).open(seed)
     results: dict[str, tuple[Learner, Result]] = {}
     with progress_bar(hidden=False) as bar:
@@ -56,5 +65,5 @@ def demo(
             f"{microseconds(result):.2f}",
         )
     Console().print(table)
-    draw_demo(out, ranked)
-    print(f"picture saved to {out}")
+    draw_demo(plot, ranked)
+    print(f"picture saved to {plot}")

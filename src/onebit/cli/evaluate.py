@@ -16,6 +16,7 @@ import onebit
 from onebit.cli.app import AsJson, app
 from onebit.cli.parameters import parsed
 from onebit.cli.pictures import INK, check_picture, check_writable
+from onebit.cli.stream import REPEATABLE
 from onebit.cli.tables import plain_table
 
 if TYPE_CHECKING:
@@ -27,28 +28,63 @@ SHOWN = 12
 
 @app.command()
 def evaluate(
-    log: Annotated[Path, typer.Argument(help="A log: .parquet, .jsonl, .csv or .dsjson.")],
+    log: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LOG",
+            help="Read this log of decisions: a .parquet, .jsonl, .csv or .dsjson file.",
+        ),
+    ],
     policy: Annotated[
         list[str] | None,
-        typer.Option(help="A model file, or label=NAME for always that label. Repeatable."),
+        typer.Option(
+            metavar="POLICY",
+            help="Estimate how accurate this policy would have been: a model file, or label=NAME "
+            "for always that label." + REPEATABLE,
+        ),
     ] = None,
-    greedy: Annotated[bool, typer.Option("--greedy", help="Models do not explore.")] = False,
+    greedy: Annotated[
+        bool, typer.Option("--greedy", help="Let models choose their best label, and not explore.")
+    ] = False,
     method: Annotated[
-        str, typer.Option(help="auto, ips, snips, clipped, direct, dr or sndr.")
+        str,
+        typer.Option(
+            metavar="METHOD",
+            help="Estimate by this method: auto, ips, snips, clipped, direct, dr or sndr.",
+        ),
     ] = "auto",
-    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    level: Annotated[
+        float,
+        typer.Option(
+            metavar="LEVEL", help="Make intervals that contain the accuracy with this probability."
+        ),
+    ] = 0.95,
     anytime: Annotated[
-        bool, typer.Option("--anytime", help="Intervals for a log that is watched as it grows.")
+        bool,
+        typer.Option(
+            "--anytime", help="Make intervals that hold also if the log is watched as it grows."
+        ),
     ] = False,
     least: Annotated[
         float | None,
-        typer.Option(help="The least probability of each label, if the log does not say it."),
+        typer.Option(
+            metavar="P",
+            help="Assume that every label on offer had at least this probability, where the log "
+            "does not say it.",
+        ),
     ] = None,
-    labels: Annotated[bool, typer.Option("--labels", help="Show each label, too.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw the accuracies, here.")] = None,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="Show the accuracy of each label, too.")
+    ] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the accuracies in this file.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate the accuracy of a log's decisions, and of other policies on the same examples."""
+    """Estimate how accurate the decisions of a log are.
+
+    The same examples tell how accurate other policies would have been.
+    """
     from onebit import evaluation
 
     check_writable(plot)

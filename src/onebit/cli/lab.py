@@ -18,7 +18,12 @@ from onebit.cli.compare import Dask, Jobs, progress_to, shown_value
 lab_app = typer.Typer(rich_markup_mode=None, help="Repeat the papers' experiments.")
 app.add_typer(lab_app, name="lab")
 
-Out = Annotated[Path, typer.Option(help="Folder of results and report.")]
+Out = Annotated[
+    Path, typer.Option(metavar="FOLDER", help="Use this folder of results and reports.")
+]
+Paper = Annotated[
+    str, typer.Argument(metavar="NAME", help="Choose a paper by its name in `onebit lab list`.")
+]
 
 
 @lab_app.command("list")
@@ -48,10 +53,13 @@ def n_runs(name: str, scale: str) -> int:
 
 @lab_app.command()
 def run(
-    name: Annotated[str, typer.Argument(help="A name that `onebit lab list` shows.")],
-    scale: Annotated[str, typer.Option(help="small, for minutes, or full.")] = "small",
+    name: Paper,
+    scale: Annotated[
+        str, typer.Option(metavar="SCALE", help="Run at this scale: small, for minutes, or full.")
+    ] = "small",
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="The most seeds that are played; by default all.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Play with at most this many seeds; by default all."),
     ] = None,
     jobs: Jobs = -1,
     dask: Dask = None,
@@ -75,8 +83,10 @@ def run(
 
 @lab_app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="A name that `onebit lab list` shows.")],
-    scale: Annotated[str, typer.Option(help="small or full, as it was run.")] = "small",
+    name: Paper,
+    scale: Annotated[
+        str, typer.Option(metavar="SCALE", help="Show what was run at this scale: small or full.")
+    ] = "small",
     out: Out = Path("lab"),
 ) -> None:
     """Print the tables of a paper that was run, and what was found."""

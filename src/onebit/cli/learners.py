@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def learners(
     as_json: AsJson = False,
     as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print a table in Markdown.")
+        bool, typer.Option("--markdown", help="Print a table in Markdown instead.")
     ] = False,
 ) -> None:
     """List every learner, what it costs and what is proven of it."""

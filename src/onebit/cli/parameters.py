@@ -21,17 +21,9 @@ def learner_classes() -> dict[str, type[Learner]]:
     return {name: getattr(onebit.learners, name) for name in names}
 
 
-def class_of(name: str) -> type[Learner]:
-    """Return the learner of a name, which is case-insensitive."""
-    found = {known.lower(): cls for known, cls in learner_classes().items()}
-    if name.lower() not in found:
-        raise ValueError(f"no learner {name!r}: there are {', '.join(learner_classes())}")
-    return found[name.lower()]
-
-
 def make_learner(name: str, settings: list[str], seed: int) -> Learner:
     """Return the learner of a name, with parameters as in "gamma=0.01"."""
-    cls = class_of(name)
+    cls = onebit.learners.named(name)
     known = parameters_of(cls())
     given = {}
     for setting in settings:

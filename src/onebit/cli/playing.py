@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 import onebit
 from onebit.cli.parameters import parameters_of, shown
+from onebit.core import progress
 from onebit.streams import Opened
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ def play_timed(learner: Learner, stream: Opened, bar: Progress) -> Result:
 def progress_bar(hidden: bool) -> Progress:
     """Return a bar on stderr, so that stdout can be piped; none unless stderr is a terminal."""
     console = Console(stderr=True)
+    if hidden or console.is_terminal:  # the bar says that a learner is compiled
+        progress.hide()
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=None),

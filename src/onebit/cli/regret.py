@@ -10,42 +10,53 @@ import typer
 from rich.console import Console
 
 import onebit
-from onebit.cli.app import AsJson, Seed, app
+from onebit.cli.app import AsJson, app
 from onebit.cli.parameters import make_learner, parameters_of, shown
 from onebit.cli.pictures import check_picture, check_writable
-from onebit.cli.stream import Label, Name
+from onebit.cli.stream import Label, LearnerName, Name, Setting, Unit
 from onebit.cli.tables import plain_table
 from onebit.streams import Asked, in_memory
 
 
 @app.command()
 def regret(
-    learner: Annotated[str, typer.Option(help="Name of the learner, in any case.")],
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A parameter, name=value. Repeatable.")
-    ] = None,
+    learner: LearnerName,
+    set_: Setting = None,
     stream: Name = "synsep",
     label: Label = None,
     rounds: Annotated[
-        int | None, typer.Option(min=1, help="Rounds to play; at most all.")
+        int | None, typer.Option(metavar="N", min=1, help="Play at most this many rounds.")
     ] = 10_000,
+    unit: Unit = False,
     radius: Annotated[
-        float | None, typer.Option(help="Of the comparators' ball, where the theorem has none.")
+        float | None,
+        typer.Option(
+            metavar="RADIUS",
+            help="Compare with weights in a ball of this radius, where the theorem has none.",
+        ),
     ] = None,
-    normalise: Annotated[
-        bool, typer.Option("--normalise", help="Divide each example by its length first.")
-    ] = False,
-    runs: Annotated[int, typer.Option(min=1, help="Seeds to take the mean over.")] = 5,
-    seed: Seed = 0,
-    plot: Annotated[Path | None, typer.Option(help="Draw it, here.")] = None,
+    seed: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Use this seed for the stream, and count from it."),
+    ] = 0,
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Take the mean over runs with this many seeds.")
+    ] = 5,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw regret and bound against rounds in this file."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Play a learner, find the best weights in hindsight, and show regret and bound over time."""
+    """Show a learner's regret and its bound over time.
+
+    The regret is measured against the best weights in hindsight.
+    """
     check_writable(plot)
     if plot:
         check_picture(plot)
-    players = [make_learner(learner, set_ or [], seed + run) for run in range(runs)]
-    source = Asked(stream, rounds, label, unit=normalise).open(seed)
+    players = [make_learner(learner, set_ or [], seed + run) for run in range(seeds)]
+    source = Asked(stream, rounds, label, unit=unit).open(seed)
     X, y = in_memory(source.batches())
     histories = [onebit.play(player.set_params(classes=source.classes), X, y) for player in players]
     seen = onebit.theory.regret(histories, players[0], X, y, radius=radius)
@@ -63,7 +74,7 @@ def regret(
                     "learner": type(players[0]).__name__,
                     "parameters": parameters_of(players[0]),
                     "stream": source.name,
-                    "runs": runs,
+                    "seeds": seeds,
                     "loss": str(best.of),
                     "radius": best.radius,
                     "norm": best.norm,
@@ -76,7 +87,7 @@ def regret(
     console = Console()
     console.print(f"[bold]{type(players[0]).__name__}[/] with {shown(parameters_of(players[0]))}")
     console.print(
-        f"on {source.name}, the mean of {runs} runs, against weights with "
+        f"on {source.name}, the mean of {seeds} seeds, against weights with "
         f"{'||W||_F' if best.norm == 'frobenius' else 'all ||w_k||'} <= {best.radius:g}; their "
         f"{best.of} is within {best.gap:.2g} of the least",
         highlight=False,

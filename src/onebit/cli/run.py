@@ -15,7 +15,17 @@ from onebit.cli.app import AsJson, Seed, app
 from onebit.cli.parameters import make_learner, parameters_of, parsed_list, shown
 from onebit.cli.pictures import check_picture, check_writable, draw_run
 from onebit.cli.playing import Result, play_timed, progress_bar
-from onebit.cli.stream import Epochs, Label, Name, Noise, Shuffle, Unit
+from onebit.cli.stream import (
+    Epochs,
+    Label,
+    LearnerName,
+    Name,
+    Noise,
+    Rounds,
+    Setting,
+    Shuffle,
+    Unit,
+)
 from onebit.cli.tables import plain_table
 from onebit.streams import Asked, Opened
 
@@ -25,33 +35,34 @@ if TYPE_CHECKING:
 
 @app.command()
 def run(
-    learner: Annotated[str, typer.Option(help="Name of the learner, in any case.")],
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A parameter, name=value. Repeatable.")
-    ] = None,
+    learner: LearnerName,
+    set_: Setting = None,
     stream: Name = "synsep",
     label: Label = None,
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Rounds to play; all, but 100000 of synthetic ones, if not given."
-        ),
-    ] = None,
+    rounds: Rounds = None,
     unit: Unit = False,
     noise: Noise = 0.0,
     shuffle: Shuffle = False,
     epochs: Epochs = 1,
     seed: Seed = 0,
     classes: Annotated[
-        str | None, typer.Option(help="All labels, a,b,c; else those of the stream.")
+        str | None,
+        typer.Option(
+            metavar="LABELS",
+            help="Let the learner choose among these labels, as in a,b,c; by default those of the "
+            "stream.",
+        ),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw error against rounds, here.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw error against rounds in this file.")
+    ] = None,
     save: Annotated[
-        Path | None, typer.Option(help="Save the learner here, as safetensors.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Save the learner in this file, as safetensors."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Play a learner over a stream."""
+    """Play a learner over a stream, and print how often it errs."""
     player = make_learner(learner, set_ or [], seed)
     for path in (plot, save):
         check_writable(path)

@@ -18,13 +18,27 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Data = Annotated[str, typer.Option(help="The folder of logs, snapshots and keys.")]
+Data = Annotated[
+    str,
+    typer.Option(metavar="FOLDER", help="Use the logs, snapshots and keys in this folder."),
+]
 Database = Annotated[
-    str | None, typer.Option(help="postgresql://..., in place of a folder.", show_default=False)
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Use those in this PostgreSQL database instead, postgresql://user@host/name.",
+        show_default=False,
+    ),
 ]
 
-log_app = typer.Typer(help="Look after logs.", add_completion=False, rich_markup_mode=None)
-key_app = typer.Typer(help="Add and remove API keys.", add_completion=False, rich_markup_mode=None)
+log_app = typer.Typer(
+    help="Verify the logs of the service.", add_completion=False, rich_markup_mode=None
+)
+key_app = typer.Typer(
+    help="Add, list and remove API keys of the service.",
+    add_completion=False,
+    rich_markup_mode=None,
+)
 app.add_typer(log_app, name="log")
 app.add_typer(key_app, name="key")
 
@@ -33,31 +47,65 @@ app.add_typer(key_app, name="key")
 def serve(
     data: Data = "onebit-data",
     database: Database = None,
-    host: Annotated[str, typer.Option(help="Where to listen; others need a key.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST", help="Listen at this address; one that others can reach needs a key."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=0, max=65535, help="Listen at this port.")
+    ] = 8000,
     trusted_proxy: Annotated[
         list[str] | None,
-        typer.Option(help="Address or network of a proxy in front; repeat it for more."),
+        typer.Option(
+            metavar="ADDRESS",
+            help="Trust a proxy at this address or network; repeat it for more.",
+            show_default=False,
+        ),
     ] = None,
     workers: Annotated[
-        int, typer.Option(min=1, max=64, help="Processes; more than one need --database.")
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=64,
+            help="Serve with this many processes; more than one need --database.",
+        ),
     ] = 1,
     demo: Annotated[
-        bool, typer.Option("--demo", help="A model with simulated traffic, in a folder of its own.")
+        bool,
+        typer.Option(
+            "--demo", help="Serve a model with simulated traffic, in a folder of its own."
+        ),
     ] = False,
     log_requests: Annotated[
-        bool, typer.Option("--log-requests", help="Log every request, not only what changes.")
+        bool,
+        typer.Option("--log-requests", help="Log every request, not only what changes models."),
     ] = False,
-    most_body: Annotated[int, typer.Option(min=1024, help="Bytes of a request.")] = 2**20,
-    most_items: Annotated[int, typer.Option(min=1, help="Items of a list in a request.")] = 1000,
-    most_features: Annotated[int, typer.Option(min=1, help="Features of an example.")] = 10_000,
-    most_labels: Annotated[int, typer.Option(min=2, help="Labels of a model.")] = 1000,
+    most_body: Annotated[
+        int, typer.Option(metavar="N", min=1024, help="Refuse requests of more bytes than this.")
+    ] = 2**20,
+    most_items: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Refuse requests with longer lists than this.")
+    ] = 1000,
+    most_features: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Refuse examples of more features than this.")
+    ] = 10_000,
+    most_labels: Annotated[
+        int, typer.Option(metavar="N", min=2, help="Refuse models of more labels than this.")
+    ] = 1000,
     memory: Annotated[
-        int, typer.Option(min=1, help="Megabytes of models in use; others are packed.")
+        int,
+        typer.Option(
+            metavar="MEGABYTES", min=1, help="Pack models that nobody uses beyond this much memory."
+        ),
     ] = 1024,
-    most_requests: Annotated[int, typer.Option(min=1, help="Requests at the same time.")] = 1000,
+    most_requests: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Refuse more requests at a time than this.")
+    ] = 1000,
 ) -> None:
-    """Serve models over HTTP: decisions, feedback, and a page to see how it goes."""
+    """Serve models over HTTP, with a page that shows how they do."""
     _needs_serve()
     from onebit.serve.limits import Limits
     from onebit.serve.starting import import_running
@@ -82,10 +130,13 @@ def serve(
 def verify(
     data: Data = "onebit-data",
     database: Database = None,
-    model: Annotated[str | None, typer.Option(help="Only this model.", show_default=False)] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Verify only the log of this model.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Replay logs from their first row, and compare snapshots and decisions."""
+    """Replay logs, and compare snapshots and decisions with them."""
     _needs_serve()
     from onebit.serve.verify import READ_AHEAD, Verdict
     from onebit.serve.verify import verify as replay
@@ -131,9 +182,15 @@ def verify(
 
 @key_app.command()
 def add(
-    name: Annotated[str, typer.Argument(help="To know the key by.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Give the key this name, to know it by.")
+    ],
     scopes: Annotated[
-        str, typer.Option(help="Some of decide, feedback, read and admin, with commas.")
+        str,
+        typer.Option(
+            metavar="SCOPES",
+            help="Allow these of decide, feedback, read and admin, separated by commas.",
+        ),
     ] = "decide,feedback",
     data: Data = "onebit-data",
     database: Database = None,
@@ -155,7 +212,7 @@ def list_keys(data: Data = "onebit-data", database: Database = None) -> None:
 
 @key_app.command()
 def remove(
-    name: Annotated[str, typer.Argument(help="The name of the key.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Remove the key that has this name.")],
     data: Data = "onebit-data",
     database: Database = None,
 ) -> None:

@@ -9,21 +9,25 @@ import typer
 
 import onebit
 from onebit.cli.app import AsJson, app
-from onebit.cli.parameters import class_of, learner_classes
+from onebit.cli.parameters import learner_classes
 
 
 @app.command()
 def warm_up(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Learners, in any case; else OneBitClassifier.")
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Compile these learners, by their names in any case; by default OneBitClassifier.",
+        ),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Compile all learners.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Compile all learners there are.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compile what learners need, ahead, and store it on disk."""
+    """Compile learners ahead of time, and store the code on disk."""
     if every and names:
         raise ValueError(f"--all takes no names of learners; got {', '.join(names)}")
-    classes = [class_of(name) for name in names or ["OneBitClassifier"]]
+    classes = [onebit.learners.named(name) for name in names or ["OneBitClassifier"]]
     rows, cache = [], None
     for cls in learner_classes().values() if every else classes:
         for form in cls.forms:

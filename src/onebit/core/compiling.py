@@ -37,10 +37,13 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, Flags
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.extending import intrinsic, overload
+
+from onebit.core import progress, registry
 
 config: Any = numba.config
 
@@ -49,6 +52,10 @@ COMPILES = not config.DISABLE_JIT
 
 _UNUSED_DAYS = 30
 """Compiled code that no process loaded for so many days is deleted."""
+
+
+compiler_lock: Any = global_compiler_lock
+"""Held by a thread that compiles: a process forked meanwhile could never compile anything."""
 
 
 class Counted:
@@ -204,12 +211,23 @@ class _WholeCompiler(Compiler):
         self.state.library = _Whole(self.state.targetctx.codegen(), function.__qualname__)
         self.state.library.enable_object_caching()
         self.state.flags = _Flags(self.state.flags)
-        with _no_garbage_collection(), _numbas_own_as_parts():
+        with (
+            progress.compiling(_title(function), cache_folder),
+            _no_garbage_collection(),
+            _numbas_own_as_parts(),
+        ):
             result = super().compile_extra(function)
         Counted.compiled += 1
         for env in result._find_referenced_environments():
             result.codegen.set_env(env.env_name, env)
         return result
+
+
+def _title(function: Any) -> str:
+    """Return what people know a function by: its learner, or else its package."""
+    name = getattr(function, "compiled_as", function.__module__ or "")
+    known = {cls.__name__ for cls in registry.classes() if name.startswith(f"{cls.__module__}.")}
+    return known.pop() if len(known) == 1 else name.partition(".")[0]
 
 
 @contextmanager
@@ -382,6 +400,7 @@ def entry_point(function: Any, signature: tuple[Any, ...]) -> Any:
 def _compiled(name: str, template: Any, kernels: dict[str, Any], **options: Any) -> Any:
     bound = FunctionType(template.__code__, {**template.__globals__, **kernels})
     bound.__module__, bound.__doc__ = template.__module__, template.__doc__
+    bound.__dict__["compiled_as"] = name
     if not COMPILES:
         return _as_python(bound)
     options |= {"error_model": "numpy", "no_cfunc_wrapper": True}

@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Self
+from typing import Any, Never, Self
 
 import numpy as np
 
@@ -176,6 +176,35 @@ def _example(indices: Any, values: Any, n_features: Any) -> Example:
             f"indices={indices!r:.80}, values={values!r:.80}, n_features={n_features!r:.80}"
         )
     return Example(at.astype(INDEX), found, n_features)
+
+
+def check_decision(given: Any) -> Decision:
+    """Return a decision to learn from; raise TypeError for what is none, such as its id."""
+    if isinstance(given, Decision):
+        return given
+    if isinstance(given, Mapping):
+        raise TypeError(f"a decision is made of a dict by Decision.from_dict; got {given!r:.80}")
+    raise TypeError(
+        f"a decision is what decide returned, or Decision(x, label, probability) from a log; got "
+        f"{given!r:.80}. Learners remember no decisions: keep it until its feedback comes, or keep "
+        "decision.to_dict(), which is JSON, by decision.id, and learn from Decision.from_dict(kept)"
+    )
+
+
+def check_decisions(given: Any) -> list[Decision]:
+    """Return decisions to learn from as a list."""
+    if isinstance(given, Decision):
+        raise TypeError(f"learn_many takes a list of decisions; got one, {given!r}")
+    return list(map(check_decision, given))
+
+
+def refuse_unnamed(verb: str, values: tuple[Never, ...]) -> None:
+    """Raise TypeError for feedback that does not say whether it is a bit or the right label."""
+    if values:
+        raise TypeError(
+            f"{verb} takes feedback by its name: correct=... if it says right or wrong, or "
+            f"truth=... if it is the right label; got {values[0]!r:.80}"
+        )
 
 
 # Ids

@@ -8,6 +8,8 @@ kernels advance, and that are saved and copied with it. Reference: C. Doty-Humph
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,21 @@ def random_state_of(random_state: Any) -> np.random.RandomState:
     if random_state is None:
         return np.random.RandomState(np.random.MT19937(np.random.SeedSequence()))
     return check_random_state(random_state)
+
+
+@contextmanager
+def unchanged_on_error(random_state: Any) -> Iterator[None]:
+    """Set a generator that was given as a `random_state` back to where it was, on an error."""
+    if random_state is None or isinstance(random_state, int | np.integer):
+        yield
+        return
+    generator = random_state_of(random_state)
+    before = generator.get_state()
+    try:
+        yield
+    except BaseException:
+        generator.set_state(before)
+        raise
 
 
 LEAST_PROBABILITY = 1e-30

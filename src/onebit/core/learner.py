@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import builtins
+import copy
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from numbers import Real
 from os import PathLike
-from threading import RLock
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Never, Self
 
 import numpy as np
 from scipy.special import log_softmax, softmax
@@ -18,14 +19,29 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onebit.core import registry, storage
-from onebit.core.decision import NONE_OF_THESE, Decision, check_id, decided, key_of
+from onebit.core.decision import (
+    NONE_OF_THESE,
+    Decision,
+    check_decision,
+    check_decisions,
+    check_id,
+    decided,
+    key_of,
+    refuse_unnamed,
+)
 from onebit.core.engine import DRAW, Kernels, Logged, Noted
 from onebit.core.example import Example, Rows, count_rows, one_row, row, slice_rows
-from onebit.core.generator import LEAST_PROBABILITY, draw_rows, new_generator, random_state_of
+from onebit.core.generator import (
+    LEAST_PROBABILITY,
+    draw_rows,
+    new_generator,
+    random_state_of,
+    unchanged_on_error,
+)
 from onebit.core.offer import check_among, label_list
 from onebit.core.started import Started
 from onebit.core.state import grown
-from onebit.core.turns import Turns
+from onebit.core.turns import starting
 from onebit.core.validation import (
     check_classes,
     check_example,
@@ -35,6 +51,7 @@ from onebit.core.validation import (
     check_rows,
     names_in,
     positions_of,
+    refuse,
     unknown,
 )
 
@@ -46,9 +63,6 @@ _PAUSE = 0.05
 
 It cannot be interrupted, and other threads that use the learner wait for it.
 """
-
-_STARTING = RLock()
-"""Held by a thread that starts a learner, so that one that another thread starts, starts once."""
 
 
 class Cost(NamedTuple):
@@ -81,7 +95,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     classes: Any
     random_state: Any
-    _run: Started
+    _run: Started = None  # type: ignore[assignment]  # until it has started
 
     feedback: str = "bandit"
     """What the learner must be told: "bandit" (right or wrong) or "full" (the label)."""
@@ -159,43 +173,35 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         -------
         Decision
         """
-        if among is not None:
-            return self._decide_among(x, among, id)
-        run, example = self._ready(x)
-        if id is not None:
-            check_id(id)
-        if run.decide is None:
-            run.decide = run.kernels.decide(run.state)
-        lock = run.turns.lock
-        lock.acquire(False) or run.turns.wait()
-        try:
-            label, probability, _ = run.decide(
-                run.state, example, run.scores, run.everything, run.p, DRAW
-            )
-            confidence = None if run.share is None else run.confidence(run.scores, label)
-            among = run.among
-        finally:
-            lock.release()
-        return decided(example, run.labels[label], probability, among, id, confidence)
-
-    def _decide_among(self, x: Any, among: Any, name: str | None) -> Decision:
-        if not self._started:
-            among = self._check_before_start(among)
-        run, example = self._ready(x)
-        if name is not None:
-            check_id(name)
+        if self._run is not None:  # the usual case, without another call
+            if id is not None:
+                check_id(id)
+            run, example = self._ready(x)
+        else:
+            among = None if among is None else label_list(among, "among")
+            run, example = self._validated(Learner._check_question, x, among, id)
         if run.decide is None:
             run.decide = run.kernels.decide(run.state)
         turns = run.turns
-        turns.lock.acquire(False) or turns.wait()
         try:
-            offer = self._offer(run, among)
+            turns.acquire(False) or turns.wait()
+            offer = run.everything if among is None else self._offer(run, among)
             label, probability, _ = run.decide(run.state, example, run.scores, offer, run.p, DRAW)
-            confidence = run.confidence(run.scores, label)
-        finally:
-            turns.lock.release()
-        offered = run.labels_at(offer)
-        return decided(example, run.labels[label], probability, offered, name, confidence)
+            confidence = None if run.share is None else run.confidence(run.scores, label)
+            offered = run.among if among is None else run.labels_at(offer)
+        except BaseException:
+            turns.release_if_owned()
+            raise
+        turns.release()
+        return decided(example, run.labels[label], probability, offered, id, confidence)
+
+    def _check_question(self, x: Any, among: Any, name: Any) -> tuple[Started, Example]:
+        """Validate the arguments of `decide`."""
+        if name is not None:
+            check_id(name)
+        run, example = self._ready(x)
+        self._offer(run, among)
+        return run, example
 
     def decide_many(self, X: Any, among: Any = None, *, ids: Any = None) -> list[Decision]:
         """Choose a label for each row of `X`: what `decide` would, one row after the other.
@@ -212,10 +218,9 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         -------
         list of Decision
         """
-        run, rows = self._ready_for(X)
+        among = None if among is None else label_list(among, "among")
+        run, rows, names = self._validated(Learner._check_questions, X, among, ids)
         n = count_rows(rows)
-        names = _of_each(ids, n, "ids")
-        names = [None if name is None else check_id(name) for name in names]
         decisions: list[Decision] = []
         evaluate = run.kernels.evaluate(n)
         for lo, hi in _blocks(n):
@@ -235,7 +240,23 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
                 decisions.append(decided(x, label, probability, offered, names[lo + i], shares[i]))
         return decisions
 
-    def learn(self, decision: Decision, *, correct: bool | None = None, truth: Any = None) -> None:
+    def _check_questions(
+        self, X: Any, among: Any, ids: Any
+    ) -> tuple[Started, Rows, list[str | None]]:
+        """Validate the arguments of `decide_many`."""
+        run, rows = self._ready_for(X)
+        names = _of_each(ids, count_rows(rows), "ids")
+        with run.turns:
+            self._offer(run, among)
+        return run, rows, [None if name is None else check_id(name) for name in names]
+
+    def learn(
+        self,
+        decision: Decision,
+        *unnamed: Never,
+        correct: bool | None = None,
+        truth: Any = None,
+    ) -> None:
         """Learn from the feedback for a decision, now or later, in any order.
 
         Late feedback meets the weights of the moment it arrives, with the probability of the
@@ -253,18 +274,29 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             bandit learner takes from it is `uses_truth`. That none of the labels is right teaches
             nothing: it does not tell which one is when one is.
         """
-        run, lesson = self._lesson(decision, correct, truth)
-        lock = run.turns.lock
-        lock.acquire(False) or run.turns.wait()
+        if unnamed:
+            refuse_unnamed("learn", unnamed)
+        if self._run is not None:  # the usual case, without another call
+            run, lesson = self._lesson(decision, correct, truth)
+        else:
+            run, lesson = self._validated(Learner._lesson, decision, correct, truth)
+        turns = run.turns
         try:
+            turns.acquire(False) or turns.wait()
             if decision._learned_by or lesson[0] in run.learned:
                 self._check_new(decision, run)
             self._learn(run, decision, lesson)
-        finally:
-            lock.release()
+        except BaseException:
+            turns.release_if_owned()
+            raise
+        turns.release()
 
     def learn_many(
-        self, decisions: Iterable[Decision], *, correct: Any = None, truth: Any = None
+        self,
+        decisions: Iterable[Decision],
+        *unnamed: Never,
+        correct: Any = None,
+        truth: Any = None,
     ) -> None:
         """Learn from the feedback for many decisions: as `learn` would, one after the other.
 
@@ -278,32 +310,41 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         truth : sequence of labels, optional
             One for each decision; None where there is `correct` instead.
         """
-        decisions = list(decisions)
+        refuse_unnamed("learn_many", unnamed)
+        decisions = check_decisions(decisions)
         bits = _of_each(correct, len(decisions), "correct")
         truths = _of_each(truth, len(decisions), "truth")
-        lessons = [
-            self._lesson(*feedback) for feedback in zip(decisions, bits, truths, strict=True)
-        ]
-        if not lessons:
+        if not decisions:
             return
-        run = lessons[0][0]
+        run, lessons = self._validated(Learner._lessons, decisions, bits, truths)
         with run.turns:
-            seen: set[Any] = set()
             for decision in decisions:
                 self._check_new(decision, run)
-                names = {builtins.id(decision), decision._key} - {None}
-                if seen & names:
-                    raise ValueError(f"{decision!r} is twice among the decisions to learn from")
-                seen |= names
-            for decision, (_, lesson) in zip(decisions, lessons, strict=True):
+            for decision, lesson in zip(decisions, lessons, strict=True):
                 self._learn(run, decision, lesson)
+
+    def _lessons(
+        self, decisions: list[Decision], bits: Sequence[Any], truths: Sequence[Any]
+    ) -> tuple[Started, list[tuple[Any, ...]]]:
+        """Validate the arguments of `learn_many`."""
+        found = [self._lesson(*feedback) for feedback in zip(decisions, bits, truths, strict=True)]
+        seen: set[Any] = set()
+        for decision in decisions:
+            names = {builtins.id(decision), decision._key} - {None}
+            if seen & names:
+                raise ValueError(f"{decision!r} is twice among the decisions to learn from")
+            seen |= names
+        run = found[0][0]
+        if any(other is not run for other, _ in found):  # another thread started it anew
+            return self._lessons(decisions, bits, truths)
+        return run, [lesson for _, lesson in found]
 
     def has_learned(self, decision: Decision | str) -> bool:
         """Tell whether the learner has learned from a decision, or from one with this id.
 
         It knows the ids of the last 100,000 decisions, also after it was saved and loaded.
         """
-        key = key_of(decision) if isinstance(decision, str) else decision._key
+        key = key_of(decision) if isinstance(decision, str) else check_decision(decision)._key
         by_id = self._started and key in self._run.learned
         return by_id or (
             not isinstance(decision, str) and weakref.ref(self) in decision._learned_by
@@ -360,7 +401,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         correct : array-like of shape (n_samples,)
             1 or 0; NaN where nobody said.
         among : array-like of labels, optional
-            The labels on offer, in every round.
+            The labels on offer, in every round, from which `labels` were chosen; by default all
+            that are not retired.
         bound : float >= 1, optional
             By default the learner learns from every bit, with the probability in the log. With a
             bound, only from rounds drawn so that those are as if it had chosen the labels itself
@@ -378,23 +420,58 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """
         if self.feedback == "full":
             raise ValueError(f"{type(self).__name__} learns from the label, and a log has bits")
-        run, rows = self._ready_for(X)
+        among = None if among is None else label_list(among, "among")
+        with unchanged_on_error(random_state):
+            run, rows, logged, offer = self._validated(
+                Learner._check_log, X, labels, probabilities, correct, among, bound, random_state
+            )
         n = count_rows(rows)
-        logged = Logged(
-            positions_of(run.classes, check_labels(labels, n, self)),
-            _column(probabilities, n, "probabilities"),
-            np.nan_to_num(_column(correct, n, "correct"), nan=-1.0).astype(np.int64),
-            random_state_of(random_state).random_sample(0 if bound is None else n),
-        )
-        _check_logged(logged)
-        with run.turns:
-            offer = self._offer(run, among)
         chosen, taken = np.empty(n), np.empty(n, dtype=bool)
         for lo, hi in _blocks(n):
-            some = slice_rows(rows, lo, hi), _some_of(logged, lo, hi), bound or 0.0, offer
+            some = slice_rows(rows, lo, hi), _some_of(logged, lo, hi), float(bound or 0), offer
             with run.turns:
                 self._replay(run, *some, chosen[lo:hi], taken[lo:hi])
         return chosen, taken
+
+    def _check_log(
+        self,
+        X: Any,
+        labels: Any,
+        probabilities: Any,
+        correct: Any,
+        among: Any,
+        bound: Any,
+        random_state: Any,
+    ) -> tuple[Started, Rows, Logged, np.ndarray]:
+        """Validate the arguments of `replay`."""
+        if bound is not None and not _is_bound(bound):
+            raise ValueError(f"bound is a finite number of at least 1, or None; got {bound!r}")
+        run, rows = self._ready_for(X)
+        n = count_rows(rows)
+        positions = positions_of(run.classes, check_labels(labels, n, self))
+        p = _column(probabilities, n, "probabilities")
+        refuse(
+            ~((p >= LEAST_PROBABILITY) & (p <= 1.0 + _ROUNDING)),
+            lambda i: f"a probability is in [{LEAST_PROBABILITY:g}, 1]; got {p[i]} in row {i}",
+        )
+        bits = _column(correct, n, "correct")
+        refuse(
+            ~(np.isnan(bits) | (bits == 0.0) | (bits == 1.0)),
+            lambda i: f"correct is 1, 0 or NaN; got {bits[i]:g} in row {i}",
+        )
+        with run.turns:
+            offer = self._offer(run, among)
+            retired = run.retired
+        refuse(
+            ~np.isin(positions, offer),
+            lambda i: (
+                f"the label {run.labels[positions[i]]!r} in row {i} is "
+                + ("retired" if positions[i] in retired else "not in among")
+            ),
+        )
+        feedback = np.nan_to_num(bits, nan=-1.0).astype(np.int64)
+        draws = random_state_of(random_state).random_sample(0 if bound is None else n)
+        return run, rows, Logged(positions, np.minimum(p, 1.0), feedback, draws), offer
 
     # Labels that come and go
 
@@ -448,6 +525,32 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     @property
+    def classes_(self) -> np.ndarray:
+        """All labels, also retired ones."""
+        return self._of_run("classes_", lambda run: run.classes)
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features."""
+        return self._of_run("n_features_in_", lambda run: run.all_features.size)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The names of the features, if the learner started with a data frame."""
+        return self._of_run("feature_names_in_", lambda run: run.names)
+
+    def _of_run(self, name: str, get: Callable[[Started], Any]) -> Any:
+        """Return an attribute that is there once the learner has started."""
+        run = self._run
+        found = None if run is None else get(run)
+        if found is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return found
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._started
+
+    @property
     def retired_classes_(self) -> np.ndarray:
         """Those of `classes_` that are retired."""
         check_is_fitted(self)
@@ -481,10 +584,13 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         ndarray of shape (n_samples, n_classes)
             Zero for labels that are not on offer.
         """
-        if self._started or self.classes is None or isinstance(X, Example):
+        if self._started or self.classes is None:
             return self._evaluate(X, among, with_policy=True)[2]
         first = clone(self)  # which starts, as this one will
-        first._start(first._given_classes(), check_rows(X, self).n_features)
+        if isinstance(X, Example):
+            first._ready(X)
+        else:
+            first._ready_for(X)
         return first.policy(X, among)
 
     # The scikit-learn interface
@@ -506,10 +612,9 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         y = check_labels(y, count_rows(rows), self)
         classes = check_classes(y if self.classes is None else self.classes)
         truth = positions_of(classes, y)
-        self._check_names(X)
-        with _STARTING:  # all of it is of this X, though another thread fits the learner too
-            run = self._start(classes, rows.n_features)
-            validate_data(self, X, skip_check_array=True)  # remembers the names of the features
+        names = _feature_names(X)
+        with unchanged_on_error(self.random_state):
+            run = self._start(classes, rows.n_features, names)
         for _ in self._rounds(run, rows, truth):
             pass
         return self
@@ -577,9 +682,13 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     # Internals
 
+    def _migrated(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the arrays of a file of this format version in the layout of today."""
+        return arrays
+
     @property
     def _started(self) -> bool:
-        return "_run" in self.__dict__
+        return self._run is not None
 
     @property
     def _state(self) -> Any:
@@ -611,19 +720,28 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(f"{name} does not know its labels yet: {name}(classes=[...])")
         return check_classes(self.classes)
 
-    def _check_before_start(self, among: Any) -> list[Any]:
-        """Raise for labels on offer that are none of the classes to come; return them."""
-        classes, labels = self._given_classes(), among
-        if not isinstance(among, str | bytes) and np.iterable(among):
-            labels = list(among)
-        check_among(labels, {label: k for k, label in enumerate(classes.tolist())}, classes)
-        return labels
+    def _validated(self, check: Callable[..., Any], *arguments: Any) -> Any:
+        """Return ``check(self, *arguments)``, which validates all arguments of a call.
 
-    def _start(self, classes: np.ndarray, n_features: int) -> Started:
+        It starts a learner that has not started. What it refuses must change nothing: so it starts
+        a copy, whose run becomes that of the learner once nothing is refused.
+        """
+        if not self._started:
+            with starting(self), unchanged_on_error(self.random_state):
+                if not self._started:
+                    first = copy.copy(self)
+                    found = check(first, *arguments)
+                    if self.__dict__.setdefault("_run", first._run) is first._run:
+                        return found
+        return check(self, *arguments)
+
+    def _start(
+        self, classes: np.ndarray, n_features: int, names: np.ndarray | None = None
+    ) -> Started:
         """Begin anew; on an error nothing has changed."""
         self._validate_params()
         kernels, state = self._begin(n_features, classes.size, new_generator(self.random_state))
-        return self._resume(classes, n_features, kernels, state)
+        return self._resume(classes, n_features, kernels, state, names=names)
 
     def _resume(
         self,
@@ -631,16 +749,15 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         n_features: int,
         kernels: Kernels,
         state: Any,
-        turns: Turns | None = None,
+        **options: Any,
     ) -> Started:
         parameters, temper = self.get_params(deep=False), self._temper(state)
         if "learner" in parameters:  # what happens later to one that was given does not matter
             parameters["learner"] = clone(parameters["learner"], safe=False)
-        run = Started(
-            classes, n_features, kernels, state, self.feedback, parameters, temper, turns=turns
+        self._run = Started(
+            classes, n_features, kernels, state, self.feedback, parameters, temper, **options
         )
-        self.classes_, self.n_features_in_, self._run = classes, n_features, run
-        return run
+        return self._run
 
     def _temper(self, state: Any) -> float | None:
         """Return what makes softmax(temper * scores) the probabilities of labels; None if nothing.
@@ -651,34 +768,25 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     def _ready(self, x: Any) -> tuple[Started, Example]:
         """Check one x, and start with it if need be."""
-        run = self.__dict__.get("_run")
+        run = self._run
         if run is None:
             example = check_example(x, None)
-            with _STARTING:
-                if not self._started:
-                    run = self._start(self._given_classes(), example.n_features)
-                    names = names_in(x)
-                    if names is not None:
-                        self.feature_names_in_ = np.array(names, dtype=object)
-                    return run, example
-            run = self._run
+            names = names_in(x)
+            known = None if names is None else np.array(names, dtype=object)
+            return self._start(self._given_classes(), example.n_features, known), example
         kind = type(x)
-        if kind is not Example and kind is not np.ndarray and "feature_names_in_" in self.__dict__:
-            check_names_in(x, self.feature_names_in_)
+        if kind is not Example and kind is not np.ndarray and run.names is not None:
+            check_names_in(x, run.names)
         return run, check_example(x, run.all_features)
 
     def _ready_for(self, X: Any) -> tuple[Started, Rows]:
         """Check the rows of X, and start with them if need be."""
         rows = check_rows(X, self)
-        with _STARTING:
-            if not self._started:
-                classes = self._given_classes()
-                self._check_names(X)
-                run = self._start(classes, rows.n_features)
-                validate_data(self, X, skip_check_array=True)
-                return run, rows
         run = self._run
-        self._check_features(run, X, rows)
+        if run is None:
+            run = self._start(self._given_classes(), rows.n_features, _feature_names(X))
+        else:
+            self._check_features(run, X, rows)
         return run, rows
 
     def _running(self, verb: str) -> Started:
@@ -703,15 +811,16 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         except ValueError as error:
             raise ValueError(f"{name} takes no more classes: {error}") from None
         run.take(classes, kernels, state, form.get_params(deep=False))
-        self.classes_ = classes
 
     def _lesson(
         self, decision: Decision, correct: Any, truth: Any
     ) -> tuple[Started, tuple[Any, ...]]:
         """Check a decision and its feedback; return them as what `_learn` takes."""
+        if type(decision) is not Decision:
+            check_decision(decision)
         if (correct is None) == (truth is None):
             raise ValueError("learn takes either correct=... or truth=...")
-        begun = self.__dict__.get("_run")
+        begun = self._run
         if truth is None and (self if begun is None else begun).feedback == "full":
             raise ValueError(
                 f"{type(self).__name__} learns from the label itself: learn(decision, truth=...)"
@@ -723,12 +832,6 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         key: Any = decision._number
         if key is None and decision._id is not None:
             key = key_of(check_id(decision._id))
-        if begun is None:
-            for said in (decision.label, truth):
-                if said is not None and said is not NONE_OF_THESE and np.ndim(said) == 0:
-                    positions_of(self._given_classes(), np.array([said]))
-            if decision.among is not None:
-                self._check_before_start(decision.among)
         run, example = self._ready(decision.x)
         try:
             label = run.positions[decision.label]
@@ -832,18 +935,17 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     def _prepare(self, X: Any, y: Any, classes: Any = None) -> tuple[Started, Rows, np.ndarray]:
         """Check all rows and labels before the first round, and start if need be."""
+        return self._validated(Learner._check_rounds, X, y, classes)
+
+    def _check_rounds(self, X: Any, y: Any, classes: Any) -> tuple[Started, Rows, np.ndarray]:
         rows = check_rows(X, self)
         y = check_labels(y, count_rows(rows), self)
         known = None if classes is None else check_classes(classes)
-        with _STARTING:
-            if not self._started:
-                known = self._given_classes() if known is None else known
-                truth = positions_of(known, y)
-                self._check_names(X)
-                run = self._start(known, rows.n_features)
-                validate_data(self, X, skip_check_array=True)
-                return run, rows, truth
         run = self._run
+        if run is None:
+            known = self._given_classes() if known is None else known
+            truth = positions_of(known, y)
+            return self._start(known, rows.n_features, _feature_names(X)), rows, truth
         if known is not None and not np.array_equal(known, np.sort(run.classes)):
             raise ValueError(
                 f"classes={known.tolist()} differ from those the learner started with, {run.labels}"
@@ -861,11 +963,6 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
                 f"{run.all_features.size} features as input"
             )
 
-    def _check_names(self, X: Any) -> None:
-        """Raise for names of features that cannot be remembered, before anything changes."""
-        if hasattr(X, "columns"):
-            validate_data(clone(self), X, skip_check_array=True)
-
     def _rounds(
         self, run: Started, rows: Rows, truth: np.ndarray, noted: Noted | None = None
     ) -> Iterator[np.ndarray]:
@@ -880,7 +977,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     def _known_rows(self, X: Any) -> tuple[Started, Rows]:
         """Check rows that the learner is asked about; one example, which is faster, is a row."""
         if isinstance(X, Example):
-            run, example = self._ready(X)
+            run, example = self._validated(Learner._ready, X)
             return run, one_row(example)
         check_is_fitted(self)
         run, rows = self._run, check_rows(X, self)
@@ -954,13 +1051,17 @@ def _column(values: Any, n: int, name: str) -> np.ndarray:
     return found
 
 
-def _check_logged(logged: Logged) -> None:
-    """Raise for rounds of a log that cannot be learned from."""
-    for i in np.flatnonzero(~((logged.feedback >= -1) & (logged.feedback <= 1))):
-        raise ValueError(f"correct is 1, 0 or NaN; got {logged.feedback[i]} in row {i}")
-    p = logged.probabilities
-    for i in np.flatnonzero(~((p >= LEAST_PROBABILITY) & (p <= 1.0 + _ROUNDING))):
-        raise ValueError(f"a probability is in [{LEAST_PROBABILITY:g}, 1]; got {p[i]} in row {i}")
+def _is_bound(bound: Any) -> bool:
+    return isinstance(bound, Real) and not isinstance(bound, bool) and 1.0 <= float(bound) < np.inf
+
+
+def _feature_names(X: Any) -> np.ndarray | None:
+    """Return the names of the columns of a data frame, as scikit-learn finds them."""
+    if not (hasattr(X, "columns") or hasattr(X, "__dataframe__")):
+        return None
+    found = BaseEstimator()
+    validate_data(found, X, skip_check_array=True)
+    return getattr(found, "feature_names_in_", None)
 
 
 _BITS = (bool, np.bool_, int, np.integer)

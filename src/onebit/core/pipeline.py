@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from inspect import ismethod, signature
 from os import PathLike
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn import pipeline
 
 from onebit.core import storage
-from onebit.core.decision import Decision
+from onebit.core.decision import Decision, check_decision, check_decisions, refuse_unnamed
 from onebit.core.example import Example
 from onebit.core.learner import Learner
 from onebit.core.validation import check_example
@@ -25,7 +25,8 @@ def make_pipeline(*steps: Any) -> Pipeline:
     Parameters
     ----------
     *steps : transformers, and last a Learner
-        Steps of `onebit.features`, and any transformers of scikit-learn.
+        Steps of `onebit.features`, and any transformers of scikit-learn. What scikit-learn's
+        own `make_pipeline` made has no `decide`; ``make_pipeline(*made)`` makes one that has.
 
     Returns
     -------
@@ -46,6 +47,8 @@ def make_pipeline(*steps: Any) -> Pipeline:
     """
     if not steps or not isinstance(steps[-1], Learner):
         last = f"got {type(steps[-1]).__name__}" if steps else "got none"
+        if steps and isinstance(steps[-1], pipeline.Pipeline):
+            last += ", whose steps are make_pipeline(*pipeline)"
         raise TypeError(f"the last step of a pipeline is a learner of onebit; {last}")
     return Pipeline(pipeline.make_pipeline(*steps).steps)
 
@@ -54,9 +57,10 @@ class Pipeline(pipeline.Pipeline):
     """A scikit-learn pipeline with the online interface of the learner at its end.
 
     All methods of the learner exist here too: `decide`, `learn`, `policy`, `scores`, `partial_fit`
-    and so on. Where a learner takes examples, a pipeline takes the input of its first step, such as
-    records. Only `fit` fits steps; all other methods use them as they are. `make_pipeline` makes
-    one.
+    and so on, and so do the attributes that it has once it has started, such as `changes_`. Where a
+    learner takes examples, a pipeline takes the input of its first step, such as records. Only
+    `fit` fits steps; all other methods use them as they are. `make_pipeline` makes one; that of
+    scikit-learn makes a pipeline without these methods.
     """
 
     def decide(self, record: Any, among: Any = None, **options: Any) -> Decision:
@@ -78,7 +82,7 @@ class Pipeline(pipeline.Pipeline):
         """
         return self.steps[-1][1].decide(self._example(record), among, **options)
 
-    def learn(self, decision: Decision, **feedback: Any) -> None:
+    def learn(self, decision: Decision, *unnamed: Never, **feedback: Any) -> None:
         """Learn from the feedback for a decision, now or later, in any order.
 
         Parameters
@@ -89,7 +93,8 @@ class Pipeline(pipeline.Pipeline):
         **feedback
             `correct` or `truth`, as `learn` of the learner takes them.
         """
-        self.steps[-1][1].learn(self._with_example(decision), **feedback)
+        refuse_unnamed("learn", unnamed)
+        self.steps[-1][1].learn(self._with_example(check_decision(decision)), **feedback)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the steps and the learner, its random generator included, to a safetensors file.
@@ -102,6 +107,8 @@ class Pipeline(pipeline.Pipeline):
 
     def __getattr__(self, name: str) -> Any:
         _, learner = (self.__dict__.get("steps") or [("", None)])[-1]  # none yet while unpickled
+        if _is_learned(name):
+            return getattr(learner, name)
         method = None if name.startswith("_") else getattr(learner, name, None)
         if not ismethod(method):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -120,8 +127,10 @@ class Pipeline(pipeline.Pipeline):
         return after_the_steps
 
     def __dir__(self) -> list[str]:
-        methods = (name for name in dir(self.steps[-1][1]) if not name.startswith("_"))
-        return sorted({*super().__dir__(), *(name for name in methods if hasattr(self, name))})
+        learner = self.steps[-1][1]
+        names = (name for name in dir(learner) if not name.startswith("_"))
+        shared = (n for n in names if _is_learned(n) or ismethod(getattr(learner, n, None)))
+        return sorted({*super().__dir__(), *shared})
 
     def _transformers(self) -> Iterator[Any]:
         for _, step in self.steps[:-1]:
@@ -144,7 +153,13 @@ class Pipeline(pipeline.Pipeline):
         return decision
 
     def _with_examples(self, decisions: Iterable[Decision]) -> list[Decision]:
-        return [self._with_example(decision) for decision in decisions]
+        return [self._with_example(decision) for decision in check_decisions(decisions)]
+
+
+def _is_learned(name: str) -> bool:
+    """Return whether an attribute is the learner's: not its input, which is the first step's."""
+    public = name.endswith("_") and not name.startswith("_")
+    return public and not hasattr(pipeline.Pipeline, name)
 
 
 _BEFORE: dict[str, Callable[[Pipeline, Any], Any]] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from inspect import isabstract
 from typing import TYPE_CHECKING
 
@@ -18,11 +20,44 @@ def register(cls: type[Learner]) -> None:
     _CLASSES[name_of(cls)] = cls
 
 
+def classes() -> list[type[Learner]]:
+    """Return the known classes that can be used."""
+    return [cls for cls in list(_CLASSES.values()) if not isabstract(cls)]
+
+
 def name_of(cls: type) -> str:
     """Return the name of a class: onebit's own without, others with their module."""
     if cls.__module__.partition(".")[0] == _OWN:
         return cls.__qualname__
     return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def chosen_class(name: str, classes: Iterable[type[Learner]]) -> type[Learner]:
+    """Return the one of `classes` that someone named, in any case."""
+    known = {cls.__name__: cls for cls in classes}
+    for of_class, cls in known.items():
+        if of_class.lower() == name.lower():
+            return cls
+    likely = _likely(name, known)
+    meant = f"did you mean {' or '.join(likely)}?" if likely else f"there are {', '.join(known)}"
+    raise ValueError(f"no learner {name!r:.80}: {meant}")
+
+
+_MOST_LIKELY = 3
+
+
+def _likely(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names that someone may have meant, the likeliest first."""
+    plain = {_plain(one): one for one in known}
+    wanted = _plain(name)
+    parts = [one for one in plain if wanted and (wanted in one or one in wanted)]
+    parts.sort(key=lambda one: (not one.startswith(wanted), abs(len(one) - len(wanted))))
+    found = dict.fromkeys([*parts, *get_close_matches(wanted, plain)])
+    return [plain[one] for one in found][:_MOST_LIKELY]
+
+
+def _plain(name: str) -> str:
+    return "".join(filter(str.isalnum, name.lower()))
 
 
 def class_named(name: str, *, without_module: bool = False) -> type[Learner]:

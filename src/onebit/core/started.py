@@ -22,9 +22,9 @@ _TOO_MANY = MOST_IDS + MOST_IDS // 4
 class Started:
     """What a learner has once it has started.
 
-    A learner that starts anew gets another one: a thread that still decides with the old one finds
-    all of it as it was. What changes is touched only while holding `turns`; labels only come, and
-    keep their positions, so that a position found before is true after.
+    A learner that starts anew gets another one, by a single assignment: a thread that still decides
+    with the old one finds all of it as it was. What changes is touched only while holding `turns`;
+    labels are only added, and keep their positions.
     """
 
     __slots__ = (
@@ -39,6 +39,7 @@ class Started:
         "labels",
         "learn",
         "learned",
+        "names",
         "p",
         "parameters",
         "positions",
@@ -61,6 +62,7 @@ class Started:
         temper: float | None = None,
         retired: Iterable[int] = (),
         learned: Iterable[str] = (),
+        names: np.ndarray | None = None,
         *,
         turns: Turns | None = None,
     ) -> None:
@@ -70,6 +72,7 @@ class Started:
         self.feedback, self.temper = feedback, temper
         self.all_features = np.arange(n_features, dtype=INDEX)
         self.all_features.flags.writeable = False  # all dense examples share it
+        self.names = names  # of the features
         self.turns = Turns() if turns is None else turns
         self.learned = dict.fromkeys(map(key_of, learned))
         self.share = None if temper is None else share_entry()
@@ -151,4 +154,5 @@ class Started:
                 self.temper,
                 sorted(self.retired),
                 self.last_ids(),
+                self.names,
             )

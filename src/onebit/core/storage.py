@@ -45,10 +45,11 @@ if TYPE_CHECKING:
     from onebit.core.pipeline import Pipeline
     from onebit.core.started import Started
 
-FORMAT = 2
+FORMAT = 3
 """Version of the layout below; a file of a later version is refused.
 
-Version 1 had no checksum, and named a class without its module.
+Version 1 had no checksum, and named a class without its module. Since version 2, arrays may have
+changed: `Learner._migrated`.
 """
 
 _LEARNER = "onebit.learner"
@@ -149,7 +150,7 @@ def _content(learner: Learner, run: Started, steps: list[Any]) -> bytes:
         "classes": _plain_classes(run.classes),
         "classes_dtype": run.classes.dtype.str,
         "n_features": run.all_features.size,
-        "feature_names": getattr(learner, "feature_names_in_", np.empty(0)).tolist(),
+        "feature_names": [] if run.names is None else run.names.tolist(),
         "retired": sorted(run.retired),
         "learned": run.last_ids(),
     }
@@ -206,8 +207,9 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     learner = _made(header, version)
     sizes = _sizes(learner, learner.get_params(deep=False), n_features, classes.size)
     try:
+        arrays = learner._migrated(version, arrays)
         _check_shapes(learner, arrays, sizes)
-        learner._start(classes, n_features)
+        learner._start(classes, n_features, np.array(names, dtype=object) if names else None)
     except _MismatchError:
         raise
     except Exception as error:
@@ -221,8 +223,6 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     state = _restored(learner._state, arrays, grows)
     check_state(state, sizes)
     learner._state = state
-    if names:
-        learner.feature_names_in_ = np.array(names, dtype=object)
     learner._run.retire(_retired(header, classes.size))
     learner._run.learned = dict.fromkeys(map(key_of, _learned(header)))
     return steps, learner

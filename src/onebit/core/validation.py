@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -29,9 +30,10 @@ from onebit.core.example import (
 
 def check_rows(X: Any, estimator: Any) -> Rows:
     """Return the rows of a matrix, checked, as rounds."""
-    given = _real(X, "X") if isinstance(X, list | tuple) else X
-    _check_storage(given, "X")
+    given = X
     try:
+        given = _real(X, "X") if isinstance(X, list | tuple) else X
+        _check_storage(given, "X")
         X = check_array(
             given,
             accept_sparse="csr",
@@ -43,6 +45,8 @@ def check_rows(X: Any, estimator: Any) -> Rows:
         )
     except OverflowError:
         raise ValueError(_no_float("X")) from None
+    except (TypeError, ValueError) as error:
+        raise _not_numbers(error, given, "X") from None
     if _num_features(given) != X.shape[1]:
         raise ValueError(
             f"X says that it has {_num_features(given)} features; its values are an array of shape "
@@ -120,6 +124,12 @@ def check_names_in(x: Any, expected: np.ndarray) -> None:
         )
 
 
+def refuse(bad: np.ndarray, message: Callable[[int], str]) -> None:
+    """Raise ValueError with the message for the first bad row, if there is one."""
+    if bad.any():
+        raise ValueError(message(int(np.argmax(bad))))
+
+
 def check_labels(y: Any, n_rows: int, estimator: Any) -> np.ndarray:
     """Return the labels of `n_rows` rows as a 1-D array."""
     if y is None:
@@ -182,12 +192,15 @@ def as_labels(given: Any, array: np.ndarray, name: str) -> np.ndarray:
                     "would take two labels as one"
                 )
         else:
+            _check_bools(items, name)
             array = np.array(items)  # numbers in an array of objects
             if array.dtype.kind not in "biuf" or array.ndim != 1:
                 kinds = ", ".join(sorted({type(item).__name__ for item in items}))
                 raise ValueError(f"a label is {_ALLOWED}; {name} contains {kinds}")
     elif array.dtype.kind == "T":
         array = array.astype(object)
+    elif array.dtype.kind in "iuf" and not hasattr(given, "dtype"):
+        _check_bools(np.ravel(np.asarray(given, dtype=object)).tolist(), name)
     elif array.dtype.kind not in "biufU":
         raise ValueError(f"a label is {_ALLOWED}; {name} contains {array.dtype.name}")
     if array.dtype.kind == "f":
@@ -205,6 +218,15 @@ def as_labels(given: Any, array: np.ndarray, name: str) -> np.ndarray:
                 "integers, and cannot be labels"
             )
     return array
+
+
+def _check_bools(items: list[Any], name: str) -> None:
+    """Raise for bools among numbers: NumPy and Python take True as 1."""
+    are_bools = [isinstance(item, bool | np.bool_) for item in items]
+    if any(are_bools) and not all(are_bools):
+        number = short(items[are_bools.index(False)])
+        one = short(items[are_bools.index(True)])
+        raise ValueError(f"a label is {_ALLOWED}; {name} contains {one} and {number}")
 
 
 def positions_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -256,6 +278,17 @@ def short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+_MOST_LISTED = 40
+
+
+def listed(names: Sequence[Any]) -> str:
+    """Return names as an error shows them: all, or of very many the first and the last."""
+    shown = list(map(short, names))
+    if len(shown) > _MOST_LISTED:
+        shown[_MOST_LISTED - 5 : -5] = [f"{len(shown) - _MOST_LISTED} more"]
+    return ", ".join(shown)
+
+
 _FLOAT, _INT32, _UINT32 = np.dtype(np.float64), np.dtype(np.int32), np.dtype(INDEX)
 _CSR = (sp.csr_array, sp.csr_matrix)
 
@@ -298,9 +331,13 @@ def _dense_example(x: Any, all_features: np.ndarray | None) -> Example:
     else:
         _check_storage(x, "x")
         try:
-            values = np.array(_real(x, "x"), dtype=np.float64)
+            given = _real(x, "x")
+            _check_storage(given, "x")
+            values = np.array(given, dtype=np.float64)
         except OverflowError:
             raise ValueError(_no_float("x")) from None
+        except (TypeError, ValueError) as error:
+            raise _not_numbers(error, x, "x") from None
     if values.ndim != 1:
         if values.ndim != 2 or len(values) != 1:
             raise ValueError(_not_one_example(values.shape))
@@ -335,6 +372,42 @@ def _sparse_example(x: Any) -> Example:
     return _as_example((indices.astype(_UINT32), values.copy(), shape[-1]))
 
 
+def _not_numbers(error: Exception, x: Any, name: str) -> Exception:
+    """Return what to raise for `x`, which is no array of numbers: `error`, and what helps."""
+    found = x if isinstance(x, _RECORD) else next(filter(_is_record, _items(x)), None)
+    if found is None:
+        return error
+    what = "is" if found is x else "contains"
+    # The words of `error` are those that scikit-learn expects of every estimator.
+    return type(error)(
+        f"{name} {what} {short(found)}, and learners take numbers: {error}. A pipeline of onebit "
+        "(not of scikit-learn) decides about texts, dicts and rows of tables, with Records from "
+        "onebit.features: onebit.make_pipeline(Records(), OneBitClassifier(...))"
+    )
+
+
+_RECORD = (str, bytes, Mapping)
+
+
+def _is_record(item: Any) -> bool:
+    if not isinstance(item, _RECORD):
+        return False
+    try:
+        float(item)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return True
+    return False
+
+
+def _items(x: Any) -> Sequence[Any]:
+    if getattr(getattr(x, "dtype", None), "kind", "O") in "biufc":
+        return ()
+    try:
+        return np.asarray(x, dtype=object).ravel().tolist()
+    except ValueError:  # of rows of different lengths
+        return ()
+
+
 def _real(x: Any, name: str) -> np.ndarray:
     """Return x as an array; refuse complex numbers."""
     x = np.asarray(x)
@@ -345,6 +418,8 @@ def _real(x: Any, name: str) -> np.ndarray:
 
 def _check_storage(X: Any, name: str) -> None:
     """Raise for masked values, dates, and sparse matrices whose arrays contradict each other."""
+    if name != "y":
+        _check_objects(X, name)
     columns = [X.dtype] if hasattr(X, "dtype") else getattr(X, "dtypes", ())
     if name != "y" and any(getattr(dtype, "kind", "") in ("M", "m") for dtype in columns):
         # As a float, a missing date would be -9.2e18.
@@ -356,6 +431,24 @@ def _check_storage(X: Any, name: str) -> None:
     fault = _sparse_fault(X)
     if fault:
         raise ValueError(f"{name} is not a sound sparse matrix: {fault}")
+
+
+def _check_objects(X: Any, name: str) -> None:
+    """Raise for dates and times among objects, which NumPy would take as numbers of some unit."""
+    kinds = [X.dtype] if hasattr(X, "dtype") else getattr(X, "dtypes", ())
+    if not any(getattr(dtype, "kind", "") == "O" for dtype in kinds):
+        return
+    values = np.asarray(X.data if sp.issparse(X) else X, dtype=object)
+    for i, value in enumerate(values.flat):
+        missing = type(value).__name__ == "NaTType"  # of pandas, which need not be installed
+        if missing or isinstance(value, np.datetime64 | np.timedelta64):
+            row = i // values.shape[-1] if values.ndim > 1 else 0
+            where = "" if sp.issparse(X) else f" in row {row}"
+            if missing or np.isnat(value):
+                raise ValueError(f"{name} has a missing value, NaT,{where}; features are numbers")
+            raise ValueError(
+                f"{name} contains a date or time,{where}; features are numbers, such as days"
+            )
 
 
 def _sparse_fault(X: Any) -> str | None:

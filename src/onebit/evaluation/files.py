@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from onebit.core.decision import Decision
+from onebit.core.validation import listed
 from onebit.evaluation.service_log import COLUMNS as SERVICE_COLUMNS
 from onebit.evaluation.service_log import decisions_in
 
@@ -116,12 +117,11 @@ def _checked_columns(
     return from_columns(found, where=where, **columns)
 
 
-def _check_names(names: Iterable[str], where: str = "") -> None:
+def _check_names(names: Sequence[str], where: str = "") -> None:
     missing = [name for name in ("label", "probability") if name not in names]
     if missing:
-        raise ValueError(
-            f"{where}a log has a column {missing[0]!r}; there are {', '.join(names)!r:.200}"
-        )
+        has = f"there are {listed(names)}" if names else "there are no columns"
+        raise ValueError(f"{where}a log has a column {missing[0]!r}; {has}")
 
 
 def _check_label(label: Any, where: Callable[[int], str], i: int) -> None:
@@ -137,7 +137,7 @@ def _listed(column: Any) -> list[Any]:
 
 def from_columns(found: Mapping[str, Any], **columns: Any) -> dict[str, Any]:
     """Return the columns of a table as `Log` takes them."""
-    _check_names(found)
+    _check_names(list(found))
     made = {SINGULAR[name]: found[name] for name in found if name in SINGULAR}
     needed = ("labels", "probabilities")
     made = {name: value for name, value in made.items() if name in needed or not _is_empty(value)}
@@ -195,7 +195,10 @@ def _rows(log: Log) -> Iterator[dict[str, Any]]:
 def _read_csv(file: Iterable[str], path: Path) -> Rows:
     csv.field_size_limit(2**31 - 1)
     reader = csv.DictReader(file)
-    _check_unique(reader.fieldnames or (), f"{path}:1")
+    if reader.fieldnames is None:
+        return
+    _check_unique(reader.fieldnames, f"{path}:1")
+    _check_names(reader.fieldnames, f"{path}:1: ")
     for row in reader:
         if None in row or None in row.values():
             raise ValueError(f"{path}:{reader.line_num}: a row has as many cells as the header")
@@ -269,6 +272,7 @@ def _number(text: str, name: str, where: str) -> float:
 
 def _read_dsjson(file: Iterable[str], path: Path) -> Rows:
     """Yield rows; a label is the `_tag` of its action, else its number, from one."""
+    dropped: float | None = None
     for number, row in _read_jsonl(file, path):
         if "_label_cost" not in row and "c" not in row:
             continue  # lines that are not decisions
@@ -281,7 +285,7 @@ def _read_dsjson(file: Iterable[str], path: Path) -> Rows:
                 for k, action in enumerate(offered, 1)
             ]
             policy = {str(labels[a - 1]): q for a, q in zip(actions, p, strict=True)}
-            cost = float(row.get("_label_cost", 0.0))
+            bit, pdrop = _bit_of(row), float(row.get("pdrop", 0.0))
             made = {
                 "id": row["EventId"],
                 "time": row.get("Timestamp"),
@@ -295,11 +299,32 @@ def _read_dsjson(file: Iterable[str], path: Path) -> Rows:
                 f"{path}:{number}: a decision has a, p, c with _multi, and EventId: "
                 f"{type(error).__name__} {error}"
             ) from None
-        if cost not in (0.0, -1.0):
-            raise ValueError(f"{path}:{number}: the cost is 0 or -1, a bit; got {cost:g}")
-        if row.get("o", True):  # an empty list of outcomes means no feedback
-            made["correct"] = cost == -1.0
+        if bit not in (0.0, 1.0, None):
+            raise ValueError(f"{path}:{number}: the cost is 0 or -1, a bit; got {-bit:g}")
+        if not 0.0 <= pdrop < 1.0:
+            raise ValueError(f"{path}:{number}: pdrop is a probability below 1; got {pdrop:g}")
+        dropped = pdrop if dropped is None else dropped
+        if pdrop != dropped:
+            raise ValueError(
+                f"{path}:{number}: pdrop is {pdrop:g}, and {dropped:g} before: decisions were left "
+                "out with different probabilities, and estimates from the others would be biased"
+            )
+        if bit is not None:
+            made["correct"] = bit == 1.0
         yield number, made | {"x": _x_of(context, row)}
+
+
+def _bit_of(row: Mapping[str, Any]) -> float | None:
+    """Return the feedback for a decision, from its cost or else its outcome; None without any."""
+    outcomes = row.get("o")
+    if outcomes is not None and not outcomes:
+        return None  # an empty list
+    if "_label_cost" in row:
+        return -float(row["_label_cost"])
+    if outcomes is None:
+        return None
+    (outcome,) = outcomes
+    return float(outcome["v"])
 
 
 def _x_of(context: dict[str, Any], row: Mapping[str, Any]) -> Any:

@@ -45,7 +45,9 @@ def draw_sweep(table: pd.DataFrame) -> Any:
         for row, parameter in enumerate(swept, start=1):
             draw_parameter(axes[row, column], some, parameter)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    n = table.seed.nunique()
+    title = f"mean over {n} seeds; band: one standard deviation to either side" if n > 1 else None
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, title=title)
     return figure
 
 

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 from threading import Thread, active_count
 from typing import Any
 
@@ -24,10 +24,16 @@ def in_copies(
 
     A forked process has all modules and compiled code, which would take a new one seconds.
     """
+    others = set(active_children())
     pool = ProcessPoolExecutor(n_jobs, get_context("fork"), _begin)
     try:
         futures = as_completed([pool.submit(function, *call) for call in calls])
         yield from (future.result() for future in futures)
+    except BaseException:
+        # Nobody waits for what is still being played, for minutes perhaps.
+        for process in set(active_children()) - others:
+            process.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 

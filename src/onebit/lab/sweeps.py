@@ -228,10 +228,7 @@ def _named_learners(learners: Any) -> Iterator[tuple[str, Learner]]:
 
 def _as_learner(learner: Any) -> Learner:
     if isinstance(learner, str):
-        found = {name.lower(): name for name in onebit.learners.__all__}
-        if learner.lower() not in found:
-            raise ValueError(f"no learner {learner!r}: there are {', '.join(found.values())}")
-        learner = getattr(onebit.learners, found[learner.lower()])
+        learner = onebit.learners.named(learner)
     made = learner() if isinstance(learner, type) else learner
     if not isinstance(made, Learner):
         raise ValueError(f"a learner, its class or its name is needed; got {made!r}")

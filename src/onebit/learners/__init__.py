@@ -1,5 +1,7 @@
 """The learners: one algorithm, one file. A new learner needs one line here."""
 
+from onebit.core.learner import Learner as _Learner
+from onebit.core.registry import chosen_class as _chosen_class
 from onebit.learners.aggregating import Aggregating as Aggregating
 from onebit.learners.aioli import Aioli as Aioli
 from onebit.learners.arow import AROW as AROW
@@ -32,4 +34,13 @@ from onebit.learners.second_order_perceptron import SecondOrderPerceptron as Sec
 from onebit.learners.separable_bandit import SeparableBandit as SeparableBandit
 from onebit.learners.soba import SOBA as SOBA
 
-__all__ = [name for name, value in dict(globals()).items() if isinstance(value, type)]
+__all__ = [
+    name
+    for name, value in dict(globals()).items()
+    if isinstance(value, type) and not name.startswith("_")
+]
+
+
+def named(name: str) -> type[_Learner]:
+    """Return the learner that someone named, in any case."""
+    return _chosen_class(name, (globals()[of_class] for of_class in __all__))

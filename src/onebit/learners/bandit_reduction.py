@@ -18,7 +18,6 @@ from onebit.core.generator import below, new_generator, uniform
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.started import Started
 from onebit.core.state import Generator
-from onebit.core.turns import Turns
 from onebit.learners.aioli import Aioli
 from onebit.learners.folklore import Folklore
 from onebit.learners.other_libraries import (
@@ -259,7 +258,7 @@ class BanditReduction(ProbabilityLearner):
         _, (inner, _) = kernels.made_by
         learner = clone(_inside(run.parameters["learner"]))
         # It shares the state, and so the turns that threads take with it.
-        learner._resume(run.classes, run.all_features.size, inner, alg, run.turns)
+        learner._resume(run.classes, run.all_features.size, inner, alg, turns=run.turns)
         return learner
 
     @property
@@ -300,11 +299,11 @@ class BanditReduction(ProbabilityLearner):
         n_features: int,
         kernels: Kernels,
         state: Any,
-        turns: Turns | None = None,
+        **options: Any,
     ) -> Started:
         if isinstance(state.alg, Model):
             state = state._replace(alg=with_labels(state.alg, classes.tolist()))
-        return super()._resume(classes, n_features, kernels, state, turns)
+        return super()._resume(classes, n_features, kernels, state, **options)
 
 
 def theory_gamma(learner: Any, T: int, d: int, K: int) -> float:

@@ -3,24 +3,29 @@
 What becomes of a feature depends on the values seen of it, zeros included, and not on how they are
 stored:
 
-- A measurement is a feature with values beyond 1 or -1 that is not zero in more than half of the
-  rounds, or any feature that hardly ever is zero. It becomes the number of standard deviations
-  that it is from its mean.
-- All others have no offset. Those with values beyond 1 or -1 are divided by their root mean
-  square if that is more than one. Words, their weights and indicators stay as they are.
+- A measurement is a feature with values beyond 1 or -1 that is non-zero in more than half of the
+  rounds, or any feature that is hardly ever zero. It becomes the number of standard deviations
+  that it is from its mean. With values beyond 1 or -1, both are robust and a value that is not
+  credible becomes zero: `onebit.numerics.columns`. Other values cannot be far from each other.
+- All others have no offset. Those with values beyond 1 or -1 are divided by their size, the root
+  mean square of max(1, |x_j|) over their non-zero values, where one beyond `SIZE_BOUND` geometric
+  means counts as so many. Words, their weights and indicators stay as they are.
 
-So that the others do not drown words, they are multiplied by the root mean square of these, the
-unit. The constant is one unit too; less, where there is no measurement. No feature is further than
-four from zero.
+Measurements and sizes are multiplied by the root mean square of the features that stay as they are,
+the unit, so that they do not drown words. The constant is one unit too; less, where there is no
+measurement. No feature is further than `FARTHEST` from zero.
 
-Means and deviations are of all rounds, but after the first thousand only one in four is looked at,
-and counts for four. What is made of them is settled anew only as often as the number of rounds has
-grown by a tenth. Linear weights then change with the scales, such that scores stay what they are.
+Values of all rounds are counted, after the first thousand those of every fourth round on average,
+with weight four. Scales are settled each time the number of rounds has grown by a tenth, and when a
+column has begun anew. Linear weights then change with the scales, such that scores stay the same,
+as long as the change is no more than chance explains: then it is an estimate that became better. If
+it is more, the column itself has moved, and a weight keeps its meaning in deviations.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -28,27 +33,52 @@ import numpy as np
 from onebit.core.compiling import lean_kernel, no_alias
 from onebit.core.example import INDEX, LARGEST, Example
 from onebit.core.state import MOST_ROUNDS, Field
+from onebit.numerics.columns import (
+    AGE,
+    MEAN,
+    SAMPLE,
+    SQUARES,
+    STORED,
+    WEIGHT,
+    WIDTH,
+    check_columns,
+    count_in_column,
+    credible_distance,
+    deviation_of,
+    new_columns,
+    renew_bounds,
+    watch,
+)
 
-MOSTLY, SELDOM = 0.5, 0.25
-"""Shares of values that are not zero: a feature becomes a measurement, and is one no longer."""
+SHARE_TO_BECOME, SHARE_TO_STAY = 0.5, 0.25
+"""Shares of non-zero values: a feature becomes a measurement, and remains one."""
 
-NEARLY_ALWAYS, LESS_OFTEN = 0.95, 0.85
+BOUNDED_SHARE_TO_BECOME, BOUNDED_SHARE_TO_STAY = 0.95, 0.85
 """The same for a feature whose values are all from -1 to 1."""
 
-FEW, MORE = 5, 10
-"""Values, not zero, before which a feature is no measurement; MORE if all are from -1 to 1."""
+LEAST_COUNT, BOUNDED_LEAST_COUNT = 5, 10
+"""Non-zero values of a feature before which it is no measurement; the second for -1 to 1."""
 
-FAR = 4.0
-"""A feature is no further from zero."""
+TRACKED_COUNT, BOUNDED_TRACKED_COUNT = 2, 5
+"""Non-zero values of a feature before its column is tracked, for the same two kinds."""
+
+MOST_TRACKED = 4096
+"""At most so many columns are tracked, so that memory for words stays small: 2.7 MB."""
+
+SIZE_BOUND = 32.0
+"""Of a feature without an offset, values beyond this many geometric means count as so many."""
+
+FARTHEST = 4.0
+"""No scaled feature is further from zero."""
 
 CONSTANT_OF_WORDS = 0.3
 """The constant, in units, where there is no measurement."""
 
 ALL_COUNTED, ONE_IN = 1000, 4
-"""Rounds that are all looked at; of later ones, one in so many, which counts for all of these.
+"""The first rounds are all counted; of later ones one in `ONE_IN`, with that weight.
 
-Means and deviations hardly differ, and to count all values takes an eighth of the time of rounds
-with dense x."""
+Locations and deviations hardly differ, and to count all values takes an eighth of the time of
+rounds with dense x."""
 
 GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 """Its multiples, modulo one, are spread evenly: no period of a stream is met at one place only."""
@@ -56,72 +86,112 @@ GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 PAUSE = 0.1
 """Scales are settled again after so many more rounds, as a share of those so far."""
 
-_ROUNDING = 1e-9
-"""A deviation that is smaller, relative to the mean, is none: the feature is constant."""
+SETTLED_EACH = 4
+"""The same for a column that began anew: after so many more values in its sample."""
 
+CHANCE = 3.0
+"""A location that moved by more than so many standard errors did not do so by chance."""
 
-MEAN, SQUARES, LOCATION, FACTOR = 0, 1, 2, 3
+LOCATION, FACTOR, CREDIBLE_Z, LOGS, EXCESS = 0, 1, 2, 3, 4
 """Columns of `Scales.features`."""
 
-COUNT, EXCEEDS, IS_MEASUREMENT = 0, 1, 2
+COUNT, EXCEEDS, IS_MEASUREMENT, SLOT = 0, 1, 2, 3
 """Columns of `Scales.kinds`."""
 
-ROUNDS, SETTLED, CONSTANT, TYPICAL, N_TYPICAL = 0, 1, 2, 3, 4
+ROUNDS, SETTLED, CONSTANT, TYPICAL, N_TYPICAL, N_TRACKED = 0, 1, 2, 3, 4, 5
 """Places in `Scales.totals`."""
+
+N_MEASUREMENTS, N_VALUES, N_SCALED, IS_INCREDIBLE = 0, 1, 2, 3
+"""Places in `Scratch.sizes`."""
 
 
 class Scratch(NamedTuple):
     """The measurements, and the last x.
 
-    place: of each feature among the measurements, or -1; others: the features that are none,
-    increasing; indices, values: of the last x, scaled, first those of the measurements, increasing;
-    sizes: how many measurements there are, or -1 if not known, how many values the last x has, and
-    how many features do not stay as they are.
+    Attributes
+    ----------
+    place
+        The place of each feature among the measurements, or -1.
+    others
+        The features that are no measurements, increasing.
+    indices, values
+        Of the last x, scaled: first those of the measurements, increasing.
+    tracked
+        The values of tracked columns in the x that is counted, by slot; else zero.
+    tracked_features
+        The feature in each slot.
+    sorted
+        Memory in which a sample is sorted.
+    sizes
+        How many measurements there are, or -1 if not known; how many values the last x has; how
+        many features do not stay as they are; whether the last x has a value that is not credible.
     """
 
     place: np.ndarray
     others: np.ndarray
     indices: np.ndarray
     values: np.ndarray
+    tracked: np.ndarray
+    tracked_features: np.ndarray
+    sorted: np.ndarray
     sizes: np.ndarray
 
 
 class Scales(NamedTuple):
-    """What was seen of each feature in so many rounds, and what is made of it.
+    """What was seen of each feature, and what is made of it.
 
     There are few arrays, with constants for their columns, as each array of a state takes time to
-    compile and to pass on.
+    compile and to pass on. In place of scales there may be None: then examples stay as they are.
 
-    features: of the values of a feature that are not zero, MEAN, and SQUARES of their differences
-    from it, summed; x_j becomes FACTOR (x_j - LOCATION). kinds: COUNT, of such values; EXCEEDS,
-    whether one was beyond 1 or -1; IS_MEASUREMENT. totals: ROUNDS; SETTLED, the rounds when scales
-    were last settled; CONSTANT, what is added to each example; of all features that stay as they
-    are, TYPICAL, the sum of the squares of their values, and N_TYPICAL, how many these were.
-
-    In place of scales there may be None: then examples stay as they are.
+    Attributes
+    ----------
+    features
+        x_j becomes z = FACTOR (x_j - LOCATION), and zero if |z| > CREDIBLE_Z. With m = max(1,
+        |x_j|), LOGS is the sum of log m, and EXCESS that of m^2 - 1, m limited by `SIZE_BOUND`.
+    kinds
+        COUNT of non-zero values; EXCEEDS, whether one was beyond 1 or -1; IS_MEASUREMENT; SLOT,
+        one more than the row in `columns`, zero if the feature is not tracked.
+    totals
+        ROUNDS; SETTLED, the rounds when scales were last settled; CONSTANT, what is added to each
+        example; TYPICAL, the sum of squares of the values that stay as they are, and N_TYPICAL,
+        their number; N_TRACKED, the columns tracked.
+    columns
+        Robust moments of the tracked columns (`onebit.numerics.columns`).
     """
 
-    features: Annotated[np.ndarray, Field("features", 4)]
-    kinds: Annotated[np.ndarray, Field("features", 3, dtype=np.int64, least=0, most=MOST_ROUNDS)]
-    totals: Annotated[np.ndarray, Field(5, least=0.0)]
+    features: Annotated[np.ndarray, Field("features", 5)]
+    kinds: Annotated[np.ndarray, Field("features", 4, dtype=np.int64, least=0, most=MOST_ROUNDS)]
+    totals: Annotated[np.ndarray, Field(6, least=0.0)]
+    columns: Annotated[np.ndarray, Field("tracked", WIDTH)]
     scratch: Scratch
 
     def check(self) -> None:
-        """Check the ranges of columns, and that no feature was seen more often than in all rounds.
+        """Check ranges within arrays, and that no feature was seen more often than in all rounds.
 
-        Those of all columns of an array are declared.
+        Ranges of whole arrays are declared.
         """
-        _check_range("features", self.features[:, (MEAN, LOCATION)], -LARGEST, LARGEST)
-        _check_range("features", self.features[:, (SQUARES, FACTOR)], 0.0, math.inf)
-        _check_range("kinds", self.kinds[:, (EXCEEDS, IS_MEASUREMENT)], 0, 1)
+        check_range("features", self.features[:, LOCATION], -LARGEST, LARGEST)
+        check_range("features", self.features[:, (FACTOR, CREDIBLE_Z, LOGS, EXCESS)], 0.0, math.inf)
+        check_range("kinds", self.kinds[:, (EXCEEDS, IS_MEASUREMENT)], 0, 1)
         rounds = self.totals[ROUNDS]
-        _check_range("kinds", self.kinds[:, COUNT], 0, rounds)
-        _check_range("totals", self.totals[[ROUNDS, SETTLED, N_TYPICAL]], 0, MOST_ROUNDS)
-        _check_range("totals", self.totals[SETTLED], 0, rounds)
-        _check_range("totals", self.totals[CONSTANT], 1e-100, FAR)
+        check_range("kinds", self.kinds[:, COUNT], 0, rounds)
+        check_range("totals", self.totals[[ROUNDS, SETTLED, N_TYPICAL]], 0, MOST_ROUNDS)
+        check_range("totals", self.totals[SETTLED], 0, rounds)
+        check_range("totals", self.totals[CONSTANT], 1e-100, FARTHEST)
+        slots = self.kinds[:, SLOT]
+        used = np.sort(slots[slots > 0])
+        if used.tolist() != list(range(1, int(self.totals[N_TRACKED]) + 1)):
+            raise ValueError(f"kinds has {used.size} slots, which should be 1, 2, ... once each")
+        if len(self.columns) != min(len(self.kinds), MOST_TRACKED) or used.size > len(self.columns):
+            raise ValueError(f"columns has {len(self.columns)} rows for {len(self.kinds)} features")
+        measured = slots[self.kinds[:, IS_MEASUREMENT] == 1]
+        if np.any(measured == 0) or np.any(self.columns[measured - 1, WEIGHT] == 0.0):
+            raise ValueError("kinds has a measurement without a value")
+        check_columns(self.columns)
 
 
-def _check_range(name: str, values: np.ndarray, least: float, most: float) -> None:
+def check_range(name: str, values: np.ndarray, least: float, most: float) -> None:
+    """Raise ValueError if a value is outside of a range."""
     outside = values[(values < least) | (values > most)]
     if outside.size:
         raise ValueError(f"{name} has {outside[0]}, which should be from {least:g} to {most:g}")
@@ -129,21 +199,59 @@ def _check_range(name: str, values: np.ndarray, least: float, most: float) -> No
 
 def new_scales(n: int) -> Scales:
     """Return scales of n features before the first round; the constant will be feature n."""
-    features, totals = np.zeros((n, 4)), np.zeros(5)
-    features[:, FACTOR] = 1.0
+    features, totals = np.zeros((n, 5)), np.zeros(6)
+    features[:, FACTOR], features[:, CREDIBLE_Z] = 1.0, LARGEST
     totals[CONSTANT] = CONSTANT_OF_WORDS
+    n_tracked = min(n, MOST_TRACKED)
     return Scales(
         features=features,
-        kinds=np.zeros((n, 3), dtype=np.int64),
+        kinds=np.zeros((n, 4), dtype=np.int64),
         totals=totals,
+        columns=new_columns(n_tracked),
         scratch=Scratch(
             place=np.full(n, -1),
             others=np.zeros(n, dtype=INDEX),
             indices=np.zeros(n + 1, dtype=INDEX),
             values=np.zeros(n + 1),
-            sizes=np.array([-1, 0, 0]),
+            tracked=np.zeros(n_tracked),
+            tracked_features=np.zeros(n_tracked, dtype=np.int64),
+            sorted=np.zeros(SAMPLE),
+            sizes=np.array([-1, 0, 0, 0]),
         ),
     )
+
+
+def migrated_scales(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of scales from those of format 2, whose moments were not robust.
+
+    There, `features` had the mean of non-zero values, the sum of their squared distances from it,
+    LOCATION and FACTOR; `kinds` COUNT, EXCEEDS and IS_MEASUREMENT; `totals` all but N_TRACKED.
+    """
+    before = [arrays["scales." + name] for name in ("features", "kinds", "totals")]
+    n = len(before[0])
+    if [array.shape for array in before] != [(n, 4), (n, 3), (5,)]:
+        raise ValueError("scales have other shapes than in format 2")
+    (mean, squares, location, factor), kinds, totals = before[0].T, before[1], before[2]
+    new = new_scales(n)
+    count, rounds = np.maximum(kinds[:, COUNT], 1), max(totals[ROUNDS], 1.0)
+    square = squares / count + mean * mean
+    new.features[:, (LOCATION, FACTOR)] = np.stack([location, factor], axis=1)
+    new.features[:, LOGS] = count * 0.5 * np.log(np.maximum(square, 1.0))
+    new.features[:, EXCESS] = count * np.maximum(square - 1.0, 0.0)
+    new.kinds[:, :SLOT] = kinds
+    tracked = np.flatnonzero(kinds[:, IS_MEASUREMENT])
+    new.kinds[tracked[MOST_TRACKED:], IS_MEASUREMENT] = 0
+    tracked = tracked[:MOST_TRACKED]
+    new.kinds[tracked, SLOT] = np.arange(1, tracked.size + 1)
+    columns, share = new.columns[: tracked.size], kinds[tracked, COUNT] / rounds
+    columns[:, MEAN] = share * mean[tracked]
+    variance = share * square[tracked] - columns[:, MEAN] ** 2
+    columns[:, SQUARES] = rounds * np.maximum(variance, 0.0)
+    columns[:, (WEIGHT, AGE)] = rounds
+    new.totals[:N_TRACKED], new.totals[N_TRACKED] = totals, tracked.size
+    return {
+        f"scales.{name}": getattr(new, name) for name in ("features", "kinds", "totals", "columns")
+    }
 
 
 # Of the functions that take None for scales, Numba compiles only what is left for them.
@@ -151,7 +259,7 @@ def new_scales(n: int) -> Scales:
 
 @lean_kernel
 def inputs_of(scales, x):
-    """Return x with its features made alike and a constant, in memory that the next x takes too.
+    """Return x scaled, with the constant, in memory that the next x takes too.
 
     For lean kernels, as is `last_inputs`.
     """
@@ -166,29 +274,31 @@ def last_inputs(scales, x):
     """Return what `inputs_of` returned for this x, if it was the last one."""
     if scales is None:
         return x
-    n = scales.scratch.sizes[1]
+    n = scales.scratch.sizes[N_VALUES]
     return Example(scales.scratch.indices[:n], scales.scratch.values[:n], x.n_features + 1)
 
 
 @lean_kernel
 def fill_scaled(features, kinds, totals, scratch, x):
-    """Fill the scratch with x, its features made alike, and a constant.
+    """Fill the scratch with x, scaled, and the constant.
 
     Measurements come first, also those that are zero in x; all other zeros are left out.
     """
     no_alias()
     indices, values, place = scratch.indices, scratch.values, scratch.place
-    if scratch.sizes[0] < 0:
+    if scratch.sizes[N_MEASUREMENTS] < 0:
         find_measurements(features, kinds, scratch)
-    n, filled = scratch.sizes[0], 0
-    if scratch.sizes[2] == 0:
+    n, filled, incredible = scratch.sizes[N_MEASUREMENTS], 0, False
+    if scratch.sizes[N_SCALED] == 0:
         for i in range(x.indices.size):
             if x.values[i] != 0.0:
                 indices[n], values[n] = x.indices[i], limited(x.values[i])
                 n += 1
     elif x.indices.size == x.n_features:  # all features are listed: value j is that of feature j
         for i in range(n):
-            values[i] = scaled(features, indices[i], x.values[indices[i]])
+            j = indices[i]
+            values[i] = scaled(features, j, x.values[j])
+            incredible |= not is_credible(features, j, x.values[j])
         for i in range(x.n_features - n):
             j = scratch.others[i]
             if x.values[j] != 0.0:
@@ -198,23 +308,31 @@ def fill_scaled(features, kinds, totals, scratch, x):
         for i in range(x.indices.size):
             j, x_j = x.indices[i], x.values[i]
             if place[j] >= 0:
-                fill_zeros(features, indices, values, filled, place[j])
+                incredible |= fill_zeros(features, indices, values, filled, place[j])
                 values[place[j]] = scaled(features, j, x_j)
+                incredible |= not is_credible(features, j, x_j)
                 filled = place[j] + 1
             elif x_j != 0.0:
                 indices[n], values[n] = j, scaled(features, j, x_j)
                 n += 1
-        fill_zeros(features, indices, values, filled, scratch.sizes[0])
+        incredible |= fill_zeros(features, indices, values, filled, scratch.sizes[N_MEASUREMENTS])
+    scratch.sizes[IS_INCREDIBLE] = incredible
     indices[n] = x.n_features
     values[n] = totals[CONSTANT] if totals[SETTLED] > 0.0 else first_constant(values, n)
-    scratch.sizes[1] = n + 1
+    scratch.sizes[N_VALUES] = n + 1
 
 
 @lean_kernel
 def fill_zeros(features, indices, values, first, end):
-    """Fill the values of measurements, from the first to one before the end, that are zero in x."""
+    """Fill measurements that are zero in x, from the first to one before the end.
+
+    Return whether zero is not credible for one of them.
+    """
+    incredible = False
     for i in range(first, end):
         values[i] = scaled(features, indices[i], 0.0)
+        incredible |= not is_credible(features, indices[i], 0.0)
+    return incredible
 
 
 @lean_kernel
@@ -228,14 +346,21 @@ def first_constant(values, n):
 
 @lean_kernel
 def scaled(features, j, x_j):
-    """Return a value of feature `j`, made like all others."""
-    return limited(features[j, FACTOR] * (x_j - features[j, LOCATION]))
+    """Return a value of feature `j`, scaled; zero, its location, if it is not credible."""
+    z = features[j, FACTOR] * (x_j - features[j, LOCATION])
+    return limited(z) if abs(z) <= features[j, CREDIBLE_Z] else 0.0
+
+
+@lean_kernel
+def is_credible(features, j, x_j):
+    """Return whether a value of feature `j` may be what it says."""
+    return abs(features[j, FACTOR] * (x_j - features[j, LOCATION])) <= features[j, CREDIBLE_Z]
 
 
 @lean_kernel
 def limited(x_j):
     """Return the nearest number that is not too far from zero."""
-    return min(max(x_j, -FAR), FAR)
+    return min(max(x_j, -FARTHEST), FARTHEST)
 
 
 @lean_kernel
@@ -244,6 +369,8 @@ def find_measurements(features, kinds, scratch):
     n = n_scaled = 0
     for j in range(kinds.shape[0]):
         scratch.place[j] = -1
+        if kinds[j, SLOT] > 0:
+            scratch.tracked_features[kinds[j, SLOT] - 1] = j
         if kinds[j, IS_MEASUREMENT]:
             scratch.indices[n] = j
             scratch.place[j] = n
@@ -252,7 +379,7 @@ def find_measurements(features, kinds, scratch):
             scratch.others[j - n] = j
         stays = features[j, FACTOR] == 1.0 and features[j, LOCATION] == 0.0
         n_scaled += kinds[j, IS_MEASUREMENT] or not stays
-    scratch.sizes[0], scratch.sizes[2] = n, n_scaled
+    scratch.sizes[N_MEASUREMENTS], scratch.sizes[N_SCALED] = n, n_scaled
 
 
 @lean_kernel
@@ -263,39 +390,15 @@ def observe(scales, rounds, x, weights):
     """
     if scales is not None:
         weight = weight_of(rounds)
-        if weight > 0:
-            count_values(
-                scales.features, scales.kinds, scales.totals, scales.scratch, x, weights, weight
-            )
-
-
-@lean_kernel
-def count_values(features, kinds, totals, scratch, x, weights, weight):
-    """Count the values of x so many times, and settle the scales if it is time to."""
-    no_alias()
-    if totals[SETTLED] == 0.0:
-        totals[CONSTANT] = scratch.values[scratch.sizes[1] - 1]
-    totals[ROUNDS] += weight
-    typical, n_typical = totals[TYPICAL], totals[N_TYPICAL]
-    for i in range(x.indices.size):
-        j, x_j = x.indices[i], x.values[i]
-        if x_j != 0.0:
-            count_value(features, kinds, j, x_j, weight)
-            # Once a feature exceeds, it always does: a branch on that is foreseen by processors.
-            if not kinds[j, EXCEEDS]:
-                if abs(x_j) > 1.0:
-                    kinds[j, EXCEEDS] = 1
-                elif not kinds[j, IS_MEASUREMENT]:
-                    typical += weight * (x_j * x_j)
-                    n_typical += weight
-    totals[TYPICAL], totals[N_TYPICAL] = typical, n_typical
-    if totals[ROUNDS] > (1.0 + PAUSE) * totals[SETTLED]:
-        settle(features, kinds, totals, scratch, weights)
+        if weight > 0 or scales.scratch.sizes[IS_INCREDIBLE]:
+            count_values(scales, x, weight, weights)
+            if scales.totals[ROUNDS] > (1.0 + PAUSE) * scales.totals[SETTLED]:
+                settle(scales, weights, weight)
 
 
 @lean_kernel
 def weight_of(rounds):
-    """Return for how many rounds the one after so many rounds counts."""
+    """Return the weight of the round after so many rounds."""
     if rounds < ALL_COUNTED:
         return 1
     place = GOLDEN * rounds
@@ -303,57 +406,113 @@ def weight_of(rounds):
 
 
 @lean_kernel
-def count_value(features, kinds, j, x_j, weight):
-    """Move the mean and the sum of squares of a feature, as Welford does for `weight` values."""
-    kinds[j, COUNT] += weight
-    difference = x_j - features[j, MEAN]
-    if difference != 0.0:  # words, which are one or zero, need no division
-        difference *= weight
-        features[j, MEAN] += difference / kinds[j, COUNT]
-        features[j, SQUARES] += difference * (x_j - features[j, MEAN])
+def count_values(scales, x, weight, weights):
+    """Count the values of x; settle the scales of columns that began anew a short while ago.
+
+    In a round of weight zero, only incredible values matter.
+    """
+    features, kinds, totals, scratch = scales.features, scales.kinds, scales.totals, scales.scratch
+    if totals[SETTLED] == 0.0:
+        totals[CONSTANT] = scratch.values[scratch.sizes[N_VALUES] - 1]
+    totals[ROUNDS] += weight
+    count_non_zero(features, kinds, totals, scratch.tracked, x, weight)
+    young = PAUSE * totals[ROUNDS]
+    for slot in range(int(totals[N_TRACKED])):
+        value, j = scratch.tracked[slot], scratch.tracked_features[slot]
+        column, is_time = scales.columns[slot], False
+        if weight > 0 and count_in_column(column, value, weight) and column[AGE] < young:
+            is_time = column[STORED] % SETTLED_EACH == 0.0
+        if watch(column, value, is_credible(features, j, value), weight) or is_time:
+            settle_feature(scales, weights, j, totals[CONSTANT], 0.0)
+        scratch.tracked[slot] = 0.0
 
 
 @lean_kernel
-def settle(features, kinds, totals, scratch, weights):
-    """Make scales of what was counted, and weights that give the same scores with them."""
-    rounds = totals[ROUNDS]
+def count_non_zero(features, kinds, totals, tracked, x, weight):
+    """Count the non-zero values of x; fill those of tracked columns, by slot."""
+    no_alias()
+    typical, n_typical = totals[TYPICAL], totals[N_TYPICAL]
+    for i in range(x.indices.size):
+        j, x_j = x.indices[i], x.values[i]
+        if x_j != 0.0:
+            kinds[j, COUNT] += weight
+            if kinds[j, SLOT] > 0:
+                tracked[kinds[j, SLOT] - 1] = x_j
+            if weight == 0:
+                continue
+            if abs(x_j) > 1.0:
+                kinds[j, EXCEEDS] = 1
+                if not kinds[j, IS_MEASUREMENT]:
+                    count_size(features, kinds, j, abs(x_j), weight)
+            elif not (kinds[j, EXCEEDS] or kinds[j, IS_MEASUREMENT]):
+                typical += weight * (x_j * x_j)
+                n_typical += weight
+    totals[TYPICAL], totals[N_TYPICAL] = typical, n_typical
+
+
+@lean_kernel
+def settle(scales, weights, weight):
+    """Make scales of what was counted, and weights that keep their meaning with them."""
+    kinds, totals, scratch = scales.kinds, scales.totals, scales.scratch
+    rounds, n = totals[ROUNDS], 0
     for j in range(kinds.shape[0]):
         if kinds[j, COUNT] > 0:
-            kinds[j, IS_MEASUREMENT] = is_measurement(kinds, j, rounds)
-    n = 0
-    for j in range(kinds.shape[0]):
-        n += kinds[j, IS_MEASUREMENT]
+            track(kinds, totals, scales.columns, j)
+            kinds[j, IS_MEASUREMENT] = is_measurement(kinds, scales.columns, j, rounds)
+            n += kinds[j, IS_MEASUREMENT]
     unit = unit_of(totals)
     constant = unit if n > 0 else CONSTANT_OF_WORDS * unit
     for W in weights:
         for k in range(W.shape[1]):
             W[W.shape[0] - 1, k] *= totals[CONSTANT] / constant
+    by_chance = CHANCE * math.sqrt(weight * (rounds - totals[SETTLED])) * unit
     totals[CONSTANT], totals[SETTLED] = constant, rounds
     for j in range(kinds.shape[0]):
-        location, factor = scale_of(features, kinds, j, rounds, unit)
-        if location != features[j, LOCATION] or factor != features[j, FACTOR]:
-            before, factor_before = features[j, LOCATION], features[j, FACTOR]
-            for W in weights:
-                move_weights(W, j, before, factor_before, location, factor, constant)
-            features[j, LOCATION], features[j, FACTOR] = location, factor
-    scratch.sizes[0] = -1  # to be found anew
+        settle_feature(scales, weights, j, unit, by_chance)
+    scratch.sizes[N_MEASUREMENTS] = -1  # to be found anew
 
 
 @lean_kernel
-def move_weights(W, j, location_before, before, location, factor, constant):
-    """Change the weights of feature `j`, and of the constant, such that scores stay as they are.
+def settle_feature(scales, weights, j, unit, by_chance):
+    """Make the scale of feature `j` of what was counted.
 
-    Those for values as they were, where these were beyond what counts, say nothing. Later, such
-    values may have changed the scales by much; then the weights stay.
+    A location that moves by more than `by_chance`, divided by the weight of what was counted, does
+    not do so by chance. Nor does one of a column that is younger than what was learned of it.
+    """
+    features, kinds, totals = scales.features, scales.kinds, scales.totals
+    if kinds[j, IS_MEASUREMENT]:
+        column = scales.columns[kinds[j, SLOT] - 1]
+        began_anew = kinds[j, EXCEEDS] and renew_bounds(column, scales.scratch.sorted)
+        location, deviation = column[MEAN], deviation_of(column)
+        factor = unit / deviation if deviation > 0.0 else 0.0
+        features[j, CREDIBLE_Z] = factor * credible_distance(column)
+        is_old = not began_anew and 2.0 * column[AGE] > totals[ROUNDS]
+        most = by_chance / column[WEIGHT] if is_old else 0.0
+    else:
+        location, factor, most = 0.0, factor_of(features, kinds, j, unit), 0.0
+        features[j, CREDIBLE_Z] = LARGEST
+    before, factor_before = features[j, LOCATION], features[j, FACTOR]
+    if location != before or factor != factor_before:
+        for W in weights:
+            move_weights(W, j, before, factor_before, location, factor, most, totals[CONSTANT])
+        features[j, LOCATION], features[j, FACTOR] = location, factor
+
+
+@lean_kernel
+def move_weights(W, j, location_before, before, location, factor, most, constant):
+    """Change the weights of feature `j`, and of the constant, such that scores stay the same.
+
+    Weights learned while the feature was not yet scaled, and was clipped, carry no information:
+    they are reset. If the location of a scaled feature moved by more than `most`, they stay.
     """
     last = W.shape[0] - 1
     offset = before * (location - location_before)
-    as_it_was = before == 1.0 and location_before == 0.0
-    if as_it_was and (abs(offset) > FAR or before > FAR * factor > 0.0):
+    unscaled = before == 1.0 and location_before == 0.0
+    if unscaled and (abs(offset) > FARTHEST or before > FARTHEST * factor > 0.0):
         for k in range(W.shape[1]):
             W[j, k] = 0.0
         return
-    if abs(offset) > 1.0 or before > 2.0 * factor:
+    if abs(offset) > (1.0 if unscaled else most) or before > 2.0 * factor:
         return
     for k in range(W.shape[1]):
         W[last, k] += W[j, k] * offset / constant
@@ -361,35 +520,61 @@ def move_weights(W, j, location_before, before, location, factor, constant):
 
 
 @lean_kernel
-def is_measurement(kinds, j, rounds):
-    """Tell whether feature `j` is a measurement from now on."""
-    exceeds, count = kinds[j, EXCEEDS], kinds[j, COUNT]
+def track(kinds, totals, columns, j):
+    """Give feature `j` a slot if it may become a measurement, and one is free."""
+    exceeds, count, n = kinds[j, EXCEEDS], kinds[j, COUNT], int(totals[N_TRACKED])
+    if kinds[j, SLOT] > 0 or n == columns.shape[0]:
+        return
+    least = TRACKED_COUNT if exceeds else BOUNDED_TRACKED_COUNT
+    share = SHARE_TO_BECOME if exceeds else BOUNDED_SHARE_TO_BECOME
+    if count >= max(least, share * totals[ROUNDS]):
+        kinds[j, SLOT] = n + 1
+        totals[N_TRACKED] = n + 1
+
+
+@lean_kernel
+def is_measurement(kinds, columns, j, rounds):
+    """Return whether feature `j` is a measurement from now on."""
+    exceeds, count, slot = kinds[j, EXCEEDS], kinds[j, COUNT], kinds[j, SLOT]
     if kinds[j, IS_MEASUREMENT]:
-        return count >= (SELDOM if exceeds else LESS_OFTEN) * rounds
-    if count < (FEW if exceeds else MORE):
+        return count >= (SHARE_TO_STAY if exceeds else BOUNDED_SHARE_TO_STAY) * rounds
+    if count < (LEAST_COUNT if exceeds else BOUNDED_LEAST_COUNT):
         return False
-    return count > (MOSTLY if exceeds else NEARLY_ALWAYS) * rounds
+    if slot == 0 or columns[slot - 1, WEIGHT] == 0.0:
+        return False
+    return count > (SHARE_TO_BECOME if exceeds else BOUNDED_SHARE_TO_BECOME) * rounds
 
 
 @lean_kernel
 def unit_of(totals):
-    """Return the root mean square of words and the like; one, if there are none."""
+    """Return the root mean square of the values that stay as they are; one, if there are none."""
     if totals[N_TYPICAL] == 0.0:
         return 1.0
     return max(math.sqrt(totals[TYPICAL] / totals[N_TYPICAL]), 1e-30)
 
 
 @lean_kernel
-def scale_of(features, kinds, j, rounds, unit):
-    """Return the location and the factor of feature `j`."""
-    if not (kinds[j, IS_MEASUREMENT] or kinds[j, EXCEEDS]):
-        return 0.0, 1.0
-    mean, square = features[j, MEAN], features[j, SQUARES] / kinds[j, COUNT]
-    if not kinds[j, IS_MEASUREMENT]:
-        return 0.0, unit / math.sqrt(max(square + mean * mean, 1.0))
-    # The variance of all values, of which the share that is not zero has this mean.
-    share = kinds[j, COUNT] / rounds
-    deviation = math.sqrt(share * (square + (1.0 - share) * mean * mean))
-    if deviation <= max(_ROUNDING * abs(mean), 1e-30):
-        return share * mean, 0.0
-    return share * mean, unit / deviation
+def count_size(features, kinds, j, size, weight):
+    """Count the absolute value of a feature that is no measurement, if it is more than one."""
+    features[j, LOGS] += weight * math.log(size)
+    size = min(size, largest_size(features, kinds, j))
+    features[j, EXCESS] += weight * (size * size - 1.0)
+
+
+@lean_kernel
+def largest_size(features, kinds, j):
+    """Return the largest size of feature `j` that counts: a multiple of its geometric mean."""
+    return SIZE_BOUND * math.exp(features[j, LOGS] / kinds[j, COUNT])
+
+
+@lean_kernel
+def factor_of(features, kinds, j, unit):
+    """Return the factor of feature `j`, which is no measurement."""
+    if not kinds[j, EXCEEDS]:
+        return 1.0
+    square = 1.0 + features[j, EXCESS] / kinds[j, COUNT]
+    largest = largest_size(features, kinds, j)
+    if square > largest * largest:
+        square = largest * largest
+        features[j, EXCESS] = (square - 1.0) * kinds[j, COUNT]
+    return unit / math.sqrt(square)

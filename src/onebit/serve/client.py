@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Never, Self
 from urllib.parse import quote
 
-from onebit.core.decision import NONE_OF_THESE, Decision, new_id
+from onebit.core.decision import NONE_OF_THESE, Decision, new_id, refuse_unnamed
 
 try:
     import httpx
@@ -118,19 +118,31 @@ class _Methods:
 
         return self._post("decide", questions, read) if questions else self._return([])
 
-    def learn(self, decision: Decision | str, *, correct: Any = None, truth: Any = None) -> Any:
-        """Tell whether a decision, given itself or by its id, was right, or which label is.
+    def learn(
+        self,
+        decision: Decision | str,
+        *unnamed: Never,
+        correct: Any = None,
+        truth: Any = None,
+    ) -> Any:
+        """Send whether a decision, given itself or by its id, was right, or which label is.
 
         The same feedback again teaches nothing. Contradicting feedback, and feedback for a decision
         that is unknown or has expired, raises a ValueError.
         """
+        refuse_unnamed("learn", unnamed)
         feedback = _feedback(decision, correct, truth)
         return self._post("feedback", feedback, lambda result: _check_results([result]))
 
     def learn_many(
-        self, decisions: Iterable[Decision | str], *, correct: Any = None, truth: Any = None
+        self,
+        decisions: Iterable[Decision | str],
+        *unnamed: Never,
+        correct: Any = None,
+        truth: Any = None,
     ) -> Any:
         """Send feedback for many decisions in one request; some may be accepted, others not."""
+        refuse_unnamed("learn_many", unnamed)
         found = list(decisions)
         bits = [None] * len(found) if correct is None else list(correct)
         truths = [None] * len(found) if truth is None else list(truth)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import uvicorn
 
+from onebit.core.progress import announce_with
 from onebit.serve.access import Access, is_loopback_host, networks_of
 from onebit.serve.app import App
 from onebit.serve.limits import Limits
@@ -179,6 +180,7 @@ def log_as_json() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JSONLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    announce_with(logging.getLogger("onebit").info)
     for name in ("uvicorn", "httpx"):
         logging.getLogger(name).setLevel(logging.WARNING)
 

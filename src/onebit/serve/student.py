@@ -13,6 +13,7 @@ from onebit import learners
 from onebit.core import NONE_OF_THESE, Decision, storage
 from onebit.core.decision import new_id
 from onebit.core.example import INDEX, Example
+from onebit.core.registry import chosen_class
 from onebit.core.validation import check_example, short
 from onebit.features import Records
 from onebit.serve.rows import FeedbackBody, LearnerSpec, ModelSpec
@@ -24,10 +25,10 @@ MOST_WEIGHTS = 2**24
 """Most weights of a learner, one per feature and label; `OneBitClassifier` needs 16 bytes each."""
 
 
-def names_of_learners() -> list[str]:
-    """Return the learners that a model can have, by name."""
+def learners_of_models() -> list[type[Learner]]:
+    """Return the learners that a model can have."""
     classes = (getattr(learners, name) for name in learners.__all__)
-    return [cls.__name__ for cls in classes if cls.feedback == "bandit" and cls.cost.is_linear]
+    return [cls for cls in classes if cls.feedback == "bandit" and cls.cost.is_linear]
 
 
 class Student:
@@ -176,10 +177,7 @@ def feedback_for(body: FeedbackBody) -> dict[str, Any]:
 
 
 def _learner(spec: LearnerSpec, labels: list[Any], n_features: int) -> Learner:
-    known = {name.lower(): name for name in names_of_learners()}
-    if spec.learner.lower() not in known:
-        raise ValueError(f"no learner {short(spec.learner)}: there are {', '.join(known.values())}")
-    cls = getattr(learners, known[spec.learner.lower()])
+    cls = chosen_class(spec.learner, learners_of_models())
     taken = set(cls._get_param_names()) - {"classes", "random_state"}
     for name in spec.parameters:
         if name not in taken:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from onebit.core.example import LARGEST
-from onebit.core.validation import short
+from onebit.core.validation import listed, short
 from onebit.streams.batches import SIZE
 from onebit.streams.files import number_in
 from onebit.streams.lines import format_of, texts_of
@@ -72,7 +72,7 @@ class _Table(RecordFile):
                 return name
         raise ValueError(
             f"{self._header}: no column is named {' or '.join(map(repr, wanted))}; the columns are "
-            f"{_listed(self.columns)}: say which is the label"
+            f"{listed(self.columns)}: say which is the label, with label=... or --label"
         )
 
     @property
@@ -158,12 +158,12 @@ class CsvFile(_Table):
         if not cells:
             raise ValueError(f"{self.path}: the file is empty")
         if "" in cells:
-            raise ValueError(f"{self._header}: a column has no name; got {_listed(cells)}")
+            raise ValueError(f"{self._header}: a column has no name; got {listed(cells)}")
         self._check_unique(cells)
         for name in self.texts:
             if name not in cells:
                 raise ValueError(
-                    f"{self._header}: there is no column {name!r}, but {_listed(cells)}"
+                    f"{self._header}: there is no column {name!r}, but {listed(cells)}"
                 )
         return cells
 
@@ -331,8 +331,3 @@ def long_fields() -> Iterator[None]:
         yield
     finally:
         csv.field_size_limit(limit)
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(map(short, names[:8]))
-    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"

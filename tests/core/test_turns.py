@@ -1,0 +1,53 @@
+"""Whoever uses a learner takes a turn."""
+
+import copy
+import threading
+
+import numpy as np
+import pytest
+
+from onebit import Banditron, play
+from onebit.core.storage import to_bytes
+
+pytestmark = pytest.mark.xdist_group("banditron")
+
+X = np.eye(3)
+USES = {
+    "decide": lambda learner, made: learner.decide(X[0]),
+    "decide among": lambda learner, made: learner.decide(X[0], among=[0, 1]),
+    "decide_many": lambda learner, made: learner.decide_many(X),
+    "learn": lambda learner, made: learner.learn(made, correct=True),
+    "learn_many": lambda learner, made: learner.learn_many([made], correct=[True]),
+    "teach": lambda learner, made: learner.teach(X, [0, 1, 2]),
+    "replay": lambda learner, made: learner.replay(X, [0, 1, 2], [0.5] * 3, [1, 0, 1]),
+    "add_classes": lambda learner, made: learner.add_classes([3]),
+    "retire_classes": lambda learner, made: learner.retire_classes([1]),
+    "scores": lambda learner, made: learner.scores(X),
+    "policy": lambda learner, made: learner.policy(X),
+    "predict": lambda learner, made: learner.predict(X),
+    "coef_": lambda learner, made: learner.coef_,
+    "partial_fit": lambda learner, made: learner.partial_fit(X, [0, 1, 2]),
+    "play": lambda learner, made: play(learner, X, [0, 1, 2]),
+    "copy": lambda learner, made: copy.deepcopy(learner),
+    "save": lambda learner, made: to_bytes(learner),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_who_uses_a_learner_waits_for_its_turn(use):
+    learner = Banditron(classes=range(3), random_state=0)
+    made = learner.decide(X[0])
+    done = threading.Event()
+
+    def work():
+        USES[use](learner, made)
+        done.set()
+
+    other = copy.deepcopy(learner)
+    USES[use](other, other.decide(X[0]))  # which compiles
+    thread = threading.Thread(target=work)
+    with learner._run.turns:
+        thread.start()
+        assert not done.wait(0.03)
+    thread.join(10)
+    assert done.is_set()

@@ -1,0 +1,132 @@
+"""The experiments of the papers, and what reports make of any results.
+
+Nothing is played: results are made up, the same in every run. What is asked for and what is shown
+is compared with the files in experiments/ and reports/.
+"""
+
+import json
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from drawn import described
+from onebit import lab
+from onebit.lab.measures import CrossValidated, HeldOut, Regret, RegretAndBound, WrongTold
+from onebit.lab.papers import PAPERS, confidit_texts, folklore, gaptron, paper, rivals, soba
+from onebit.lab.results import as_table
+from onebit.lab.sweeps import _row
+from onebit.streams import Asked
+from written import assert_as_written
+
+HERE = Path(__file__).parent
+MODULES = (confidit_texts, folklore, gaptron, paper, rivals, soba)
+
+
+def described_experiments(name, data):
+    """Yield each sweep of a paper, with all that its results depend on, and what was published."""
+    if name == "confidit":
+        published = confidit_texts.PUBLISHED, confidit_texts.MISTAKES, confidit_texts.EXPLORED
+        yield f"{name}, published: {published}"
+    for scale in paper.SCALES:
+        for part, wanted in PAPERS[name].sweeps(scale).items():
+            yield f"{name}, {scale}: {part}, seeds {wanted.seeds}, {wanted.measure}"
+            runs = lab.runs_of(*wanted._replace(seeds=[0]), data)
+            for learner in dict.fromkeys(run.name for run in runs):
+                forms = dict.fromkeys(one_line(run.learner) for run in runs if run.name == learner)
+                yield f"  {learner}: {'; '.join(forms)}"
+            for stream, source in wanted.streams.items():
+                yield f"  on {stream}: {asked(source)}"
+
+
+def one_line(learner):
+    return " ".join(str(learner).split())
+
+
+def asked(source):
+    """Return what is asked of a stream, or what arrays contain."""
+    if not isinstance(source, Asked):
+        X, y = source
+        return f"{X.shape}, sum {X.sum():.6g}, {np.bincount(y).tolist()}"
+    plain = vars(Asked(source.name))
+    return (
+        ", ".join(f"{key}={v!r}" for key, v in vars(source).items() if v != plain[key]) or "whole"
+    )
+
+
+def made_up(run):
+    """Return a result of a run: numbers that depend on what was played, and on nothing else."""
+    said = f"{run.name} {sorted(run.parameters.items())} {run.stream} {run.seed}"
+    rng = np.random.default_rng(zlib.crc32(said.encode()))
+    T = (run.source.rounds if isinstance(run.source, Asked) else 0) or 1_000
+    rounds = [t for t in (10, 100, 1_000, 10_000, 100_000, 1_000_000) if t <= T]
+    errors = np.round(np.sort(rng.uniform(0.01, 0.7, size=len(rounds)))[::-1], 3).tolist()
+    found = {
+        "rounds": T,
+        "mistakes": int(errors[-1] * T),
+        "explored": int(rng.integers(T // 2)),
+        "updated": int(rng.integers(T)),
+        "error": errors[-1],
+        "seconds": float(rng.integers(1, 100)),
+        "curve_rounds": rounds,
+        "curve_errors": errors,
+    }
+    measure = run.measure
+    if isinstance(measure, WrongTold):
+        found["curve_explored"] = rng.integers(T, size=len(rounds)).tolist()
+    if isinstance(measure, CrossValidated | HeldOut):
+        known = [(name, values) for name, values in measure.grid if name in run.parameters]
+        found["chosen"] = json.dumps({name: values[1] for name, values in known})
+        found["fold_errors"] = np.round(rng.random(3), 3).tolist()
+    if isinstance(measure, Regret):
+        found["times"] = list(measure.times)
+        found["regret"] = np.round(np.sort(rng.uniform(1, 50, size=len(measure.times))), 2).tolist()
+    if isinstance(measure, RegretAndBound):
+        found["regret"], found["allowed"] = np.round(rng.uniform(-10, 40, size=2), 2).tolist()
+    return found
+
+
+def described_report(name, scale, data):
+    """Yield what the report of a paper would show of made-up results."""
+    tables = {}
+    for part, wanted in PAPERS[name].sweeps(scale).items():
+        some = dict(list(wanted.streams.items())[: 2 if name == "gaptron" else None])
+        runs = lab.runs_of(*wanted._replace(streams=some, seeds=wanted.seeds[:2]), data)
+        tables[part] = as_table([_row(run, made_up(run)) for run in runs])
+    for section in PAPERS[name].sections(tables, scale):
+        yield f"{name}, {scale}: {section.title}{', wide' if section.wide else ''}"
+        for finding in section.findings:
+            yield f"  {finding.verdict}: {finding.claim} {finding.seen}"
+        for title, table in section.tables.items():
+            yield f"  table {title}: {', '.join(map(str, table.columns))}"
+            yield from (f"    {' | '.join(map(cell, row))}" for row in table.values.tolist())
+        for i, (title, figure) in enumerate(section.figures.items()):
+            yield f"  figure {title}"  # others are drawn by the same functions
+            yield from (f"    {line}" for line in described(figure) if i == 0)
+
+
+def cell(value):
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@pytest.fixture
+def all_data(monkeypatch):
+    """Let all named streams be there, as nothing is read; pictures of losses are not of the lab."""
+    for module in MODULES:
+        if hasattr(module, "is_there"):
+            monkeypatch.setattr(module, "is_there", lambda name: True)
+        if hasattr(module, "one_picture"):
+            monkeypatch.setattr(module, "one_picture", lambda draw: Figure())
+    monkeypatch.setattr(Asked, "check", lambda asked: None)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_experiments_are_those_of_the_papers(name, all_data, tmp_path):
+    assert_as_written(described_experiments(name, tmp_path), HERE / "experiments" / f"{name}.txt")
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_reports_show_the_same_of_the_same_results(name, all_data, tmp_path):
+    assert_as_written(described_report(name, "small", tmp_path), HERE / "reports" / f"{name}.txt")

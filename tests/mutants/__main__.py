@@ -1,0 +1,282 @@
+"""Change the code in many places, one at a time: ``python -m mutants --seed 0 --number 200``.
+
+Each mutant is made in a copy of this checkout, and the tests of its file run there, those of every
+day. Results are kept in .mutants, so that the same command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import queue
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mutants.drawing import Mutant, changed, draw, room_of
+from mutants.watching import steps_for, units_of
+
+ROOT = Path(__file__).parents[2]
+KEPT = ROOT / ".mutants"
+EQUIVALENT = Path(__file__).with_name("equivalent.txt")
+
+LIMIT, COMPILING = 60.0, 240.0
+"""Seconds that tests may take, beside three times what they take without a change.
+
+More where a change means that much is to be compiled.
+"""
+
+COMPILED = ("core", "numerics", "learners", "losses")
+"""Rooms with compiled code."""
+
+CACHE = KEPT / "cache"
+"""Compiled code: what a change does not reach is found there."""
+
+NOTICED = ("failed", "crashed", "hung", "trivial")
+"""Outcomes: a test failed, the process died, took too long, or could not even begin."""
+
+
+class Workplace(NamedTuple):
+    """A copy of the checkout."""
+
+    root: Path
+
+    @property
+    def package(self) -> Path:
+        """The sources."""
+        return self.root / "src" / "onebit"
+
+    def write(self, path: str, source: str) -> None:
+        """Write a source, and forget its bytecode, which may have been made in the same second."""
+        file = self.package / path
+        file.write_text(source)
+        for old in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"):
+            old.unlink()
+
+
+def main() -> None:
+    """Draw, run what has no result yet, and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__)
+    parser.add_argument("--number", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--only", default="", help="files whose path contains this")
+    parser.add_argument("--again", action="store_true", help="run survivors again")
+    parser.add_argument("--list", action="store_true", help="print what is drawn, and end")
+    asked = parser.parse_args()
+    drawn = draw(ROOT / "src" / "onebit", asked.number, asked.seed)
+    drawn = [mutant for mutant in drawn if asked.only in mutant.path]
+    if asked.list:
+        print(*(mutant.key for mutant in drawn), sep="\n")
+        return
+    KEPT.mkdir(exist_ok=True)
+    results = read(KEPT / "results.jsonl")
+    left = [m for m in drawn if m.key not in results or (asked.again and survived(results[m.key]))]
+    run(left, results, asked.jobs)
+    print(*table(drawn, results), sep="\n")
+
+
+def read(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the results so far, by their keys; the last of several counts."""
+    if not path.exists():
+        return {}
+    rows = map(json.loads, path.read_text().splitlines())
+    return {row["key"]: row for row in rows}
+
+
+def keep(path: Path, row: dict[str, Any]) -> None:
+    """Add a result."""
+    with path.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def survived(row: dict[str, Any]) -> bool:
+    """Return whether no test noticed."""
+    return row["outcome"] not in NOTICED
+
+
+# Running
+
+
+def run(left: list[Mutant], results: dict[str, dict[str, Any]], jobs: int) -> None:
+    """Run the tests of mutants, several at a time, each in a copy of the checkout."""
+    if not left:
+        return
+    places: queue.Queue[Workplace] = queue.Queue()
+    for i in range(jobs):
+        places.put(copy_of_checkout(KEPT / f"copy-{i}"))
+    baselines = read(KEPT / "baselines.jsonl")
+
+    def work(mutant: Mutant) -> None:
+        place = places.get()
+        try:
+            results[mutant.key] = row = tried(place, mutant, baselines)
+        finally:
+            places.put(place)
+        keep(KEPT / "results.jsonl", row)
+        print(f"{row['outcome']:9}{row['seconds']:6.0f} s  {mutant.key}", flush=True)
+
+    with ThreadPoolExecutor(jobs) as threads:
+        for future in [threads.submit(work, mutant) for mutant in left]:
+            future.result()
+
+
+def copy_of_checkout(root: Path) -> Workplace:
+    """Return a new copy of what tests need."""
+    shutil.rmtree(root, ignore_errors=True)
+    left_out = shutil.ignore_patterns(".*", "__pycache__", "build", "dist")
+    shutil.copytree(ROOT, root, ignore=left_out)
+    for name in ("home", "tmp"):
+        (root / f".{name}").mkdir()
+    return Workplace(root)
+
+
+def tried(place: Workplace, mutant: Mutant, baselines: dict[str, Any]) -> dict[str, Any]:
+    """Return what the tests of a mutant's file say about it."""
+    steps = steps_for(ROOT, mutant.path)
+    more = COMPILING if room_of(mutant.path) in COMPILED else LIMIT
+    usual = {unit: baseline(place, unit, baselines) for step in steps for unit in units_of(step)}
+    cache = CACHE
+    if mutant.path == "core/compiling.py":  # which must not meet what others compiled
+        cache = place.root / ".cache"
+        shutil.rmtree(cache, ignore_errors=True)
+    source = (place.package / mutant.path).read_text()
+    start = time.monotonic()
+    outcome, why = "survived", ""
+    place.write(mutant.path, changed(source, mutant.change))
+    try:
+        for step in steps:
+            limit = more + 3 * sum(usual[unit] for unit in units_of(step))
+            outcome, why = run_tests(place, step, limit, cache)
+            if outcome != "survived":
+                break
+    finally:
+        place.write(mutant.path, source)
+    seconds = time.monotonic() - start
+    return {"key": mutant.key, "outcome": outcome, "seconds": round(seconds, 1), "why": why}
+
+
+def baseline(place: Workplace, unit: str, baselines: dict[str, Any]) -> float:
+    """Return the seconds that tests take without a change, which must pass."""
+    if unit not in baselines:
+        start = time.monotonic()
+        outcome, why = run_tests(place, unit, 1800.0, CACHE)
+        seconds = time.monotonic() - start
+        if outcome != "survived":
+            sys.exit(f"without any change, {unit}: {outcome}\n{why}")
+        baselines[unit] = {"key": unit, "seconds": round(seconds, 1)}
+        keep(KEPT / "baselines.jsonl", baselines[unit])
+        print(f"{'baseline':9}{seconds:6.0f} s  {unit}", flush=True)
+    return baselines[unit]["seconds"]
+
+
+def run_tests(place: Workplace, step: str, limit: float, cache: Path) -> tuple[str, str]:
+    """Run a step of tests; return the outcome, and the test that noticed."""
+    environment = os.environ | {
+        "PYTHONPATH": str(place.root / "src"),
+        "NUMBA_CACHE_DIR": str(cache),
+        "PYTHONHASHSEED": "0",
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "HOME": str(place.root / ".home"),
+        "TMPDIR": str(place.root / ".tmp"),
+    }
+    command = [sys.executable, "-m", "pytest", "-p", "xdist", "-p", "no:cacheprovider", "-q", "-x"]
+    command += ["-m", "not slow", "--no-header", *shlex.split(step)]
+    process = subprocess.Popen(
+        command,
+        cwd=place.root,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        return "hung", f"{step}: more than {limit:.0f} s"
+    finally:
+        end_all(process)
+    return outcome_of(process.returncode, output)
+
+
+def end_all(process: subprocess.Popen[str]) -> None:
+    """End a process and those that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def outcome_of(code: int, output: str) -> tuple[str, str]:
+    """Return what a run of pytest says, by its exit code and the end of its output."""
+    if code in (0, 5):  # 5: there are no tests
+        return "survived", ""
+    found = re.findall(r"^(?:FAILED|ERROR) (.*)", output, flags=re.MULTILINE)
+    why = found[0] if found else output.strip()[-300:]
+    if code < 0 or code > 5:
+        return "crashed", why
+    if code > 1 or "ERROR collecting" in output or "numba.core.errors" in output:
+        return "trivial", why
+    return "failed", why
+
+
+# The table
+
+
+def table(drawn: list[Mutant], results: dict[str, dict[str, Any]]) -> list[str]:
+    """Return the lines of a table by room, and below it those that survived."""
+    same = equivalent()
+    counts: dict[str, Counter[str]] = {}
+    survivors = []
+    for mutant in drawn:
+        row = results.get(mutant.key)
+        if row is None:
+            continue
+        outcome = row["outcome"]
+        if outcome == "survived" and (mutant.path, mutant.old, mutant.new) in same:
+            outcome = "same"
+        elif outcome == "survived":
+            survivors.append(mutant)
+        counts.setdefault(room_of(mutant.path), Counter())[outcome] += 1
+    counts["all"] = sum(counts.values(), Counter())
+    lines = ["| room | drawn | noticed | share | trivial | hung | changes nothing |"]
+    lines.append("| --- | --- | --- | --- | --- | --- | --- |")
+    for room, found in counts.items():
+        noticed = sum(found[name] for name in NOTICED)
+        lines.append(
+            f"| {room} | {found.total()} | {noticed} | {noticed / max(1, found.total()):.0%} "
+            f"| {found['trivial']} | {found['hung']} | {found['same']} |"
+        )
+    for mutant in survivors:
+        lines += ["", f"{mutant.path}:{mutant.line}", f"- {mutant.old}", f"+ {mutant.new}"]
+    return lines
+
+
+def equivalent() -> set[tuple[str, str, str]]:
+    """Return the changes that are known to change nothing anyone can observe."""
+    if not EQUIVALENT.exists():
+        return set()
+    found = set()
+    for block in EQUIVALENT.read_text().split("\n\n"):
+        lines = block.strip().splitlines()
+        if len(lines) >= 4 and not lines[0].startswith("#"):
+            path, old, new = lines[0], lines[1].removeprefix("- "), lines[2].removeprefix("+ ")
+            found.add((path, old, new))
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,459 @@
+"""Parts of the service by themselves: what they count, compare, refuse and describe."""
+
+import asyncio
+import json
+
+import msgspec
+import pytest
+
+from onebit.core import NONE_OF_THESE
+from onebit.evaluation import ConfidenceSequence
+from onebit.serve import estimates, model
+from onebit.serve.committing import Committer
+from onebit.serve.keys import Keyring, make_key
+from onebit.serve.log import Entry, Snapshot
+from onebit.serve.model import Model, Statistics, agree, is_right
+from onebit.serve.paths import PATHS
+from onebit.serve.protocol import LONGEST_HEAD, head_of
+from onebit.serve.rows import FeedbackBody, LearnerSpec, ModelSpec, Row, ShadowBody, text_of
+from onebit.serve.sqlite_log import SQLiteLog
+from onebit.serve.student import Student, _check_size, feedback_for
+from onebit.serve.writer import Part, Writer
+from services import SMALL, TICKETS, in_folder
+
+RIGHT, WRONG = FeedbackBody(correct=True), FeedbackBody(correct=False)
+A, B, NONE = (FeedbackBody(truth=truth) for truth in ("a", "b", None))
+EXPIRED, GONE = FeedbackBody(expired="wrong"), FeedbackBody(expired="nothing")
+
+
+@pytest.mark.parametrize(
+    ("feedback", "right", "said"),
+    [
+        (RIGHT, True, {"correct": True}),
+        (WRONG, False, {"correct": False}),
+        (A, True, {"truth": "a"}),
+        (B, False, {"truth": "b"}),
+        (NONE, False, {"truth": NONE_OF_THESE}),
+        (EXPIRED, False, {"correct": False}),
+        (GONE, None, {}),
+    ],
+    ids=str,
+)
+def test_what_feedback_says_of_a_label(feedback, right, said):
+    assert is_right(feedback, "a") is right
+    assert feedback_for(feedback) == said
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (RIGHT, A, True), (A, RIGHT, True), (WRONG, B, True), (B, WRONG, True), (RIGHT, B, False),
+        (A, B, False), (A, A, True), (B, NONE, False), (NONE, WRONG, True), (RIGHT, WRONG, False),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_feedback_agrees_as_far_as_both_say_anything(one, other, same):
+    assert agree(one, other, "a") == same
+
+
+def test_a_curve_keeps_every_other_point_when_it_is_long(monkeypatch):
+    monkeypatch.setattr(model, "MOST_POINTS", 4)
+    found = Statistics()
+    for t in range(1, 22):
+        found.decisions += 2
+        found.explored += t % 2
+        found.right += t % 3 > 0
+        found.wrong += t % 3 == 0
+        found.add_point(float(t))
+        assert len(found.curve) <= 4
+    assert found.stride == 8
+    assert [(point.at, point.decisions) for point in found.curve] == [(8.0, 16), (16.0, 32)]
+    assert (found.feedback, found.curve[-1].explored, found.curve[-1].wrong) == (21, 8, 5)
+    found.answered = 30
+    assert found.awaited == 12
+
+
+def test_a_tally_is_kept_by_the_label_as_text():
+    found = Statistics()
+    found.of(3).chosen += 1
+    found.of("3").right += 1
+    assert (found.labels["3"].chosen, found.labels["3"].right, len(found.labels)) == (1, 1, 1)
+
+
+def test_an_accuracy_is_that_of_a_sequence():
+    for right, wrong in [(3, 0), (0, 4), (40, 13)]:
+        sequence = ConfidenceSequence()
+        sequence.update([True] * right + [False] * wrong)
+        found = estimates.accuracy(right, wrong)
+        expected = (sequence.mean, sequence.low, sequence.high)
+        assert (found.estimate, found.low, found.high) == pytest.approx(expected, abs=1e-9)
+    assert estimates.accuracy(0, 0) is None
+    bits = [(1.0, 2.0), (0.0, 0.5), (1.0, 0.0)]
+    state = estimates.watched(estimates.watched(None, bits[:1]), bits[1:])
+    sequence = ConfidenceSequence()
+    sequence.update([1, 0, 1], [2.0, 0.5, 0.0])
+    assert state == pytest.approx(sequence.to_dict())
+    assert estimates.watched(state, []) == state
+    assert estimates.interval_of(ConfidenceSequence().to_dict()) is None
+    heavy = ConfidenceSequence()
+    heavy.update([True], [9.0])
+    assert estimates.interval_of(heavy.to_dict()).estimate == 1.0
+
+
+def test_falls_are_where_intervals_do_not_overlap():
+    def sums(*parts):
+        right, wrong, found = 0, 0, []
+        for n, share in parts:
+            for _ in range(n):
+                right, wrong = right + round(10 * share), wrong + 10 - round(10 * share)
+                found.append((right, wrong))
+        return found
+
+    assert estimates.falls([]) == []
+    assert estimates.falls(sums((60, 0.9))) == []
+    assert estimates.falls(sums((40, 0.3), (40, 0.9))) == []  # it rose
+    (at,) = estimates.falls(sums((40, 0.9), (40, 0.3)))
+    assert 36 <= at <= 40
+    assert len(estimates.falls(sums((40, 0.9), (40, 0.5), (60, 0.1)))) == 2
+    for before, after, found in [(29, 90, []), (30, 90, [0]), (90, 29, []), (90, 30, [0])]:
+        assert estimates.falls([(before, 0), (before, 0), (before, after)]) == found
+
+
+def row(n, kind, body, name=None):
+    return Row(1, n, kind, name, 0.0, text_of(body))
+
+
+def first(**more):
+    spec = ModelSpec(labels=["a", "b", "c"], **SMALL | more)
+    return row(1, "model", spec)
+
+
+def test_a_log_begins_with_a_model():
+    assert Model.begin(first()).n == 1
+    for wrong, words in [
+        (first()._replace(n=2), "begins with row 1"),
+        (first()._replace(kind="labels"), "begins with row 1"),
+        (first(seed=None), "has the seed"),
+        (row(1, "model", ModelSpec(labels=["a", "a"], **SMALL)), "a label twice"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            Model.begin(wrong)
+
+
+def test_rows_are_applied_in_their_order():
+    made = Model.begin(first())
+    for wrong, words in [
+        (row(3, "feedback", RIGHT, "x"), "row 3 does not follow row 1"),
+        (row(2, "feedback", RIGHT, "x"), "which nobody decided"),
+        (first()._replace(n=2), "which only the first row is"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            made.apply(wrong)
+    assert made.n == 1
+
+
+def test_only_the_last_decisions_are_kept_in_memory(monkeypatch):
+    monkeypatch.setattr(model, "MOST_AWAITED", 2)
+    made = Model.begin(first())
+    for i, name in enumerate("xyz"):
+        _, body = made.decide("card", None, name, 99)
+        made.apply(row(2 + i, "decision", body, name))
+    assert list(made.awaited) == ["y", "z"]
+    assert made.meta.statistics.decisions == 3
+
+
+def test_shadows_have_a_limit_and_names_of_their_own(monkeypatch):
+    monkeypatch.setattr(model, "MOST_SHADOWS", 2)
+    made = Model.begin(first())
+    banditron = LearnerSpec(learner="Banditron")
+    made._change(ShadowBody("add", "s", banditron), 2)
+    with pytest.raises(ValueError, match="already"):
+        made._change(ShadowBody("add", "s", banditron), 3)
+    made._change(ShadowBody("add", "t", banditron), 3)
+    with pytest.raises(ValueError, match="at most 2 shadows"):
+        made._change(ShadowBody("add", "u", banditron), 4)
+    for action in ("remove", "promote"):
+        with pytest.raises(ValueError, match="no shadow 'u'"):
+            made._change(ShadowBody(action, "u"), 4)
+    made._change(ShadowBody("remove", "s"), 4)
+    assert [name for name, _ in made.shadows] == ["t"]
+    old = made.student
+    made._change(ShadowBody("promote", "t"), 5)
+    assert made.students["previous"] is old
+    assert made.meta.taught.learner == "Banditron"
+    assert made.meta.shadows["previous"].since == 5
+    with pytest.raises(ValueError, match="the learners that it names"):
+        Model.restore(made.snapshot()[0], {"": old.to_bytes()})
+
+
+def test_bits_of_shadows_are_weighted_and_counted_in_blocks(monkeypatch):
+    monkeypatch.setattr(model, "BITS_AT_ONCE", 3)
+    made = Model.begin(first())
+    made._change(ShadowBody("add", "s", LearnerSpec(learner="Banditron")), 2)
+    made.meta.n = 2
+    expected = []
+    for i in range(4):
+        decision, body = made.decide(f"card {i}", None, f"d{i}", 99)
+        p = made.students["s"].probability_of(decision)
+        expected.append((float(i % 2), p / decision.probability))
+        made.apply(row(made.n + 1, "decision", body, f"d{i}"))
+        made.apply(row(made.n + 1, "feedback", FeedbackBody(correct=bool(i % 2)), f"d{i}"))
+    shadow = made.meta.shadows["s"]
+    assert shadow.pending == pytest.approx(expected[3:])
+    assert shadow.estimate == pytest.approx(estimates.watched(None, expected[:3]))
+
+
+def test_draws_depend_on_the_seed_the_id_and_the_row():
+    spec = ModelSpec(
+        labels=["a", "b", "c"], learner="Banditron", parameters={"gamma": 1.0}, **SMALL
+    )
+
+    def labels(seed, names):
+        student = Student.begin(msgspec.structs.replace(spec, seed=seed), spec, spec.labels)
+        x = student.example("card")
+        return [student.decide(x, None, name).label for name in names]
+
+    names = [f"t{i}" for i in range(30)]
+    assert labels(1, names) == labels(1, names[::-1])[::-1]
+    assert labels(1, names) != labels(2, names)
+    assert len(set(labels(1, names))) == 3
+
+
+def test_a_learner_of_too_many_weights_is_refused():
+    _check_size(2**20, 16, False)
+    _check_size(2**8, 2**4, True)
+    for n_features, n_labels, full in [(2**20, 17, False), (2**8, 2**4 + 1, True)]:
+        with pytest.raises(ValueError, match="a model has at most 16,777,216"):
+            _check_size(n_features, n_labels, full)
+
+
+def test_explored_is_another_label_than_the_best_on_offer():
+    spec = ModelSpec(labels=["a", "b", "c"], learner="Banditron", **SMALL)
+    student = Student.begin(spec, spec, spec.labels)
+    x = student.example("card")
+    scores = student.learner._run.scores
+    decision = student.decide(x)
+    for label, among, expected in [
+        ("a", None, False), ("b", None, True), ("b", ("b", "c"), False), ("c", ("b", "c"), True),
+    ]:  # fmt: skip
+        decision.label, decision.among = label, among
+        scores[:] = 3.0, 2.0, 1.0
+        assert student.explored(decision) == expected
+
+
+def test_a_committer_hands_results_and_errors_to_the_loop():
+    async def work():
+        committer = Committer()
+        results = [committer.submit(lambda: 7), committer.submit(lambda: 1 / 0)]
+        cancelled = committer.submit(lambda: 8)
+        cancelled.cancel()
+        assert committer.submitted == 3
+        assert await results[0] == 7
+        with pytest.raises(ZeroDivisionError):
+            await results[1]
+        await asyncio.sleep(0.05)
+        assert committer.submitted == 0
+        committer.end()
+
+    asyncio.run(work())
+
+
+HEAD = b"POST /v1/models/m/decide HTTP/1.1\r\nhost: x\r\ncontent-length: 12\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        HEAD.replace(b"POST", b"GET"),
+        HEAD.replace(b"1.1", b"1.0"),
+        HEAD.replace(b"12", b""),
+        HEAD.replace(b"12", b"-1"),
+        HEAD.replace(b"12", b"1234567890"),
+        HEAD.replace(b"host: x", b"transfer-encoding: chunked"),
+        HEAD.replace(b"host: x", b"expect: 100-continue"),
+        HEAD.replace(b"host: x", b"connection: close"),
+        HEAD.replace(b"host: x", b"host: x\r\nhost: y"),
+        HEAD.replace(b"decide", b"decide?x=1"),
+        HEAD.replace(b"decide", b"%64ecide"),
+        HEAD.replace(b"/v1", b"http://x/v1"),
+        HEAD[:-2],
+        b"nonsense\r\n\r\n",
+        HEAD + b"x",
+    ],
+)
+def test_unusual_heads_take_the_normal_path(content):
+    assert head_of(content) is None
+
+
+def test_usual_heads_take_the_fast_path():
+    found = head_of(HEAD)
+    assert (found.path, found.length) == ("/v1/models/m/decide", 12)
+    assert found.headers[b"host"] == b"x"
+    assert head_of(HEAD.replace(b"12", b"123456789")).length == 123_456_789
+    assert LONGEST_HEAD == 2048
+
+
+def import_of(service, lines, status, name="copy"):
+    content = "\n".join(json.dumps(line) for line in lines).encode()
+    headers = {"content-type": "application/x-ndjson"}
+    reply = service.send("PUT", f"/v1/models/{name}/log", content=content, headers=headers)
+    assert reply.status_code == status, reply.text
+    return reply.json()
+
+
+def test_logs_that_cannot_be_imported_leave_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("onebit.serve.importing._LONGEST", 5_000)
+    with in_folder(tmp_path) as service:
+        service.make(labels=list(TICKETS))
+        service.rounds(3)
+        text = service.send("GET", "/v1/models/m/log").text
+        lines = [json.loads(line) for line in text.splitlines()]
+        decision, feedback = lines[1], lines[2]
+        assert (decision["kind"], feedback["kind"]) == ("decision", "feedback")
+
+        def changed(at, **items):
+            return [line | items if i == at else line for i, line in enumerate(lines)]
+
+        both = {"correct": True, "truth": "login"}
+        seedless = {key: value for key, value in lines[0]["body"].items() if key != "seed"}
+        cases = [
+            ([], "empty"),
+            (lines[1:], "row 1"),
+            (lines[:1] + lines[2:], "row 2 is expected"),
+            (changed(1, id=None), "have an id"),
+            (changed(0, id="x"), "have an id"),
+            ([*lines[:2], lines[0] | {"n": 3}], "the first row makes the model"),
+            (changed(0, body=seedless), "seed"),
+            (changed(2, body=both), "one of correct, truth and expired"),
+            (changed(2, body={}), "one of correct, truth and expired"),
+            (changed(2, id="other"), "other"),
+            (changed(3, id=decision["id"]), "of its kind and id already"),
+            (changed(1, body=decision["body"] | {"label": "fax"}), "fax"),
+            ([lines[0], decision | {"body": {"record": "x" * 6_000}}], "at most 5,000 bytes"),
+        ]  # fmt: skip
+        for wrong, words in cases:
+            assert words in import_of(service, wrong, 422)["error"], words
+        import_of(service, lines, 422, "not a name")
+        import_of(service, lines, 409, "m")
+        assert [one["name"] for one in service.ask("GET", "/v1/models")] == ["m"]
+        made = import_of(service, lines, 200)
+        assert (made["rows"], made["decisions"]) == (7, 3)
+        assert service.snapshot("copy") == service.snapshot("m")
+        log = service.app.service.log
+        assert log._read.execute("SELECT count(*) FROM model").fetchone() == (2,)
+        assert log._read.execute("SELECT count(*) FROM log").fetchone() == (14,)
+
+
+def test_the_newest_decisions_are_shown_with_their_feedback(tmp_path):
+    with in_folder(tmp_path) as service:
+        service.make()
+        made = service.ask(
+            "POST", "/v1/models/m/decide", [{"record": f"card {i}"} for i in range(4)]
+        )
+        ids = [one["id"] for one in made]
+        service.ask("POST", "/v1/models/m/feedback", {"id": ids[0], "correct": False})
+        service.ask("POST", "/v1/models/m/feedback", {"id": ids[1], "truth": "login"})
+        service.ask("POST", "/v1/models/m/feedback", {"id": ids[2], "truth": None})
+        seen = service.ask("GET", "/v1/models/m/decisions?limit=9")
+        assert [one["id"] for one in seen] == ids[::-1]
+        assert [one["record"] for one in seen] == [f"card {i}" for i in (3, 2, 1, 0)]
+        rights = [one.get("correct") for one in seen]  # what is not known is left out
+        assert rights == [None, False, made[1]["label"] == "login", False]
+        assert [one.get("truth") for one in seen] == [None, None, "login", None]
+        assert [one["probability"] for one in seen[::-1]] == [one["probability"] for one in made]
+        assert not any("expired" in one for one in seen)
+        assert len(service.ask("GET", "/v1/models/m/decisions?limit=2")) == 2
+        assert len(service.ask("GET", "/v1/models/m/decisions")) == 4
+
+
+def test_every_path_is_described_with_its_refusals(tmp_path):
+    with in_folder(tmp_path) as service:
+        found = service.ask("GET", "/openapi.json")
+    refused = {
+        f"{method.upper()} {path}": {int(status) for status in what["responses"]} - {200, 204}
+        for path, methods in found["paths"].items()
+        for method, what in methods.items()
+    }
+    for one in PATHS:
+        expected = set(one.refuses)
+        for applies, statuses in [
+            (one.scope is not None, {401, 403, 422, 429}),
+            ("{model}" in one.path, {414}),
+            (one.takes is not None, {400, 408, 413, 415}),
+            (one.method != "GET", {503}),
+        ]:
+            expected |= statuses if applies else set()
+        assert refused.pop(f"{one.method} {one.path}") == expected
+        assert 404 in expected or "{model}" not in one.path or one.method == "PUT"
+    assert refused == {}
+
+
+@pytest.mark.parametrize(("n_parts", "sizes"), [(1, [5, 5, 5, 3]), (2, [6, 6, 6]), (9, [9, 9])])
+def test_a_batch_ends_with_the_request_that_fills_it(n_parts, sizes, monkeypatch):
+    monkeypatch.setattr("onebit.serve.writer.MOST_ROWS", 5)
+    seen, numbers = [], []
+
+    class AtOnce:
+        at_once = True
+
+        async def append(self, entries):
+            seen.append(len(entries))
+            return list(range(len(entries)))
+
+    async def work():
+        writer = Writer(AtOnce(), lambda live, parts, mine: numbers.append((live, mine)))
+        part = Part(Entry(1, "labels", None, 0.0, ""), None)
+        asked = [writer.write(i, [part] * n_parts) for i in range(18 // n_parts)]
+        writer.start()
+        await writer.stop()
+        assert [future.result() for future in asked] == [mine for _, mine in numbers]
+
+    asyncio.run(work())
+    assert seen == sizes
+    assert [live for live, _ in numbers] == list(range(18 // n_parts))
+    assert {len(mine) for _, mine in numbers} == {n_parts}
+
+
+def test_a_commit_is_on_disk_before_it_returns(tmp_path):
+    async def work():
+        log = SQLiteLog(tmp_path)
+        await log.open()
+        found = [
+            log._write.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("synchronous", "journal_mode")
+        ]
+        await log.close()
+        return found
+
+    assert asyncio.run(work()) == [2, "wal"]  # 2 is FULL
+
+
+def test_old_snapshots_and_their_files_are_deleted(tmp_path):
+    async def work():
+        log = SQLiteLog(tmp_path)
+        await log.open()
+        m, other = [await log.add_model(name, 0.0, "{}") for name in "mo"]
+        await log.add_snapshot(other, Snapshot(1, b"{}", {"a": b"other"}), 2)
+        for n in range(1, 6):
+            await log.add_snapshot(m, Snapshot(n, b"%d" % n, {"a": b"%d" % n, "b": b""}), 2)
+        kept = [found async for found in log.snapshots(m)]
+        assert kept == [Snapshot(n, b"%d" % n, {"a": b"%d" % n, "b": b""}) for n in (5, 4)]
+        assert len([found async for found in log.snapshots(other)]) == 1
+        await log.close()
+
+    asyncio.run(work())
+    assert len(list((tmp_path / "snapshots").iterdir())) == 2 * 2 + 1
+
+
+def test_a_key_has_at_least_one_scope(tmp_path):
+    with in_folder(tmp_path) as service:
+        log = service.app.service.log
+        for scopes, words in [(["root"], "no scope 'root'"), ([], "at least one scope")]:
+            with pytest.raises(ValueError, match=words):
+                service.do(make_key(log, "x", scopes))
+        service.do(make_key(log, "x", ["decide", "admin", "decide"]))
+        (key,) = service.do(log.keys())
+        assert (key.name, key.scopes) == ("x", "admin,decide")
+        assert Keyring([key])
+        assert not Keyring([])
+        assert Keyring([key]).scopes_of("nobody") == frozenset()
