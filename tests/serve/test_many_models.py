@@ -2,14 +2,18 @@
 
 import asyncio
 import sqlite3
+import time
 
 import numpy as np
 import pytest
 
+from onebit.serve.api import Question
+from onebit.serve.api import Said as Feedback
 from onebit.serve.limits import Limits
 from onebit.serve.model import Model
 from onebit.serve.packing import packed, unpacked
 from onebit.serve.rows import ModelSpec
+from onebit.serve.service import restore
 from onebit.serve.student import Student
 from services import SMALL, TICKETS, in_folder
 
@@ -192,3 +196,71 @@ def test_a_stop_makes_no_snapshots_of_short_logs(tmp_path, monkeypatch):
     db.close()
     with in_folder(tmp_path) as service:
         assert service.snapshot() == expected
+
+
+def test_work_on_a_large_model_holds_up_no_other(tmp_path, monkeypatch):
+    with in_folder(tmp_path) as service:
+        service.make("large", learner="Banditron")
+        service.make("other", learner="Banditron")
+        service.rounds(2, "large")
+        copy = Model.copy
+
+        def slow(model):
+            time.sleep(0.3)
+            return copy(model)
+
+        monkeypatch.setattr(Model, "copy", slow)
+
+        async def timed(method, path, **options):
+            start = time.monotonic()
+            reply = await service._http.request(method, path, **options)
+            assert reply.status_code == 200, reply.text
+            return time.monotonic() - start
+
+        async def work():
+            heavy = asyncio.gather(
+                timed("POST", "/v1/models/large/labels", json={"retire": ["login"]}),
+                timed("GET", "/v1/models/large/learner"),
+                timed(
+                    "POST", "/v1/models/large/shadows", json={"name": "s", "learner": "Banditron"}
+                ),
+            )
+            await asyncio.sleep(0.05)
+            own = asyncio.ensure_future(
+                timed("POST", "/v1/models/large/decide", json={"record": "card"})
+            )
+            others = []
+            while not heavy.done():
+                took = await timed("POST", "/v1/models/other/decide", json={"record": "card"})
+                others.append(took)
+            await heavy
+            return await own, others
+
+        own, others = service.do(work())
+        assert own > 0.2
+        assert len(others) > 20
+        assert max(others) < 0.2
+        service.rounds(2, "large")
+        expected = service.snapshot("large")
+        log = service.app.service
+        restored, _ = service.do(restore(log.log, log.live["large"].key))
+        assert restored.snapshot()[1] == expected[1]
+
+
+def test_rows_written_while_a_model_is_held_are_applied_after(tmp_path):
+    with in_folder(tmp_path) as service:
+        service.make(learner="Banditron")
+        work = service.app.service
+
+        async def scenario():
+            live = await work.find("m")
+            async with work.hold(live) as model:
+                await work.decide(live, [Question("card", "a")])
+                await work.hear(live, [Feedback("a", True)], again=True)
+                assert (model.n, len(live.deferred)) == (1, 2)
+            assert (model.n, live.deferred) == (3, [])
+            return await work.hear(live, [Feedback("a", True)])
+
+        (heard,) = service.do(scenario())
+        assert heard.status == "repeated"
+        service.rounds(1)

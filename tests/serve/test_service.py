@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import onebit
+from onebit.cli import main
 from onebit.core import storage
-from onebit.evaluation import ConfidenceSequence
+from onebit.evaluation import ConfidenceSequence, Log
 from onebit.serve.api import Question, RefusedError, Said
 from onebit.serve.estimates import accuracy, falls
 from onebit.serve.limits import Limits
@@ -612,6 +613,40 @@ def test_export_and_import(service):
         assert db.execute("SELECT count(DISTINCT model) FROM log").fetchone() == (3,)
     service.ask("DELETE", "/v1/models/both", status=204)
     assert [model["name"] for model in service.ask("GET", "/v1/models")] == ["m", "copy"]
+
+
+def test_an_exported_log_is_a_log_to_evaluate(service, tmp_path):
+    service.make(learner="Banditron", expiry_seconds=1000)
+    service.rounds(12)
+    path = "/v1/models/m"
+    names = "abcd"
+    many = [{"record": f"card {name}", "id": name} for name in names]
+    made = service.ask("POST", f"{path}/decide", many)
+    service.ask("POST", f"{path}/labels", {"add": ["fax"], "retire": ["login"]})
+    service.ask("POST", f"{path}/decide", {"record": "parcel", "id": "late"})
+    said = [{"id": "b", "truth": None}, {"id": "a", "truth": "billing"}]
+    service.ask("POST", f"{path}/feedback", said)
+    file = tmp_path / "exported.jsonl"
+    file.write_bytes(service.send("GET", f"{path}/log").content)
+    log = Log.read(file)
+    seen = service.ask("GET", path)
+    assert (
+        (len(log), np.isnan(log.correct).sum()) == (seen["decisions"], seen["awaited"]) == (17, 3)
+    )
+    assert np.nansum(log.correct) == seen["right"]
+    assert log.ids[12:] == ["b", "a", "c", "d", "late"]
+    assert log.correct[12] == 0
+    labels = log.classes.tolist()
+    assert log.correct[13] == (made[0]["label"] == "billing")
+    assert [labels[k] for k in np.flatnonzero(log.on_offer[0])] == sorted(TICKETS)
+    offered = [labels[k] for k in np.flatnonzero(log.on_offer[-1])]
+    assert offered == ["billing", "delivery", "fax"]
+    assert log.probabilities[13] == made[0]["probability"]
+    (batch,) = Log.batches(file)
+    assert batch.ids == log.ids
+    with pytest.raises(SystemExit) as end:
+        main(["evaluate", str(file)])
+    assert not end.value.code
 
 
 def test_what_a_shadow_of_a_log_needs_is_compiled_in_a_thread(service, monkeypatch):

@@ -1,7 +1,8 @@
 """Logs in files: JSON lines, Parquet, CSV, and the decision service format of Vowpal Wabbit.
 
 All have the same columns: id, time, label, probability, correct, truth, among, confidence, least,
-policy and x. In JSON lines a row is the result of `Decision.to_dict` with its feedback. In CSV, a
+policy and x. In JSON lines a row is the result of `Decision.to_dict` with its feedback; exported
+logs of `onebit serve` are read from JSON lines, too. In CSV, a
 cell that is neither a number nor a text is JSON. Parquet needs PyArrow: pip install
 'onebit[evaluation]'.
 """
@@ -13,7 +14,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,8 @@ import scipy.sparse as sp
 
 from onebit.core.decision import Decision
 from onebit.core.validation import listed
+from onebit.evaluation.service_log import COLUMNS as SERVICE_COLUMNS
+from onebit.evaluation.service_log import decisions_in
 
 if TYPE_CHECKING:
     from onebit.evaluation.log import Log
@@ -152,6 +155,14 @@ def from_columns(found: Mapping[str, Any], **columns: Any) -> dict[str, Any]:
 
 
 def _read_jsonl(file: Iterable[str], path: Path) -> Rows:
+    rows = _read_objects(file, path)
+    first = list(islice(rows, 1))
+    is_of_service = first and first[0][1].keys() >= SERVICE_COLUMNS
+    rows = chain(first, rows)
+    yield from decisions_in(rows, str(path)) if is_of_service else rows
+
+
+def _read_objects(file: Iterable[str], path: Path) -> Rows:
     for number, line in enumerate(file, 1):
         if line.strip():
             yield number, _object(line, path, number)

@@ -230,9 +230,11 @@ class Log:
         **columns
             What holds for all rows: `classes`, `least`.
         """
-        from onebit.evaluation.files import read
+        from onebit.evaluation.files import classes_in, read
 
         parts = list(read(path, size=None, **columns))
+        if parts and "classes" not in parts[0] and parts[0].get("among"):
+            parts[0]["classes"] = classes_in(path)  # also labels that were never chosen
         return cls(**parts[0]) if parts else cls(**columns)
 
     @classmethod

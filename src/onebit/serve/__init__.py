@@ -1,1 +1,1 @@
-"""The decision service: models over HTTP, each the fold of its log."""
+"""The decision service: models over HTTP, each determined by its log."""

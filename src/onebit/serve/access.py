@@ -16,7 +16,7 @@ from onebit.serve.paths import Path
 _LOCAL_HOST = re.compile(rb"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?", re.IGNORECASE)
 
 _FORWARDED_FOR = b"x-forwarded-for"
-_OF_PROXIES = (b"forwarded", _FORWARDED_FOR, b"x-forwarded-host", b"x-real-ip", b"via")
+_OF_PROXIES = frozenset((b"forwarded", _FORWARDED_FOR, b"x-forwarded-host", b"x-real-ip", b"via"))
 """Headers by which a proxy says that a request comes from elsewhere."""
 
 _PROBES = ("health", "ready")
@@ -76,7 +76,7 @@ class Access:
         The last address that is not of a trusted proxy itself; others can be invented.
         """
         if peer is None or not _is_in(peer, self._proxies):
-            return None if any(name in headers for name in _OF_PROXIES) else peer
+            return peer if _OF_PROXIES.isdisjoint(headers) else None
         said = headers.get(_FORWARDED_FOR, b"").decode("latin-1")
         addresses = [address.strip() for address in said.split(",") if address.strip()]
         while addresses and _is_in(addresses[-1], self._proxies):
@@ -137,13 +137,16 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     return found if mapped is None else mapped
 
 
+@lru_cache(maxsize=1024)
 def _is_loopback(text: str) -> bool:
     address = _address(text)
     return address is not None and address.is_loopback
 
 
 def _is_in(text: str, networks: tuple[_Network, ...]) -> bool:
-    address = _address(text) if networks else None
+    if not networks:
+        return False
+    address = _address(text)
     return address is not None and any(address in network for network in networks)
 
 

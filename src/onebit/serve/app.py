@@ -230,7 +230,7 @@ class App:
         live, begin = self.service.live.get(model), self._usual.get(verb)
         if live is None or begin is None or not head.path.startswith(_MODELS):
             return False
-        if live.model.is_packed:
+        if live.model.is_packed or not live.free.is_set():
             return False
         live.used_at = time.monotonic()
         path, where, _, decoder = self._paths[key_of("POST", head.path)]
@@ -486,8 +486,8 @@ class App:
 
     async def _learner(self, request: Request) -> Reply:
         live = await self._model(request)
-        student = live.model.student.copy()
-        content = await asyncio.to_thread(student.to_bytes)
+        model = await self.service.copy_of(live)
+        content = await asyncio.to_thread(model.student.to_bytes)
         disposition = f'attachment; filename="{live.name}.safetensors"'.encode()
         headers = [(b"content-disposition", disposition)]
         return Reply(content, media="application/octet-stream", headers=headers)

@@ -1,4 +1,4 @@
-"""A model: the fold of its log."""
+"""A model, which is fully determined by its log."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ class Model:
         """Raise ValueError if feedback for a decision could not be learned from."""
         self.student.check(self._decision_of(body))
 
-    # The fold
+    # Rows
 
     def apply(self, row: Row, body: Any = None, about: Awaited | None = None) -> None:
         """Apply the next row.
@@ -331,9 +331,18 @@ class Model:
 
     def try_change(self, body: LabelsBody | ShadowBody) -> None:
         """Change a copy: raise ValueError if it is not possible, and compile what it needs."""
+        if isinstance(body, LabelsBody):
+            for student in self.students.values():
+                student.change_labels(body.add, body.retire)
+            return
         self._change(body, self.n + 1)
-        if isinstance(body, ShadowBody) and body.action == "add":
+        if body.action == "add":
             self.students[body.name].warm_up()
+
+    def take_labels_of(self, changed: Model) -> None:
+        """Take the next row from a copy that was changed by it: what `apply` does, at once."""
+        self._students = changed.students
+        self.meta.n += 1
 
     def _change(self, body: LabelsBody | ShadowBody, n: int) -> None:
         """Change labels or shadows; raise ValueError, and change nothing, if it is not possible."""

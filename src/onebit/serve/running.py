@@ -169,7 +169,7 @@ def _return_large_arrays() -> None:
     By default it keeps that of arrays as large as any that was freed before.
     """
     with contextlib.suppress(OSError, AttributeError):  # another C library
-        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 2**18)
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 2**20)
 
 
 _M_MMAP_THRESHOLD = -3

@@ -60,6 +60,9 @@ TEACH_SECONDS = 1.0
 SWEEP_SECONDS = 1.0
 """Seconds between two looks for expired decisions."""
 
+_DRAIN_SECONDS = 0.001
+"""Seconds between two looks whether rows of a model are still being written."""
+
 _logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -81,6 +84,19 @@ class Live:
         self.snapshot_at = 0
         self.snapshotting: asyncio.Task[None] | None = None
         self.taught_here = True
+        self.free = asyncio.Event()
+        """Clear while work on the model is to begin, or goes on: its requests wait for it."""
+        self.free.set()
+        self.following = False
+        """Whether rows of other processes are being applied."""
+        self.held = False
+        """Whether the model has to stay as it is, for work on it in a thread."""
+        self.deferred: list[tuple[list[Part], list[int]]] = []
+        """Rows that were written in the meantime, with their numbers."""
+        self.changed: tuple[LabelsBody, Model] | None = None
+        """A change of labels that is being written, and a copy of the model with it."""
+        self.size = model.size
+        """Bytes of its learners, zero while they are packed."""
         self.used_at = time.monotonic()
         """When it was last used, by decisions, feedback or changes."""
         self.swept = 0
@@ -101,6 +117,7 @@ class Service:
         self.unread: dict[str, int] = {}
         """Models that were not read from the log yet, with their keys."""
         self._reading: dict[str, asyncio.Lock] = {}
+        self._packing = asyncio.Lock()
         self.failed: dict[str, int] = {}
         """Models that cannot apply their logs, with their keys; requests to them are refused."""
         self.writer = Writer(log, self._written)
@@ -164,9 +181,14 @@ class Service:
         if name not in self.live and self.log.shared:
             await self._follow_once()
         live = self.model(name)
+        while not live.free.is_set():
+            await live.free.wait()
+            live = self.model(name)
         live.used_at = time.monotonic()
         if live.model.is_packed:
+            await self._make_room()
             await asyncio.to_thread(live.model.unpack)
+            live.size = live.model.size
             if live.head > live.model.n:
                 await self._catch_up(live)
         return live
@@ -181,6 +203,7 @@ class Service:
         async with self._reading.setdefault(name, asyncio.Lock()):
             if name in self.unread:
                 key = self.unread[name]
+                await self._make_room()
                 await self._read(name, key, lambda: self.unread.get(name) == key)
                 self.unread.pop(name, None)
         self._reading.pop(name, None)
@@ -199,25 +222,38 @@ class Service:
         """Pack learners that nobody uses, and those used least recently if there are too many."""
         while True:
             await asyncio.sleep(PACK_SECONDS)
-            in_use = [live for live in self.live.values() if not live.model.is_packed]
-            size = sum(live.model.size for live in in_use)
-            for live in sorted(in_use, key=lambda live: live.used_at):
-                before = live.model.size
-                idle = time.monotonic() - live.used_at > IDLE_SECONDS
-                if not idle and size <= self.limits.memory:
-                    break
-                if await self._pack(live):
-                    size -= before
+            await self._make_room()
+            for live in self._in_use():
+                live.size = live.model.size  # labels and shadows come and go
+                if time.monotonic() - live.used_at > IDLE_SECONDS:
+                    await self._pack(live)
+
+    def _in_use(self) -> list[Live]:
+        """Return the models whose learners are not packed, the one used least recently first."""
+        found = (live for live in self.live.values() if not live.model.is_packed)
+        return sorted(found, key=lambda live: live.used_at)
+
+    async def _make_room(self) -> None:
+        """Pack learners while those in use take more memory than they may.
+
+        Whoever needs another one waits for it, so that none come faster than others go.
+        """
+        async with self._packing:
+            for live in self._in_use():
+                if sum(other.size for other in self.live.values()) <= self.limits.memory:
+                    return
+                await self._pack(live)
 
     async def _pack(self, live: Live) -> bool:
         """Pack the learners of a model, unless it is used in the meantime."""
         model, state = live.model, (live.used_at, live.model.n)
-        if model.is_packed or live.deciding or live.answering or live.snapshotting is not None:
+        if model.is_packed or live.deciding or live.answering or not live.free.is_set():
             return False
         found = await asyncio.to_thread(packed, model.students)
         if state != (live.used_at, model.n) or live.deciding or live.answering:
             return False
         model.pack(found)
+        live.size = 0
         return True
 
     async def make(self, new: NewModel) -> Live:
@@ -290,17 +326,47 @@ class Service:
         if not labels.add and not labels.retire:
             raise RefusedError(422, "add or retire at least one label")
         async with live.changing:
-            self.check_labels(len(live.model.student.labels) + len(labels.add))
-            await _tried(live.model.copy().try_change, labels)
-            await self._write(live, "labels", labels)
+            self.check_labels(len(live.model.shape.labels) + len(labels.add))
+            async with self.hold(live) as model:
+                live.changed = labels, await asyncio.to_thread(model.copy)
+                try:
+                    await _tried(live.changed[1].try_change, labels)
+                    await self._write(live, "labels", labels)
+                finally:
+                    live.changed = None
 
     async def change_shadow(self, live: Live, body: ShadowBody) -> None:
         """Add, remove or promote a shadow."""
         async with live.changing:
             if body.action != "add" and body.name not in live.model.meta.shadows:
                 raise RefusedError(404, f"{live.name} has no shadow {short(body.name)}")
-            await _tried(live.model.copy().try_change, body)
+            copied = await self.copy_of(live)
+            await _tried(copied.try_change, body)  # which may compile for long
             await self._write(live, "shadow", body)
+
+    async def copy_of(self, live: Live) -> Model:
+        """Return a copy of a model, which a thread makes while only its own requests wait."""
+        async with self.hold(live) as model:
+            return await asyncio.to_thread(model.copy)
+
+    @contextlib.asynccontextmanager
+    async def hold(self, live: Live) -> AsyncIterator[Model]:
+        """Keep a model as it is for the block; its requests wait, and what is written is deferred.
+
+        Copies of large models take seconds, and all models share one event loop.
+        """
+        while not live.free.is_set():
+            await live.free.wait()
+        live.free.clear()
+        try:
+            while self.writer.has_rows_of(live) or live.following:
+                await asyncio.sleep(_DRAIN_SECONDS)
+            live.held = True
+            yield live.model
+        finally:
+            live.held = False
+            live.free.set()
+            self._apply_deferred(live)
 
     def check_room(self, name: str) -> None:
         """Refuse another model if there is one of that name, or too many."""
@@ -511,20 +577,38 @@ class Service:
     # What happens when rows are written
 
     def _written(self, live: Live, parts: list[Part], numbers: list[int]) -> None:
-        """Apply rows that are on disk to a model."""
+        """Apply rows that are on disk to a model, at once or when it is no longer held."""
+        live.deferred.append((parts, numbers))
+        is_change = live.changed is not None and parts[0].body is live.changed[0]
+        if is_change or not live.held:
+            self._apply_deferred(live)
+
+    def _apply_deferred(self, live: Live) -> None:
+        written, live.deferred = live.deferred, []
         if self.live.get(live.name) is not live:
             return
         try:
-            for part, n in zip(parts, numbers, strict=True):
-                if n:
-                    live.head = max(live.head, n)
-                if n == live.model.n + 1:  # those of other processes are read from the log
-                    model, kind, name, at, text = part.entry
-                    live.model.apply(Row(model, n, kind, name, at, text), part.body, part.about)
+            for parts, numbers in written:
+                for part, n in zip(parts, numbers, strict=True):
+                    self._apply_part(live, part, n)
         except Exception:
             self._fail(live.name, live.key)
         else:
             self._maybe_snapshot(live)
+
+    @staticmethod
+    def _apply_part(live: Live, part: Part, n: int) -> None:
+        if n:
+            live.head = max(live.head, n)
+        if n != live.model.n + 1:  # those of other processes are read from the log
+            return
+        if live.changed is not None and part.body is live.changed[0]:
+            _, changed = live.changed
+            if changed.n == live.model.n:
+                live.model.take_labels_of(changed)
+                return
+        model, kind, name, at, text = part.entry
+        live.model.apply(Row(model, n, kind, name, at, text), part.body, part.about)
 
     def _fail(self, name: str, key: int) -> None:
         """Refuse a model from now on, as its state no longer matches its log."""
@@ -553,7 +637,7 @@ class Service:
     async def _snapshot(self, live: Live) -> None:
         if live.snapshot_at == live.model.n > 1 or self.live.get(live.name) is not live:
             return
-        model = live.model.copy()
+        model = await self.copy_of(live)
         live.snapshot_at = model.n
         try:
             meta, learners = await asyncio.to_thread(model.snapshot)
@@ -611,6 +695,9 @@ class Service:
 
     async def _catch_up(self, live: Live) -> None:
         """Let a model know all rows that there are."""
+        if not live.free.is_set():
+            return
+        live.following = True
         try:
             await follow(self.log, live.key, live.model)
         except LogError:
@@ -619,6 +706,8 @@ class Service:
             self._fail(live.name, live.key)
         else:
             self._maybe_snapshot(live)
+        finally:
+            live.following = False
 
     async def _tidy(self) -> None:
         try:

@@ -59,6 +59,8 @@ class Writer:
         self.writing_since: float | None = None
         self.failed_at: float | None = None
         self._queue: deque[_Asked] = deque()
+        self._batch: list[_Asked] = []
+        """What is being written."""
         self._some, self._ending = asyncio.Event(), False
         self._task: asyncio.Task[None] | None = None
         self._written_batch: asyncio.Future[None] | None = None
@@ -85,6 +87,10 @@ class Writer:
         self._some.set()
         return future
 
+    def has_rows_of(self, live: Live) -> bool:
+        """Return whether rows of a model are to be written, or applied."""
+        return any(asked[0] is live for some in (self._batch, self._queue) for asked in some)
+
     async def settle(self) -> None:
         """Return once the rows that are being written now have been applied."""
         if self._written_batch is not None:
@@ -101,10 +107,11 @@ class Writer:
                 while seen < len(self._queue) < most:  # more are about to come
                     seen = len(self._queue)
                     await asyncio.sleep(0)
-                batch = self._take(most)
-                before = len(batch)
+                self._batch = self._take(most)
+                before = len(self._batch)
                 self._written_batch = asyncio.get_running_loop().create_future()
-                await self._write_batch(batch)
+                await self._write_batch(self._batch)
+                self._batch = []
                 self._written_batch.set_result(None)
 
     def _take(self, most: int) -> list[_Asked]:
