@@ -95,7 +95,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     classes: Any
     random_state: Any
-    _run: Started
+    _run: Started = None  # type: ignore[assignment]  # until it has started
 
     feedback: str = "bandit"
     """What the learner must be told: "bandit" (right or wrong) or "full" (the label)."""
@@ -173,7 +173,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         -------
         Decision
         """
-        if "_run" in self.__dict__:  # the usual case, without another call
+        if self._run is not None:  # the usual case, without another call
             if id is not None:
                 check_id(id)
             run, example = self._ready(x)
@@ -276,7 +276,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """
         if unnamed:
             refuse_unnamed("learn", unnamed)
-        if "_run" in self.__dict__:  # the usual case, without another call
+        if self._run is not None:  # the usual case, without another call
             run, lesson = self._lesson(decision, correct, truth)
         else:
             run, lesson = self._validated(Learner._lesson, decision, correct, truth)
@@ -541,7 +541,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     def _of_run(self, name: str, get: Callable[[Started], Any]) -> Any:
         """Return an attribute that is there once the learner has started."""
-        run = self.__dict__.get("_run")
+        run = self._run
         found = None if run is None else get(run)
         if found is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -682,9 +682,13 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     # Internals
 
+    def _migrated(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the arrays of a file of this format version in the layout of today."""
+        return arrays
+
     @property
     def _started(self) -> bool:
-        return "_run" in self.__dict__
+        return self._run is not None
 
     @property
     def _state(self) -> Any:
@@ -722,9 +726,9 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         It starts a learner that has not started. What it refuses must change nothing: so it starts
         a copy, whose run becomes that of the learner once nothing is refused.
         """
-        if "_run" not in self.__dict__:
+        if not self._started:
             with starting(self), unchanged_on_error(self.random_state):
-                if "_run" not in self.__dict__:
+                if not self._started:
                     first = copy.copy(self)
                     found = check(first, *arguments)
                     if self.__dict__.setdefault("_run", first._run) is first._run:
@@ -764,7 +768,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     def _ready(self, x: Any) -> tuple[Started, Example]:
         """Check one x, and start with it if need be."""
-        run = self.__dict__.get("_run")
+        run = self._run
         if run is None:
             example = check_example(x, None)
             names = names_in(x)
@@ -778,7 +782,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
     def _ready_for(self, X: Any) -> tuple[Started, Rows]:
         """Check the rows of X, and start with them if need be."""
         rows = check_rows(X, self)
-        run = self.__dict__.get("_run")
+        run = self._run
         if run is None:
             run = self._start(self._given_classes(), rows.n_features, _feature_names(X))
         else:
@@ -816,7 +820,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
             check_decision(decision)
         if (correct is None) == (truth is None):
             raise ValueError("learn takes either correct=... or truth=...")
-        begun = self.__dict__.get("_run")
+        begun = self._run
         if truth is None and (self if begun is None else begun).feedback == "full":
             raise ValueError(
                 f"{type(self).__name__} learns from the label itself: learn(decision, truth=...)"
@@ -937,7 +941,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         rows = check_rows(X, self)
         y = check_labels(y, count_rows(rows), self)
         known = None if classes is None else check_classes(classes)
-        run = self.__dict__.get("_run")
+        run = self._run
         if run is None:
             known = self._given_classes() if known is None else known
             truth = positions_of(known, y)

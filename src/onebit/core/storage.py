@@ -45,10 +45,11 @@ if TYPE_CHECKING:
     from onebit.core.pipeline import Pipeline
     from onebit.core.started import Started
 
-FORMAT = 2
+FORMAT = 3
 """Version of the layout below; a file of a later version is refused.
 
-Version 1 had no checksum, and named a class without its module.
+Version 1 had no checksum, and named a class without its module. Since version 2, arrays may have
+changed: `Learner._migrated`.
 """
 
 _LEARNER = "onebit.learner"
@@ -206,6 +207,7 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     learner = _made(header, version)
     sizes = _sizes(learner, learner.get_params(deep=False), n_features, classes.size)
     try:
+        arrays = learner._migrated(version, arrays)
         _check_shapes(learner, arrays, sizes)
         learner._start(classes, n_features, np.array(names, dtype=object) if names else None)
     except _MismatchError:

@@ -35,7 +35,14 @@ from onebit.numerics.changes import (
 )
 from onebit.numerics.constant import Rates, forget_rates, hedge, new_rates, rate
 from onebit.numerics.linear import fill_unit, products, unit_scores, with_values
-from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe
+from onebit.numerics.scales import (
+    Scales,
+    inputs_of,
+    last_inputs,
+    migrated_scales,
+    new_scales,
+    observe,
+)
 from onebit.numerics.second_order import (
     Inverse,
     fill_times,
@@ -611,9 +618,10 @@ class OneBitClassifier(ProbabilityLearner):
     Notes
     -----
     Features may have any scale and offset. A feature that is a measurement, one that mostly is not
-    zero and has values beyond 1 or -1, is standardised by its mean and deviation so far. Words,
-    their weights and indicators stay as they are, divided by their root mean square if that is more
-    than one. What a feature is, its values say: dense and sparse copies of a stream are the same.
+    zero and has values beyond 1 or -1, is standardised by its mean and deviation so far, both
+    robust; a value that is not credible, such as a typo, counts as missing. Words, their weights
+    and indicators stay as they are, divided by their root mean square if that is more than one. The
+    kind of a feature follows from its values: dense and sparse copies of a stream are the same.
     `onebit.numerics.scales` has the details. A constant is added, and then each example is divided
     by its length. `coef_` and `intercept_` are weights for examples so made.
 
@@ -805,6 +813,11 @@ class OneBitClassifier(ProbabilityLearner):
         return kernels, State(
             W, S, age, rounds, scales, changes, former, rates, settings, rng, scratch
         )
+
+    def _migrated(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        if version < 3 and "scales.features" in arrays:
+            return arrays | migrated_scales(arrays)
+        return arrays
 
     @property
     def coef_(self) -> np.ndarray:

@@ -5,10 +5,11 @@ stored:
 
 - A measurement is a feature with values beyond 1 or -1 that is non-zero in more than half of the
   rounds, or any feature that is hardly ever zero. It becomes the number of standard deviations
-  that it is from its mean, both robust: `onebit.numerics.columns`.
-- All others have no offset. Those with values beyond 1 or -1 are divided by their size, the
-  geometric mean of max(1, |x_j|) over their non-zero values. Words, their weights and indicators
-  stay as they are.
+  that it is from its mean. With values beyond 1 or -1, both are robust and a value that is not
+  credible becomes zero: `onebit.numerics.columns`. Other values cannot be far from each other.
+- All others have no offset. Those with values beyond 1 or -1 are divided by their size, the root
+  mean square of max(1, |x_j|) over their non-zero values, where one beyond `SIZE_BOUND` geometric
+  means counts as so many. Words, their weights and indicators stay as they are.
 
 Measurements and sizes are multiplied by the root mean square of the features that stay as they are,
 the unit, so that they do not drown words. The constant is one unit too; less, where there is no
@@ -24,6 +25,7 @@ it is more, the column itself has moved, and a weight keeps its meaning in devia
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -35,6 +37,7 @@ from onebit.numerics.columns import (
     AGE,
     MEAN,
     SAMPLE,
+    SQUARES,
     STORED,
     WEIGHT,
     WIDTH,
@@ -115,11 +118,13 @@ class Scratch(NamedTuple):
         Of the last x, scaled: first those of the measurements, increasing.
     tracked
         The values of tracked columns in the x that is counted, by slot; else zero.
+    tracked_features
+        The feature in each slot.
     sorted
         Memory in which a sample is sorted.
     sizes
         How many measurements there are, or -1 if not known; how many values the last x has; how
-        many features do not stay as they are.
+        many features do not stay as they are; whether the last x has a value that is not credible.
     """
 
     place: np.ndarray
@@ -141,8 +146,8 @@ class Scales(NamedTuple):
     Attributes
     ----------
     features
-        x_j becomes z = FACTOR (x_j - LOCATION), and zero if |z| > CREDIBLE_Z; LOGS is the sum of
-        log max(1, |x_j|).
+        x_j becomes z = FACTOR (x_j - LOCATION), and zero if |z| > CREDIBLE_Z. With m = max(1,
+        |x_j|), LOGS is the sum of log m, and EXCESS that of m^2 - 1, m limited by `SIZE_BOUND`.
     kinds
         COUNT of non-zero values; EXCEEDS, whether one was beyond 1 or -1; IS_MEASUREMENT; SLOT,
         one more than the row in `columns`, zero if the feature is not tracked.
@@ -177,8 +182,8 @@ class Scales(NamedTuple):
         used = np.sort(slots[slots > 0])
         if used.tolist() != list(range(1, int(self.totals[N_TRACKED]) + 1)):
             raise ValueError(f"kinds has {used.size} slots, which should be 1, 2, ... once each")
-        if used.size > len(self.columns):
-            raise ValueError(f"kinds has {used.size} slots, and columns has {len(self.columns)}")
+        if len(self.columns) != min(len(self.kinds), MOST_TRACKED) or used.size > len(self.columns):
+            raise ValueError(f"columns has {len(self.columns)} rows for {len(self.kinds)} features")
         measured = slots[self.kinds[:, IS_MEASUREMENT] == 1]
         if np.any(measured == 0) or np.any(self.columns[measured - 1, WEIGHT] == 0.0):
             raise ValueError("kinds has a measurement without a value")
@@ -214,6 +219,39 @@ def new_scales(n: int) -> Scales:
             sizes=np.array([-1, 0, 0, 0]),
         ),
     )
+
+
+def migrated_scales(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of scales from those of format 2, whose moments were not robust.
+
+    There, `features` had the mean of non-zero values, the sum of their squared distances from it,
+    LOCATION and FACTOR; `kinds` COUNT, EXCEEDS and IS_MEASUREMENT; `totals` all but N_TRACKED.
+    """
+    before = [arrays["scales." + name] for name in ("features", "kinds", "totals")]
+    n = len(before[0])
+    if [array.shape for array in before] != [(n, 4), (n, 3), (5,)]:
+        raise ValueError("scales have other shapes than in format 2")
+    (mean, squares, location, factor), kinds, totals = before[0].T, before[1], before[2]
+    new = new_scales(n)
+    count, rounds = np.maximum(kinds[:, COUNT], 1), max(totals[ROUNDS], 1.0)
+    square = squares / count + mean * mean
+    new.features[:, (LOCATION, FACTOR)] = np.stack([location, factor], axis=1)
+    new.features[:, LOGS] = count * 0.5 * np.log(np.maximum(square, 1.0))
+    new.features[:, EXCESS] = count * np.maximum(square - 1.0, 0.0)
+    new.kinds[:, :SLOT] = kinds
+    tracked = np.flatnonzero(kinds[:, IS_MEASUREMENT])
+    new.kinds[tracked[MOST_TRACKED:], IS_MEASUREMENT] = 0
+    tracked = tracked[:MOST_TRACKED]
+    new.kinds[tracked, SLOT] = np.arange(1, tracked.size + 1)
+    columns, share = new.columns[: tracked.size], kinds[tracked, COUNT] / rounds
+    columns[:, MEAN] = share * mean[tracked]
+    variance = share * square[tracked] - columns[:, MEAN] ** 2
+    columns[:, SQUARES] = rounds * np.maximum(variance, 0.0)
+    columns[:, (WEIGHT, AGE)] = rounds
+    new.totals[:N_TRACKED], new.totals[N_TRACKED] = totals, tracked.size
+    return {
+        f"scales.{name}": getattr(new, name) for name in ("features", "kinds", "totals", "columns")
+    }
 
 
 # Of the functions that take None for scales, Numba compiles only what is left for them.
