@@ -404,7 +404,7 @@ def test_a_policy_that_is_not_covered_is_drawn_pale_with_bounds(onebit_command, 
 
 
 def test_regret_prints_what_theory_says(onebit_command, figures):
-    command = "regret --learner perceptron --rounds 300 --runs 2 --seed 3 --radius 2"
+    command = "regret --learner perceptron --rounds 300 --seeds 2 --seed 3 --radius 2"
     told = json.loads(onebit_command(f"{command} --json --plot r.png")[1])
     source = Asked("synsep", 300).open(3)
     X, y = onebit.streams.in_memory(source.batches())
@@ -412,7 +412,7 @@ def test_regret_prints_what_theory_says(onebit_command, figures):
     histories = [onebit.play(player, X, y) for player in players]
     seen = onebit.theory.regret(histories, players[0], X, y, radius=2.0)
     assert told["over_time"] == seen.rows()
-    assert (told["runs"], told["radius"], told["stream"]) == (2, 2.0, "synsep")
+    assert (told["seeds"], told["radius"], told["stream"]) == (2, 2.0, "synsep")
     assert (told["norm"], told["gap"]) == (seen.comparator.norm, seen.comparator.gap)
     assert [path for path, *_ in figures] == ["r.png"]
     _, out, _ = onebit_command(command)
@@ -526,7 +526,12 @@ def test_keys_are_added_listed_and_removed(onebit_command):
 def test_logs_are_verified(onebit_command, monkeypatch):
     from onebit.serve.verify import Verdict
 
-    verdicts = {"a": Verdict(1_234, (5, 6), 7, 8, ()), "b": Verdict(1, (), 0, 0, ("x", "y"))}
+    sound = Verdict(1_234, [5, 6], 7, 0, 0, 0, [], [])
+    verdicts = {
+        "a": sound,
+        "b": sound._replace(rows=1, equal=[], unchecked=8, faults=["x", "y"]),
+        "c": sound._replace(other_snapshots=2_000, other_decisions=3, versions=["0.1", "0.2"]),
+    }
 
     async def replay(log, key, progress=None):
         return verdicts[key]
@@ -548,20 +553,20 @@ def test_logs_are_verified(onebit_command, monkeypatch):
     monkeypatch.setattr("onebit.serve.sqlite_log.SQLiteLog", Fake)
     monkeypatch.setattr("onebit.serve.running.SQLiteLog", Fake, raising=False)
     code, out, err = onebit_command("log verify")
-    lines = out.splitlines()
-    assert lines[0].startswith(
-        "a: 1,234 rows, 2 snapshots equal to the byte, 7 decisions made again, 8 not"
-    )
-    assert lines[1].startswith(
-        "b: 1 rows, 0 snapshots equal to the byte, 0 decisions made again, 0."
-    )
+    first, second, unchecked, third, other = out.splitlines()
+    assert first.startswith("a: 1,234 rows, 2 snapshots equal to the byte, 7 decisions made again")
+    assert second.startswith("b: 1 rows, 0 snapshots")
+    assert unchecked.startswith("b: 8 decisions were not made again")
+    assert third.startswith("c: 1,234 rows")
+    assert "(0.1; 0.2)" in other
+    assert "2,000 snapshots, 3 decisions" in other
     assert code == 2
     assert "b: x (and 1 more)" in err
     code, out, _ = onebit_command("log verify --model a --json")
     told = json.loads(out)
     assert (code, told["model"], told["rows"], told["equal"]) == (0, "a", 1_234, [5, 6])
-    code, _, err = onebit_command("log verify --model c")
-    assert (code, "a, b" in err) == (2, True)
+    code, _, err = onebit_command("log verify --model d")
+    assert (code, "a, b, c" in err) == (2, True)
 
 
 # Pictures of runs

@@ -18,9 +18,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 from mutants.drawing import Mutant, changed, draw, room_of
@@ -36,6 +37,9 @@ LIMIT, COMPILING = 60.0, 240.0
 More where a change means that much is to be compiled.
 """
 
+TIMED = ("tests/serve/", "tests/cli/", "tests/core/test_t")
+"""Tests of processes and threads, which a busy machine may fail: they must fail twice."""
+
 COMPILED = ("core", "numerics", "learners", "losses")
 """Rooms with compiled code."""
 
@@ -44,6 +48,9 @@ CACHE = KEPT / "cache"
 
 NOTICED = ("failed", "crashed", "hung", "trivial")
 """Outcomes: a test failed, the process died, took too long, or could not even begin."""
+
+
+_LOCKS: defaultdict[str, Lock] = defaultdict(Lock)
 
 
 class Workplace(NamedTuple):
@@ -127,8 +134,13 @@ def run(left: list[Mutant], results: dict[str, dict[str, Any]], jobs: int) -> No
         print(f"{row['outcome']:9}{row['seconds']:6.0f} s  {mutant.key}", flush=True)
 
     with ThreadPoolExecutor(jobs) as threads:
-        for future in [threads.submit(work, mutant) for mutant in left]:
-            future.result()
+        futures = [threads.submit(work, mutant) for mutant in left]
+        try:
+            for future in as_completed(futures):
+                future.result()
+        except BaseException:
+            threads.shutdown(cancel_futures=True)
+            raise
 
 
 def copy_of_checkout(root: Path) -> Workplace:
@@ -158,6 +170,9 @@ def tried(place: Workplace, mutant: Mutant, baselines: dict[str, Any]) -> dict[s
         for step in steps:
             limit = more + 3 * sum(usual[unit] for unit in units_of(step))
             outcome, why = run_tests(place, step, limit, cache)
+            if outcome == "failed" and why.startswith(TIMED):
+                test = shlex.quote(why.partition(" - ")[0])
+                outcome, _ = run_tests(place, test, limit, cache)
             if outcome != "survived":
                 break
     finally:
@@ -167,16 +182,20 @@ def tried(place: Workplace, mutant: Mutant, baselines: dict[str, Any]) -> dict[s
 
 
 def baseline(place: Workplace, unit: str, baselines: dict[str, Any]) -> float:
-    """Return the seconds that tests take without a change, which must pass."""
+    """Return the seconds that tests take without a change, which must pass, if not at once."""
+    with _LOCKS[unit]:
+        for _ in range(2):
+            if unit in baselines:
+                break
+            start = time.monotonic()
+            outcome, why = run_tests(place, unit, 1800.0, CACHE)
+            seconds = round(time.monotonic() - start, 1)
+            print(f"{'baseline':9}{seconds:6.0f} s  {unit}: {outcome} {why}".rstrip(), flush=True)
+            if outcome == "survived":
+                baselines[unit] = {"key": unit, "seconds": seconds}
+                keep(KEPT / "baselines.jsonl", baselines[unit])
     if unit not in baselines:
-        start = time.monotonic()
-        outcome, why = run_tests(place, unit, 1800.0, CACHE)
-        seconds = time.monotonic() - start
-        if outcome != "survived":
-            sys.exit(f"without any change, {unit}: {outcome}\n{why}")
-        baselines[unit] = {"key": unit, "seconds": round(seconds, 1)}
-        keep(KEPT / "baselines.jsonl", baselines[unit])
-        print(f"{'baseline':9}{seconds:6.0f} s  {unit}", flush=True)
+        raise RuntimeError(f"without any change, {unit} fails: {why}")
     return baselines[unit]["seconds"]
 
 

@@ -21,6 +21,7 @@ ANY_LEARNER = f"{OF_ALL} -k 'Banditron or waits_for'"
 
 DECIDES = (
     "tests/core/test_learner.py tests/core/test_decision.py tests/core/test_playing.py "
+    "tests/core/test_refusals.py "
     "tests/learners/test_banditron.py tests/learners/test_perceptron.py tests/core/test_labels.py"
 )
 FILES = "tests/core/test_storage.py tests/core/test_pipeline.py tests/core/test_state.py"
@@ -34,7 +35,11 @@ OF_ROOM: dict[str, list[str]] = {
     "lab": ["tests/lab"],
     "cli": ["tests/cli"],
     "contrib": ["tests/contrib"],
-    "serve": ["tests/serve/test_parts.py tests/serve/test_service.py tests/serve/test_protocol.py"],
+    "serve": [
+        "tests/serve/test_parts.py tests/serve/test_access.py tests/serve/test_metrics.py "
+        "tests/serve/test_versions.py tests/serve/test_many_models.py tests/serve/test_service.py "
+        "tests/serve/test_protocol.py"
+    ],
     "losses": ["tests/theory/test_losses.py", "tests/learners/test_gaptron.py"],
 }
 """The tests of a room, in steps: a later one is run if those before noticed nothing."""
@@ -65,6 +70,7 @@ ELSEWHERE: dict[str, list[str]] = {
     "numerics/ridge": ["tests/learners/test_lin_ucb.py tests/learners/test_confidit.py"],
     "numerics/rkhs": ["tests/learners/test_kernel_confidit.py"],
     "numerics/sampler": ["tests/learners/test_aggregating.py", "tests/learners/test_obama.py"],
+    "numerics/columns": ["tests/learners/test_one_bit_classifier.py"],
     "numerics/scales": ["tests/learners/test_one_bit_classifier.py"],
     "numerics/changes": ["tests/learners/test_one_bit_classifier.py"],
     "numerics/constant": ["tests/learners/test_one_bit_classifier.py"],
@@ -83,6 +89,8 @@ ELSEWHERE: dict[str, list[str]] = {
     "serve/running": ["tests/serve/test_processes.py tests/serve/test_protocol.py"],
     "serve/starting": ["tests/serve/test_processes.py"],
     "serve/demo": ["tests/serve/test_processes.py"],
+    "serve/postgres_appender": ["tests/serve/test_postgres.py"],
+    "serve/postgres_connection": ["tests/serve/test_postgres.py"],
     "serve/postgres_log": ["tests/serve/test_postgres.py"],
 }
 """Tests of files that have none of their own, or that others use so much that theirs see more."""

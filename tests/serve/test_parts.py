@@ -436,7 +436,7 @@ def test_old_snapshots_and_their_files_are_deleted(tmp_path):
         await log.add_snapshot(other, Snapshot(1, b"{}", {"a": b"other"}), 2)
         for n in range(1, 6):
             await log.add_snapshot(m, Snapshot(n, b"%d" % n, {"a": b"%d" % n, "b": b""}), 2)
-        kept = [found async for found in log.snapshots(m)]
+        kept = [found._replace(code=None) async for found in log.snapshots(m)]
         assert kept == [Snapshot(n, b"%d" % n, {"a": b"%d" % n, "b": b""}) for n in (5, 4)]
         assert len([found async for found in log.snapshots(other)]) == 1
         await log.close()
