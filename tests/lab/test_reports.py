@@ -113,7 +113,7 @@ def cell(value):
 
 @pytest.fixture
 def all_data(monkeypatch):
-    """Let all named streams be there, as nothing is read; pictures of losses are not of the lab."""
+    """Pretend that all named streams exist: none is read; pictures of losses are not the lab's."""
     for module in MODULES:
         if hasattr(module, "is_there"):
             monkeypatch.setattr(module, "is_there", lambda name: True)

@@ -120,7 +120,7 @@ def test_tables_of_a_later_version_are_refused(folder):
 
 
 def other_version(monkeypatch, name="onebit 9.9, other"):
-    """Let the code be another one, which learns otherwise."""
+    """Replace the code by another version, which learns otherwise."""
     for module in ("sqlite_log", "verify"):
         monkeypatch.setattr(f"onebit.serve.{module}.this_code", lambda: name)
     learn = Student.learn

@@ -682,8 +682,8 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
 
     # Internals
 
-    def _migrated(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the arrays of a file of this format version in the layout of today."""
+    def _migrated(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the arrays of a file, which may be of an older version, in the layout of today."""
         return arrays
 
     @property

@@ -207,7 +207,7 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     learner = _made(header, version)
     sizes = _sizes(learner, learner.get_params(deep=False), n_features, classes.size)
     try:
-        arrays = learner._migrated(version, arrays)
+        arrays = learner._migrated(arrays)
         _check_shapes(learner, arrays, sizes)
         learner._start(classes, n_features, np.array(names, dtype=object) if names else None)
     except _MismatchError:

@@ -814,8 +814,8 @@ class OneBitClassifier(ProbabilityLearner):
             W, S, age, rounds, scales, changes, former, rates, settings, rng, scratch
         )
 
-    def _migrated(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        if version < 3 and "scales.features" in arrays:
+    def _migrated(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        if "scales.features" in arrays and "scales.columns" not in arrays:
             return arrays | migrated_scales(arrays)
         return arrays
 

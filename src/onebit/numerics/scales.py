@@ -18,8 +18,8 @@ measurement. No feature is further than `FARTHEST` from zero.
 Values of all rounds are counted, after the first thousand those of every fourth round on average,
 with weight four. Scales are settled each time the number of rounds has grown by a tenth, and when a
 column has begun anew. Linear weights then change with the scales, such that scores stay the same,
-as long as the change is no more than chance explains: then it is an estimate that became better. If
-it is more, the column itself has moved, and a weight keeps its meaning in deviations.
+if chance explains the change: then an estimate became better. If it does not, the column itself
+has moved, and a weight keeps its meaning in deviations.
 """
 
 from __future__ import annotations
