@@ -89,6 +89,8 @@ def main() -> None:
     if asked.list:
         print(*(mutant.key for mutant in drawn), sep="\n")
         return
+    # Who is started in the background ignores it, and so would what the tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     KEPT.mkdir(exist_ok=True)
     results = read(KEPT / "results.jsonl")
     left = [m for m in drawn if m.key not in results or (asked.again and survived(results[m.key]))]
