@@ -25,17 +25,14 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from mutants.drawing import Mutant, changed, draw, room_of
-from mutants.watching import steps_for, units_of
+from mutants.watching import steps_for
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / ".mutants"
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 
-LIMIT, COMPILING = 60.0, 240.0
-"""Seconds that tests may take, beside three times what they take without a change.
-
-More where a change means that much is to be compiled.
-"""
+LIMIT, COMPILING = 240.0, 420.0
+"""Seconds that tests may take, and where a change means that much is to be compiled."""
 
 TIMED = ("tests/serve/", "tests/cli/", "tests/core/test_t")
 """Tests of processes and threads, which a busy machine may fail: they must fail twice."""
@@ -162,9 +159,7 @@ def copy_of_checkout(root: Path) -> Workplace:
 
 def tried(place: Workplace, mutant: Mutant, baselines: dict[str, Any]) -> dict[str, Any]:
     """Return what the tests of a mutant's file say about it."""
-    steps = steps_for(ROOT, mutant.path)
-    more = COMPILING if room_of(mutant.path) in COMPILED else LIMIT
-    usual = {unit: baseline(place, unit, baselines) for step in steps for unit in units_of(step)}
+    limit = COMPILING if room_of(mutant.path) in COMPILED else LIMIT
     cache = CACHE
     if mutant.path == "core/compiling.py":  # which must not meet what others compiled
         cache = place.root / ".cache"
@@ -172,42 +167,47 @@ def tried(place: Workplace, mutant: Mutant, baselines: dict[str, Any]) -> dict[s
     source = (place.package / mutant.path).read_text()
     start = time.monotonic()
     outcome, why = "survived", ""
-    place.write(mutant.path, changed(source, mutant.change))
-    try:
-        for step in steps:
-            limit = more + 3 * sum(usual[unit] for unit in units_of(step))
+    waiting = steps_for(ROOT, mutant.path)
+    while waiting and outcome == "survived":
+        step = waiting[0]
+        place.write(mutant.path, changed(source, mutant.change))
+        try:
             outcome, why = run_tests(place, step, limit, cache)
+            test = why.partition(" - ")[0]
             if outcome == "failed" and why.startswith(TIMED):
-                test = shlex.quote(why.partition(" - ")[0])
-                outcome, _ = run_tests(place, test, limit, cache)
-            if outcome != "survived":
-                break
-    finally:
-        place.write(mutant.path, source)
+                outcome, _ = run_tests(place, shlex.quote(test), limit, cache)
+        finally:
+            place.write(mutant.path, source)
+        if outcome == "failed" and not passes(place, test, baselines):
+            outcome = "survived"  # that test would fail without the change, too
+        else:
+            waiting.pop(0)
     seconds = time.monotonic() - start
     return {"key": mutant.key, "outcome": outcome, "seconds": round(seconds, 1), "why": why}
 
 
-def baseline(place: Workplace, unit: str, baselines: dict[str, Any]) -> float:
-    """Return the seconds that tests take without a change; those that fail twice are left out."""
-    with _LOCKS[unit]:
+def passes(place: Workplace, test: str, baselines: dict[str, Any]) -> bool:
+    """Return whether a test passes without any change; if not, it is left out from now on.
+
+    All tests of its file are run, once.
+    """
+    file = test.partition("::")[0]
+    with _LOCKS[file]:
         failed = Counter[str]()
-        while unit not in baselines:
-            start = time.monotonic()
-            outcome, why = run_tests(place, unit, 1800.0, CACHE)
-            seconds = round(time.monotonic() - start, 1)
-            print(f"{'baseline':9}{seconds:6.0f} s  {unit}: {outcome} {why}".rstrip(), flush=True)
+        while file not in baselines:
+            outcome, why = run_tests(place, file, 1800.0, CACHE)
+            print(f"{'baseline':9}          {file}: {outcome} {why}".rstrip(), flush=True)
             if outcome == "survived":
-                baselines[unit] = {"key": unit, "seconds": seconds}
-                keep(KEPT / "baselines.jsonl", baselines[unit])
+                baselines[file] = {"key": file}
+                keep(KEPT / "baselines.jsonl", baselines[file])
             elif outcome != "failed" or len(failed) > 20:
-                raise RuntimeError(f"without any change, {unit}: {outcome} {why}")
+                raise RuntimeError(f"without any change, {file}: {outcome} {why}")
             else:
-                test = why.partition(" - ")[0]
-                failed[test] += 1
-                if failed[test] > 1:
-                    LEFT_OUT.append(test)
-    return baselines[unit]["seconds"]
+                other = why.partition(" - ")[0]
+                failed[other] += 1
+                if failed[other] > 1:
+                    LEFT_OUT.append(other)
+    return test not in LEFT_OUT
 
 
 def run_tests(place: Workplace, step: str, limit: float, cache: Path) -> tuple[str, str]:

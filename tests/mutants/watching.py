@@ -46,6 +46,7 @@ OF_ROOM: dict[str, list[str]] = {
 
 ELSEWHERE: dict[str, list[str]] = {
     "__init__": ["tests/core/test_storage.py tests/test_promises.py tests/core/test_learner.py"],
+    "core/compiling": ["tests/test_warming.py"],
     "core/confidence": ["tests/core/test_labels.py"],
     "core/engine": [DECIDES, ANY_LEARNER, "tests/core/test_offer.py -k Banditron"],
     "core/offer": ["tests/core/test_offer.py -k 'Banditron or among or offer'", ANY_LEARNER],
@@ -131,12 +132,3 @@ def files_in(root: Path, path: str) -> list[str]:
     if not (root / path).is_dir():
         return [path]
     return sorted(one.relative_to(root).as_posix() for one in (root / path).glob("test_*.py"))
-
-
-def units_of(step: str) -> list[str]:
-    """Return the parts of a step that are run once without a change: files, doctests by room."""
-    if " -k " in step:
-        return [step]
-    return [
-        "/".join(path.split("/")[:3]) if path.startswith("src/") else path for path in step.split()
-    ]
