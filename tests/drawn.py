@@ -29,11 +29,13 @@ def described(figure):
         for box in ax.patches:
             yield f"  box {numbers(box.get_extents().bounds)}"
         for text in ax.texts:
-            yield f"  text {text.get_text()!r} at {numbers(text.get_position())}"
+            about = f" of {numbers(text.xy)}" if hasattr(text, "xy") else ""
+            yield f"  text {text.get_text()!r} at {numbers(text.get_position())}{about}"
         if ax.get_legend():
             yield f"  legend {[text.get_text() for text in ax.get_legend().get_texts()]}"
     for legend in figure.legends:
-        yield f"legend {[text.get_text() for text in legend.get_texts()]}"
+        title = legend.get_title().get_text()
+        yield f"legend {title!r} {[text.get_text() for text in legend.get_texts()]}"
 
 
 def numbers(values):

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import shlex
+import sys
 from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
@@ -152,7 +153,12 @@ def test_progress_is_shown_only_to_terminals_that_want_it(monkeypatch):
             monkeypatch.setattr(
                 "rich.console.Console.is_terminal", property(lambda _, told=is_terminal: told)
             )
-            assert progress_bar(hidden).disable == (hidden or not is_terminal)
+            bar = progress_bar(hidden)
+            assert bar.disable == (hidden or not is_terminal)
+            columns = [
+                getattr(column, "text_format", type(column).__name__) for column in bar.columns
+            ]
+            assert columns == COLUMNS
             seen = []
             monkeypatch.setattr(
                 "onebit.cli.compare.Progress",
@@ -163,6 +169,10 @@ def test_progress_is_shown_only_to_terminals_that_want_it(monkeypatch):
             assert seen[0]["disable"] == (hidden or not is_terminal)
             assert (seen[0]["transient"], seen[0]["auto_refresh"]) == (True, False)
             assert seen[-1].items() >= {"completed": 3, "total": 5, "refresh": True}.items()
+
+
+COLUMNS = ["{task.description}", "BarColumn", "MofNCompleteColumn"]
+COLUMNS += ["{task.fields[speed]}", "{task.fields[error]}"]
 
 
 class FakeBar:
@@ -395,7 +405,8 @@ def test_a_policy_that_is_not_covered_is_drawn_pale_with_bounds(onebit_command, 
     text = [line for line in lines if line.startswith("  text")][-1]
     one = evaluation.estimate(log, 1)
     assert "not covered: bounds" in text
-    assert text.endswith(" at 0 8")
+    middle = 100 * (one.low + one.high) / 2
+    assert text.endswith(f" at 0 8 of {middle:.4g} 1")
     assert f"{100 * one.low:.4g} {100 * one.high:.4g} | 1 1" in "".join(lines)
     assert sum(line.startswith("  line") for line in lines) == 3
 
@@ -493,6 +504,14 @@ def test_serve_starts_with_what_was_asked_for(onebit_command, monkeypatch):
     code, _, err = onebit_command("serve --workers 2")
     assert (code, len(asked)) == (2, 2)
     assert "--database" in err
+
+
+def test_without_its_packages_the_service_says_what_to_install(onebit_command, monkeypatch):
+    for name in ("uvicorn", "msgspec", "httptools"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for command in ("serve", "log verify", "key add bot"):
+        code, out, err = onebit_command(command)
+        assert "onebit[serve]" in f"{code}{out}{err}", command
 
 
 def test_keys_are_added_listed_and_removed(onebit_command):
@@ -608,6 +627,9 @@ def test_the_picture_of_the_demo(figures):
     texts = [line for line in lines if line.startswith("  text")]
     assert [text.split("'")[1] for text in texts[1:]] == [
         "best 10.0 % (full feedback)", "second 10.5 %", "worst 40.0 %"]  # fmt: skip
-    places = [tuple(map(float, text.rsplit(" at ", 1)[1].split())) for text in texts[1:]]
-    assert all(x == 1.04 for x, _ in places)
-    assert places[1][1] - places[0][1] >= 0.045 - 1e-3
+    assert texts[0].endswith("at 0 4 of 0.01 5")
+    ends = [text.rsplit(" of ", 1)[1] for text in texts[1:]]
+    assert ends == ["1000 10", "1000 10.5", "1000 40"]
+    places = [text.rsplit(" at ", 1)[1].split(" of ")[0].split() for text in texts[1:]]
+    assert {x for x, _ in places} == {"1.04"}
+    assert float(places[1][1]) - float(places[0][1]) >= 0.045 - 1e-3

@@ -9,7 +9,15 @@ import pytest
 from coba.learners import RandomLearner
 from sklearn.datasets import load_wine
 
-from onebit import Banditron, OneBitClassifier, Perceptron, make_pipeline, play
+from onebit import (
+    BanditReduction,
+    Banditron,
+    Folklore,
+    OneBitClassifier,
+    Perceptron,
+    make_pipeline,
+    play,
+)
 from onebit.contrib.coba import CobaLearner
 from onebit.features import Records
 
@@ -206,3 +214,18 @@ def test_bad_input():
     learner.learn((1.0,), action, 1.0, probability, **more)
     with pytest.raises(ValueError, match="x has 2 features"):
         learner.predict((1.0, 2.0), SHAPES)
+
+
+def test_a_learner_inside_another_is_not_among_the_parameters():
+    params = CobaLearner(BanditReduction(Folklore(B=2.0), 0.5), seed=3).params
+    assert params == {"family": "BanditReduction", "gamma": 0.5, "horizon": 10_000, "classes": None,
+                      "random_state": None, "seed": 3}  # fmt: skip
+
+
+def test_an_action_without_a_probability_was_certain():
+    weights = []
+    for probability in (None, 1.0, 0.5):
+        learner = CobaLearner(Banditron(random_state=0), SHAPES)
+        learner.learn([1.0, 2.0], "square", 1.0, probability)
+        weights.append(learner._running.coef_.tolist())
+    assert weights[0] == weights[1] != weights[2]

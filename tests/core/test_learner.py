@@ -74,3 +74,14 @@ def test_few_rows_are_evaluated_as_many_are():
         for found, expected in zip(zip(*few, strict=True), many, strict=True):
             np.testing.assert_array_equal(np.vstack(found), expected)
     np.testing.assert_array_equal(learner._state.rng, before)
+
+
+@pytest.mark.parametrize("values", ["ab", b"ab", 3, True, ["a"], ["a", "b", "c"]])
+def test_what_is_given_for_each_is_a_list_with_one_for_each(values):
+    learner = Banditron(classes=[0, 1], random_state=0)
+    with pytest.raises(ValueError, match="ids is a list with one for each"):
+        learner.decide_many(np.eye(2), ids=values)
+    made = learner.decide_many(np.eye(2), ids=["x", "y"])
+    with pytest.raises(ValueError, match="correct is a list with one for each"):
+        learner.learn_many(made, correct=values)
+    assert not learner.has_learned("x")

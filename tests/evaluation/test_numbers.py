@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
+from drawn import described
 from onebit import Banditron
 from onebit.evaluation import (
     ConfidenceSequence,
@@ -101,6 +103,8 @@ def numbers():
             ends = [found.value, found.low, found.high, found.covered]
             yield f"{found.method}: {found.rows} {found.rounds} {shown(ends)}"
             yield f"  {found.curve.shape} {shown(found.curve[[0, 5, -1]])}"
+            yield from described(found.plot(Figure().add_subplot()).figure)
+    yield from described(calibration(made(), bins=3).plot(Figure().add_subplot()).figure)
     yield f"{shown(log_prior_anytime()[::7])} | {shown(log_prior_at(50, 0.1)[::7])}"
     for n in (1, 10, 5_000):
         sequence = ConfidenceSequence(0.9)

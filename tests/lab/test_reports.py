@@ -13,9 +13,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from drawn import described
-from onebit import lab
+from onebit import Banditron, Perceptron, lab
 from onebit.lab.measures import CrossValidated, HeldOut, Regret, RegretAndBound, WrongTold
 from onebit.lab.papers import PAPERS, confidit_texts, folklore, gaptron, paper, rivals, soba
+from onebit.lab.pictures import draw_sweep
 from onebit.lab.results import as_table
 from onebit.lab.sweeps import _row
 from onebit.streams import Asked
@@ -130,3 +131,20 @@ def test_experiments_are_those_of_the_papers(name, all_data, tmp_path):
 @pytest.mark.parametrize("name", PAPERS)
 def test_reports_show_the_same_of_the_same_results(name, all_data, tmp_path):
     assert_as_written(described_report(name, "small", tmp_path), HERE / "reports" / f"{name}.txt")
+
+
+def described_sweep(data):
+    """Yield the summary and the picture of a made-up sweep."""
+    streams = {"one": Asked("synsep", 900), "two": Asked("synsep", 1_100)}
+    grid = {"gamma": [0.01, 0.1, 0.5]}
+    runs = lab.runs_of([Perceptron, Banditron], grid, streams, 3, lab.sweeps.ONLINE, data)
+    table = as_table([_row(run, made_up(run)) for run in runs])
+    means = lab.summary(table)
+    yield " ".join(means.columns)
+    yield from (" | ".join(map(cell, row)) for row in means.values.tolist())
+    yield from described(draw_sweep(table))
+    yield from described(draw_sweep(table[table.seed == 0]))
+
+
+def test_a_sweep_shows_the_same_of_the_same_results(all_data, tmp_path):
+    assert_as_written(described_sweep(tmp_path), HERE / "reports" / "sweep.txt")

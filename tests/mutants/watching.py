@@ -10,8 +10,8 @@ OF_ALL = (
 )
 """Tests of what every learner must do."""
 
-DEFAULTS = "tests/test_docstrings.py"
-"""Defaults of all functions."""
+DEFAULTS = "tests/test_docstrings.py tests/learners/test_parameters.py"
+"""Defaults of all functions, and ranges of parameters."""
 
 HISTORIES = "tests/learners/test_histories.py"
 """What all learners do, as plain Python: seconds, where nothing is to be compiled."""
@@ -45,7 +45,7 @@ OF_ROOM: dict[str, list[str]] = {
 """The tests of a room, in steps: a later one is run if those before noticed nothing."""
 
 ELSEWHERE: dict[str, list[str]] = {
-    "__init__": ["tests/core/test_storage.py tests/test_promises.py tests/core/test_learner.py"],
+    "__init__": ["tests/test_init.py tests/test_promises.py tests/core/test_learner.py"],
     "core/compiling": ["tests/test_warming.py"],
     "core/confidence": ["tests/core/test_labels.py"],
     "core/engine": [DECIDES, ANY_LEARNER, "tests/core/test_offer.py -k Banditron"],
