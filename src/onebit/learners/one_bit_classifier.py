@@ -21,7 +21,6 @@ from onebit.numerics.bins import (
     binned,
     last_binned,
     n_inputs,
-    n_pairs,
     new_bins,
     observe_bins,
 )
@@ -79,11 +78,10 @@ LARGEST_FULL = 200_000
 LARGEST_PRODUCTS = 650_000
 """views="auto" takes products if their matrices have at most so many numbers."""
 
-MOST_BINNED = 256
-"""views="auto" takes bins of at most so many columns."""
+MOST_COLUMNS, MOST_CLASSES = 256, 32
+"""views="auto" takes cells of at most so many columns, and for at most so many labels.
 
-MOST_PAIRS = 16_384
-"""views="auto" takes pairs of bins if there are at most so many, times K."""
+The tables of cells then take at most 54 MB; 17 MB for ten labels, 3 MB for ten columns."""
 
 SHARE = 1e-4
 """Of all trust, the part that goes back to all members in each round (fixed share).
@@ -101,7 +99,7 @@ ENOUGH_TO_RETURN = math.log(1e2)
 """Evidence for the former weights, where all changed: by how much they explain the last bits
 better."""
 
-VIEWS = ("line", "bins", "pairs", "products")
+VIEWS = ("line", "cells", "products")
 """Values of `views`: each has the members of those before it."""
 
 
@@ -164,7 +162,7 @@ class Views(NamedTuple):
     bins
         How columns are cut.
     cells
-        The member that sees bins, or bins and pairs of bins.
+        The member that sees bins and pairs of bins.
     products
         The member that sees products, if there is one.
     trust
@@ -245,7 +243,7 @@ def mix_scores(views, line, x, inputs, scores):
         of_line[k] = scores[k]
     predict(line.scratch, line.settings.doubt, of_line)
     cells = views.cells
-    seen = binned(views.bins, x, inputs, cells.W.shape[0])
+    seen = binned(views.bins, x, inputs, scores.size)
     score_posterior(cells, seen, cells.scratch.scores)
     predict(cells.scratch, cells.settings.doubt, cells.scratch.scores)
     score_products(views.products, views.scratch.products, inputs)
@@ -350,8 +348,8 @@ def learn(state, x, scores, label, probability, offer, correct):
     line, views, scales = state.line, state.views, state.scales
     inputs = last_inputs(scales, x)
     rounds = state.rounds[()]
-    updated = learn_members(views, line, x, inputs, scores, rounds, label, correct)
-    what = changed(state, x, inputs, scores, label, offer, correct)
+    updated = learn_members(views, line, inputs, scores, rounds, label, correct)
+    what = changed(state, inputs, scores, label, offer, correct)
     if what != NOTHING:
         begin_change(state, what)
         for k in range(scores.size):
@@ -368,7 +366,7 @@ def learn(state, x, scores, label, probability, offer, correct):
 
 
 @lean_kernel
-def learn_members(views, line, x, inputs, scores, rounds, label, correct):
+def learn_members(views, line, inputs, scores, rounds, label, correct):
     """Take a step in each posterior, and of trust; return whether any was updated."""
     if views is None:
         predict(line.scratch, line.settings.doubt, scores)
@@ -381,7 +379,7 @@ def learn_members(views, line, x, inputs, scores, rounds, label, correct):
     said[0], said[1] = p[label] / total, others / total
     weigh(views, line, label, correct)
     updated = learn_posterior(line, inputs, line.scratch.scores, rounds, label, correct)
-    seen = last_binned(views.bins, x, inputs, cells.W.shape[0])
+    seen = last_binned(views.bins)
     also = learn_posterior(cells, seen, cells.scratch.scores, rounds, label, correct)
     third = learn_products(views.products, views.scratch.products, inputs, rounds, label, correct)
     return updated or also or third
@@ -427,7 +425,7 @@ def likelihood(q, correct):
 
 
 @lean_kernel
-def changed(state, x, inputs, scores, label, offer, correct):
+def changed(state, inputs, scores, label, offer, correct):
     """Return what the bit says has changed, if anything: SOME labels, EVERYTHING, or RETURNED.
 
     One that is told says nothing of the label that would have been chosen.
@@ -444,7 +442,7 @@ def changed(state, x, inputs, scores, label, offer, correct):
         if correct and changes.evidence[()] == 0.0:
             state.former.evidence[()] = 0.0
         else:
-            then = former_prediction(state.views, line, x, inputs, label)
+            then = former_prediction(state.views, line, inputs, label)
             compare_former(changes, state.former, q, others, then, correct)
     what = notice(changes, q, others, v, label, correct, rounds)
     if what == EVERYTHING and state.former.evidence[()] > ENOUGH_TO_RETURN:
@@ -475,13 +473,13 @@ def compare_former(changes, former, q, others, then, correct):
 
 
 @lean_kernel
-def former_prediction(views, line, x, inputs, label):
+def former_prediction(views, line, inputs, label):
     """Return the probability that the label is right, by the former weights of all members."""
     fill_former(line, inputs)
     if views is None:
         return line.scratch.p[label]
     p = views.scratch.p
-    fill_former(views.cells, last_binned(views.bins, x, inputs, views.cells.W.shape[0]))
+    fill_former(views.cells, last_binned(views.bins))
     fill_former_of_products(views.products, views.scratch.products, inputs)
     fill_mixture(views, line, p)
     total = 0.0
@@ -762,7 +760,7 @@ class OneBitClassifier(ProbabilityLearner):
         {"covariance": "diagonal", "standardize": False},
         {
             "covariance": "diagonal",
-            "views": "pairs",
+            "views": "cells",
             "forgetting": 0.5,
             "min_probability": 0.01,
         },
@@ -821,8 +819,7 @@ class OneBitClassifier(ProbabilityLearner):
                 "than one in all"
             )
         sized = self._at_size(n_features, n_classes)
-        level = VIEWS.index(sized.views)
-        if level > 0 and not self.standardize:
+        if sized.views != "line" and not self.standardize:
             raise ValueError(f"views={self.views!r} needs standardize=True, or take views='line'")
         given = {"explore": self.explore, "a": self.a, "forgetting": self.forgetting}
         line = new_posterior(
@@ -839,7 +836,9 @@ class OneBitClassifier(ProbabilityLearner):
             changes=new_changes(n_classes),
             former=Former(np.zeros((), dtype=np.int64), np.zeros(())),
             rates=new_rates(n_classes),
-            views=new_views(n_features, n_classes, level, given) if level > 0 else None,
+            views=None
+            if sized.views == "line"
+            else new_views(n_features, n_classes, sized.views, given),
             settings=Settings(
                 explores=line.settings.explore > 0.0,
                 floor=float(self.min_probability),
@@ -847,7 +846,7 @@ class OneBitClassifier(ProbabilityLearner):
             ),
             rng=rng,
         )
-        view = ("line", "cells", "cells", "products")[level] if self.standardize else "prepared"
+        view = sized.views if self.standardize else "prepared"
         return FORMS[sized.covariance, view], state
 
     def _migrated(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -883,9 +882,9 @@ class OneBitClassifier(ProbabilityLearner):
         """The models in the mixture: each has a name, a weight and how many inputs it sees.
 
         The weight is the probability, given all bits so far, that this member foresees the next
-        ones best. "line" sees the features; "bins" an indicator for each bin of each column beside
-        them, "pairs" one for each cell of each pair of columns too; "products" sees all products of
-        two features.
+        ones best. "line" sees the features; "cells" also sees an indicator for the bin of each
+        column and for the cell of each pair of columns; "products" sees the products of all pairs
+        of features, squares included.
         """
         check_is_fitted(self)
         with self._run.turns:
@@ -893,12 +892,10 @@ class OneBitClassifier(ProbabilityLearner):
             if state.views is None:
                 return [Member("line", 1.0, len(state.line.W))]
             weights = state.views.trust.tolist()
-        sized = self._at_size(self.n_features_in_, self.classes_.size)
         posteriors = [state.line, state.views.cells, state.views.products]
-        names = ["line", "bins" if sized.views == "bins" else "pairs", "products"]
         return [
             Member(name, weight, len(posterior.W))
-            for name, weight, posterior in zip(names, weights, posteriors, strict=False)
+            for name, weight, posterior in zip(VIEWS, weights, posteriors, strict=False)
         ]
 
     @property
@@ -925,7 +922,7 @@ class Member(NamedTuple):
     Attributes
     ----------
     name
-        What it sees: "line", "bins", "pairs" or "products".
+        What it sees: "line", "cells" or "products".
     weight
         How far it is trusted; weights add up to one.
     n_inputs
@@ -939,27 +936,24 @@ class Member(NamedTuple):
 
 def views_for(n_features: int, n_classes: int) -> str:
     """Return what views="auto" stands for."""
-    if n_features > MOST_BINNED:
+    if n_features > MOST_COLUMNS or n_classes > MOST_CLASSES:
         return "line"
-    if n_pairs(n_features) * n_classes > MOST_PAIRS:
-        return "bins"
-    full = n_products(n_features) ** 2 * n_classes <= LARGEST_PRODUCTS
-    return "products" if full else "pairs"
+    is_affordable = n_products(n_features) ** 2 * n_classes <= LARGEST_PRODUCTS
+    return "products" if is_affordable else "cells"
 
 
-def new_views(n_features: int, n_classes: int, level: int, given: dict[str, Any]) -> Views:
+def new_views(n_features: int, n_classes: int, views: str, given: dict[str, Any]) -> Views:
     """Return the members beside the line before the first round."""
-    pairs, with_products = level >= VIEWS.index("pairs"), level == VIEWS.index("products")
-    n = 3 if with_products else 2
+    has_products = views == "products"
+    n = 3 if has_products else 2
+    full = new_posterior(n_products(n_features), n_classes, full=True, **given) if has_products else None
     return Views(
-        bins=new_bins(n_features, pairs=pairs),
-        cells=new_posterior(n_inputs(n_features, pairs=pairs), n_classes, full=False, **given),
-        products=new_posterior(n_products(n_features), n_classes, full=True, **given)
-        if with_products
-        else None,
+        bins=new_bins(n_features, n_classes),
+        cells=new_posterior(n_inputs(n_features), n_classes, full=False, **given),
+        products=full,
         trust=np.full(n, 1.0 / n),
         scratch=Scratch(
-            new_product_scratch(n_features if with_products else 0),
+            new_product_scratch(n_features if has_products else 0),
             np.zeros(2),
             np.zeros(n_classes),
         ),

@@ -8,9 +8,12 @@ fills; later only if an edge has moved past its neighbour, which chance hardly e
 keep their meaning by rank.
 
 An example becomes an indicator for the bin of each column and for the cell of each pair of columns,
-beside the scaled features and a constant. The four kinds have fixed shares of the squared length,
-and so of the prior variance of a score. Cells are rows of a table; where pairs have more cells than
-`MOST_CELLS`, they are hashed into so many rows.
+beside the scaled features and a constant. Of more than `MOST_LISTED` columns, those that are no
+measurements (`onebit.numerics.scales`) and are zero in the example have none: zero is what others
+are compared with, and a row of indicators has as many bins as values. The four kinds have fixed
+shares of the squared length, and so of the prior variance of a score. Pairs are left out of an
+example that has too many. Cells are rows of a table; where pairs have more cells than `MOST_CELLS`,
+they are hashed into so many rows.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from onebit.core.example import INDEX, LARGEST, Example
 from onebit.core.state import MOST_ROUNDS, Count, Field
 from onebit.numerics.columns import sort
 
-LEVELS = 12
+LEVELS = 15
 """A column with more values that are not rare is numeric."""
 
 RARE = 16
@@ -46,6 +49,12 @@ FIRST_RENEWAL, LAST_CERTAIN_RENEWAL = 32, 2 * SAMPLE
 MOST_CELLS = 2**16
 """Rows of the table for pairs; a power of two."""
 
+MOST_LISTED = 64
+"""Up to so many columns all have a bin in each example, also those that are zero."""
+
+MOST_PAIRS = 16_384
+"""An example with more pairs, times the number of classes, has none: they would take too long."""
+
 SHARE_OF_CONSTANT, SHARE_OF_FEATURES, SHARE_OF_BINS, SHARE_OF_PAIRS = 0.05, 0.4, 0.3, 0.25
 """Shares of the squared length of an example. Without pairs, the others keep their proportions."""
 
@@ -63,10 +72,10 @@ class Scratch(NamedTuple):
     ----------
     x
         Its values, zeros included.
-    codes
-        The bin of each column.
-    indices, values
-        What became of it.
+    columns, codes
+        The columns that have a bin, and their bins.
+    indices, values, size
+        What became of it, and how many values that has.
     sorted
         Memory in which a sample is sorted.
     edges
@@ -74,9 +83,11 @@ class Scratch(NamedTuple):
     """
 
     x: np.ndarray
+    columns: np.ndarray
     codes: np.ndarray
     indices: np.ndarray
     values: np.ndarray
+    size: np.ndarray
     sorted: np.ndarray
     edges: np.ndarray
 
@@ -121,15 +132,15 @@ def n_pairs(n_features: int) -> int:
     return n_features * (n_features - 1) // 2
 
 
-def n_inputs(n_features: int, *, pairs: bool) -> int:
+def n_inputs(n_features: int) -> int:
     """Return how many features an example becomes."""
-    cells = min(n_pairs(n_features) * CODES * CODES, MOST_CELLS) if pairs else 0
+    cells = min(n_pairs(n_features) * CODES * CODES, MOST_CELLS)
     return 1 + n_features + CODES * n_features + cells
 
 
-def new_bins(n: int, *, pairs: bool) -> Bins:
+def new_bins(n: int, n_classes: int) -> Bins:
     """Return the bins of n columns before the first round."""
-    most = 1 + 2 * n + (n_pairs(n) if pairs else 0)
+    most = 1 + 2 * n + min(n_pairs(n), MOST_PAIRS // n_classes)
     return Bins(
         levels=np.zeros((n, LEVELS)),
         kinds=np.zeros((n, 3), dtype=np.int64),
@@ -138,9 +149,11 @@ def new_bins(n: int, *, pairs: bool) -> Bins:
         stored=np.zeros((), dtype=np.int64),
         scratch=Scratch(
             x=np.zeros(n),
+            columns=np.arange(n, dtype=INDEX),
             codes=np.zeros(n, dtype=np.int64),
             indices=np.zeros(most, dtype=INDEX),
             values=np.zeros(most),
+            size=np.zeros((), dtype=np.int64),
             sorted=np.zeros(SAMPLE),
             edges=np.zeros(N_BINS - 1),
         ),
@@ -148,77 +161,81 @@ def new_bins(n: int, *, pairs: bool) -> Bins:
 
 
 @lean_kernel
-def binned(bins, x, scaled, n_rows):
+def binned(bins, x, scaled, n_classes):
     """Return x in bins and cells, in memory that the next x takes too.
 
-    `scaled` are its scaled features, with a constant last; `n_rows` is `n_inputs`.
+    `scaled` are its scaled features, with a constant last.
     """
     scratch, d = bins.scratch, x.n_features
     for j in range(d):
         scratch.x[j] = 0.0
     for i in range(x.indices.size):
         scratch.x[x.indices[i]] = x.values[i]
-    for j in range(d):
-        scratch.codes[j] = code_of(bins, j, scratch.x[j])
+    columns, codes, m = scratch.columns, scratch.codes, d
+    if d > MOST_LISTED:
+        m = scaled.indices.size - 1
+        for i in range(m):
+            columns[i] = scaled.indices[i]
+    for i in range(m):
+        codes[i] = code_of(bins, columns[i], scratch.x[columns[i]])
     indices, values = scratch.indices, scratch.values
     indices[0], values[0] = 0, math.sqrt(SHARE_OF_CONSTANT)
     n = fill_features(scaled, indices, values)
-    n = fill_bins(scratch.codes, indices, values, n)
-    if n_rows > 1 + d + CODES * d:
-        n = fill_pairs(scratch.codes, n_rows, indices, values, n)
-    return Example(indices[:n], values[:n], n_rows)
+    n = fill_bins(columns, codes, m, d, indices, values, n)
+    if 0 < m * (m - 1) // 2 <= MOST_PAIRS // n_classes:
+        n = fill_pairs(columns, codes, m, d, indices, values, n)
+    scratch.size[()] = n
+    return last_binned(bins)
 
 
 @lean_kernel
-def last_binned(bins, x, scaled, n_rows):
-    """Return what `binned` returned for this x, if it was the last one."""
-    d = x.n_features
-    n = scaled.indices.size + d  # the constant stands in for that of the scaled features
-    if n_rows > 1 + d + CODES * d:
-        n += d * (d - 1) // 2
-    return Example(bins.scratch.indices[:n], bins.scratch.values[:n], n_rows)
+def last_binned(bins):
+    """Return what `binned` returned last."""
+    n = bins.scratch.size[()]
+    return Example(bins.scratch.indices[:n], bins.scratch.values[:n], n)
 
 
 @lean_kernel
 def fill_features(scaled, indices, values):
-    """Fill the scaled features, but for their constant, after what there is; return the end."""
-    n, total = scaled.indices.size - 1, 0.0
-    for i in range(n):
+    """Fill the scaled features, but for their constant, after the first input; return the end."""
+    m, total = scaled.indices.size - 1, 0.0
+    for i in range(m):
         total += scaled.values[i] * scaled.values[i]
     factor = math.sqrt(SHARE_OF_FEATURES / total) if total > 1e-300 else 0.0
-    for i in range(n):
+    for i in range(m):
         indices[1 + i] = 1 + scaled.indices[i]
         values[1 + i] = factor * scaled.values[i]
-    return 1 + n
+    return 1 + m
 
 
 @lean_kernel
-def fill_bins(codes, indices, values, n):
-    """Fill an indicator for the bin of each column; return the end."""
-    d = codes.size
-    value = math.sqrt(SHARE_OF_BINS / d)
-    for j in range(d):
-        indices[n + j] = 1 + d + CODES * j + codes[j]
-        values[n + j] = value
-    return n + d
+def fill_bins(columns, codes, m, d, indices, values, n):
+    """Fill an indicator for the bin of each of the first m columns, from n on; return the end."""
+    value = math.sqrt(SHARE_OF_BINS / m) if m > 0 else 0.0
+    for i in range(m):
+        indices[n + i] = 1 + d + CODES * columns[i] + codes[i]
+        values[n + i] = value
+    return n + m
 
 
 @lean_kernel
-def fill_pairs(codes, n_rows, indices, values, n):
-    """Fill an indicator for the cell of each pair of columns; return the end."""
-    d = codes.size
-    first, pair = 1 + d + CODES * d, 0
+def fill_pairs(columns, codes, m, d, indices, values, n):
+    """Fill an indicator for the cell of each pair of them, from n on; return the end."""
+    first = 1 + d + CODES * d
     is_hashed = d * (d - 1) // 2 * CODES * CODES > MOST_CELLS
-    value = math.sqrt(SHARE_OF_PAIRS / (d * (d - 1) // 2))
-    for i in range(d):
-        for j in range(i + 1, d):
-            cell = CODES * CODES * pair + CODES * codes[i] + codes[j]
+    value = math.sqrt(SHARE_OF_PAIRS / (m * (m - 1) // 2))
+    for a in range(m):
+        for b in range(a + 1, m):
+            i, j, of_i, of_j = columns[a], columns[b], codes[a], codes[b]
+            if i > j:
+                i, j, of_i, of_j = j, i, of_j, of_i
+            pair = i * d - i * (i + 1) // 2 + j - i - 1
+            cell = CODES * CODES * pair + CODES * of_i + of_j
             if is_hashed:
                 cell = ((cell * _HASH) & 0xFFFFFFFF) >> 16
-            indices[n + pair] = first + cell
-            values[n + pair] = value
-            pair += 1
-    return n + pair
+            indices[n], values[n] = first + cell, value
+            n += 1
+    return n
 
 
 @lean_kernel
