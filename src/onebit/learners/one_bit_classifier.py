@@ -75,7 +75,7 @@ from onebit.theory import bounds
 LARGEST_FULL = 200_000
 """covariance="auto" takes full matrices up to so many numbers in them: d * d * K."""
 
-LARGEST_PRODUCTS = 650_000
+LARGEST_PRODUCTS = 800_000
 """views="auto" takes products if their matrices have at most so many numbers."""
 
 MOST_COLUMNS, MOST_CLASSES = 256, 32
@@ -946,7 +946,11 @@ def new_views(n_features: int, n_classes: int, views: str, given: dict[str, Any]
     """Return the members beside the line before the first round."""
     has_products = views == "products"
     n = 3 if has_products else 2
-    full = new_posterior(n_products(n_features), n_classes, full=True, **given) if has_products else None
+    full = (
+        new_posterior(n_products(n_features), n_classes, full=True, **given)
+        if has_products
+        else None
+    )
     return Views(
         bins=new_bins(n_features, n_classes),
         cells=new_posterior(n_inputs(n_features), n_classes, full=False, **given),
