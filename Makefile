@@ -26,7 +26,7 @@ MINUTES ?= 60
 NUMBER ?= 200
 SEED ?= 3
 
-.PHONY: demo lint quick test compiles-little not-slow test-all fuzz mutants bench errors compare compare-drift clean
+.PHONY: demo lint quick test compiles-little not-slow test-plain test-all wheel fuzz mutants bench errors compare compare-drift clean
 .PHONY: serve-demo serve-load serve-soak serve-drill serve-stream serve-fuzz
 
 demo: .venv/.installed-cli
@@ -50,6 +50,10 @@ compiles-little: .venv/.installed-dev
 not-slow: .venv/.installed-dev
 	$(PYTEST) -m "not slow"
 
+# All tests without what is private to Numba (core/fence.py); the daily tests run a part of it.
+test-plain: .venv/.installed-dev
+	ONEBIT_NUMBA=plain $(PYTEST) -m "not slow"
+
 test-all: lint
 	$(PYTEST)
 
@@ -58,6 +62,14 @@ fuzz: .venv/.installed-dev
 
 mutants: .venv/.installed-dev
 	PYTHONPATH=tests $(BIN)/python -m mutants --number $(NUMBER) --seed $(SEED) --jobs 2
+
+# A wheel with machine code for this Python, Numba and architecture; and how it starts.
+wheel: .venv/.installed-cli
+	$(BIN)/python tools/machine_code.py build/machine_code
+	rm -rf dist
+	ONEBIT_WHEEL_CODE=build/machine_code $(BIN)/python -m pip wheel --quiet \
+	    --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(BIN)/python tools/wheel_check.py dist/onebit-*.whl
 
 bench: .venv/.installed-bench
 	$(BIN)/python bench/bench.py
