@@ -109,9 +109,15 @@ clean:
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "onebit needs Python 3.11 or later: make PYTHON=...")'
-	$(PYTHON) -m venv .venv
+	@echo "making .venv"
+	@(while sleep 2; do printf .; done) & dots=$$!; \
+	$(PYTHON) -m venv .venv; status=$$?; kill $$dots; exit $$status
 
+# pip is silent while it unpacks: a dot every two seconds says that it is at work.
 .venv/.installed-%: pyproject.toml constraints.txt | .venv/bin/python
+	@echo "installing onebit[$*] into .venv, which takes a minute"
+	@(while sleep 2; do printf .; done) & dots=$$!; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    --constraint constraints.txt --editable '.[$*]'
-	touch $@
+	    --constraint constraints.txt --editable '.[$*]'; \
+	status=$$?; kill $$dots; echo; exit $$status
+	@touch $@

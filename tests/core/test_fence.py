@@ -62,7 +62,12 @@ def expected(tmp_path_factory):
     return mistakes, weights
 
 
-@pytest.mark.parametrize("hook", Hook)
+def with_slow(cases, daily):
+    """Return the cases, of which `make test` runs only some: each takes seconds to compile."""
+    return [case if case in daily else pytest.param(case, marks=pytest.mark.slow) for case in cases]
+
+
+@pytest.mark.parametrize("hook", with_slow(Hook, [Hook.PARTS]))
 def test_each_hook_can_be_off(hook, expected, tmp_path):
     others = ",".join(one for one in Hook if one is not hook)
     for _ in range(2):  # the second process finds the code that the first one stored
@@ -130,9 +135,9 @@ numba.njit = changed
 }
 
 
-@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
-def test_where_a_hook_is_broken_numba_is_used_plainly(broken, expected, package, tmp_path):
-    found = run(broken + BANDITRON, tmp_path, package, XDG_CACHE_HOME=str(tmp_path))
+@pytest.mark.parametrize("case", with_slow(BROKEN, ["a name is gone", "code is not found again"]))
+def test_where_a_hook_is_broken_numba_is_used_plainly(case, expected, package, tmp_path):
+    found = run(BROKEN[case] + BANDITRON, tmp_path, package, XDG_CACHE_HOME=str(tmp_path))
     assert found[0] == expected[0]
     assert found[1] == pytest.approx(expected[1], rel=1e-12)
     assert found[2] == 0
@@ -140,7 +145,9 @@ def test_where_a_hook_is_broken_numba_is_used_plainly(broken, expected, package,
     assert found[3].count("\n") == 0
 
 
-@pytest.mark.parametrize("version", ["0.61.2", "0.69.0", "1.0.0", "0+unknown"])
+@pytest.mark.parametrize(
+    "version", with_slow(["0.61.2", "0.69.0", "1.0.0", "0+unknown"], ["0.69.0"])
+)
 def test_versions_that_were_not_tested_are_used_plainly(version, expected, tmp_path):
     other = f"import numba; numba.__version__ = {version!r}\n"
     found = run(other + BANDITRON, tmp_path)

@@ -314,7 +314,8 @@ class _Watch(event.Listener):
         """Begin to compile a function."""
         stack = ExitStack()
         self._open.append(stack)
-        function = event.data["dispatcher"].py_func
+        # Also of other libraries, whose functions may be of other kinds.
+        function = getattr((event.data or {}).get("dispatcher"), "py_func", None)
         name = getattr(function, "compiled_as", None)
         if name is not None:
             self.compiled += 1
@@ -323,7 +324,8 @@ class _Watch(event.Listener):
 
     def on_end(self, event: Any) -> None:
         """End it, with or without an error."""
-        self._open.pop().close()
+        if self._open:  # else it began before onebit was imported
+            self._open.pop().close()
 
 
 _watch = _Watch()

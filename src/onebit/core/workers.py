@@ -98,7 +98,7 @@ class Worker:
         try:
             pipe.write(pickle.dumps(value))
             pipe.flush()
-        except OSError as ended:
+        except (OSError, ValueError) as ended:  # ValueError: it was closed
             raise WorkerError("a process that compiles has ended") from ended
 
 
