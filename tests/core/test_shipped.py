@@ -196,3 +196,38 @@ def test_the_flagship_is_shipped_in_all_its_forms():
         OneBitClassifier(**form).get_params() for form in OneBitClassifier.forms
     ]
     assert len(shipped_tasks()) > 4 * len(forms)
+
+
+KEYS = """
+from onebit.core.fingerprint import fingerprint
+from onebit.core.engine import ENTRIES
+from onebit.warming import _first_round, shipped_forms
+for form in shipped_forms():
+    learner, X, _ = _first_round(form)
+    run, _ = learner._ready(X[0])
+    for name in ENTRIES:
+        print(form, name, fingerprint(run.kernels.function(name).py_func, {}))
+"""
+
+
+def test_fingerprints_do_not_depend_on_the_processor():
+    """If not: constants that are computed when a module is imported differ in their last bits."""
+    different = {
+        "OPENBLAS_CORETYPE": "Sandybridge",
+        "NPY_DISABLE_CPU_FEATURES": " ".join(disabled_features()),
+    }
+    here, there = (
+        subprocess.check_output(
+            [sys.executable, "-W", "ignore", "-c", KEYS], env=os.environ | own, text=True
+        ).splitlines()
+        for own in ({}, different)
+    )
+    assert len(here) > 100
+    assert here == there
+
+
+def disabled_features():
+    """Features of this processor that NumPy would use."""
+    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+
+    return [name for name in __cpu_dispatch__ if __cpu_features__[name]]
