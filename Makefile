@@ -26,7 +26,7 @@ MINUTES ?= 60
 NUMBER ?= 200
 SEED ?= 3
 
-.PHONY: demo lint quick test compiles-little not-slow test-plain test-all wheel fuzz mutants bench errors compare compare-drift clean
+.PHONY: demo lint quick test compiles-little not-slow test-plain oldest newest test-all wheel fuzz mutants bench errors compare compare-drift clean
 .PHONY: serve-demo serve-load serve-soak serve-drill serve-stream serve-fuzz
 
 demo: .venv/.installed-cli
@@ -53,6 +53,17 @@ not-slow: .venv/.installed-dev
 # All tests without what is private to Numba (core/fence.py); the daily tests run a part of it.
 test-plain: .venv/.installed-dev
 	ONEBIT_NUMBA=plain $(PYTEST) -m "not slow"
+
+# The core and the README with the oldest versions that pyproject.toml allows, and with the newest
+# ones there are, without constraints. Each in a virtual environment of its own.
+oldest: FLOORS = $$($(PYTHON) tools/floors.py)
+oldest newest:
+	$(PYTHON) -m venv --clear .venv-$@
+	.venv-$@/bin/python -m pip install --quiet --disable-pip-version-check --upgrade \
+	    --editable '.[serve]' $(FLOORS) hypothesis pandas 'pytest<9.2' pytest-xdist skops
+	.venv-$@/bin/python -m pip list --disable-pip-version-check | \
+	    grep -E '^(llvmlite|numba|numpy|pandas|safetensors|scikit-learn|scipy) '
+	$(subst $(BIN)/,.venv-$@/bin/,$(PYTEST)) -m "not slow and not compiles" tests/core README.md
 
 test-all: lint
 	$(PYTEST)
@@ -104,7 +115,7 @@ serve-fuzz: .venv/.installed-fuzz
 	$(BIN)/python bench/serve_schema.py
 
 clean:
-	rm -rf .venv build dist .fuzz-cache .mutants .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-oldest .venv-newest build dist .fuzz-cache .mutants .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/bin/python:

@@ -102,8 +102,8 @@ def warm_up(
 
 def shipped_forms() -> list[Learner]:
     """Return the forms whose machine code comes with wheels: the flagship and the fast learners."""
-    classes = [getattr(learners, name) for name in learners.__all__]
-    return [cls(**form) for cls in classes if cls.cost.is_linear for form in cls.forms]
+    fast = [cls for cls in learners.classes() if cls.cost.is_linear]
+    return [cls(**form) for cls in fast for form in cls.forms]
 
 
 def shipped_tasks() -> list[Task]:

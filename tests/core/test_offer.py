@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from forms import FORMS, first_forms
 from onebit import Decision, learners, play
-from onebit.core import Kernels, engine
+from onebit.core import Kernels
 from onebit.core.fingerprint import REPLACEMENTS, fingerprint
 from onebit.core.offer import on_offer
 from onebit.core.state import check_state, grown, sizes_of
@@ -272,11 +272,11 @@ def test_a_full_information_learner_is_restricted_in_its_choice_only():
 
 
 def test_code_for_offers_is_cached_and_never_stale(monkeypatch):
-    decide = Kernels("offers", linear_scores, gamma_greedy, banditron.learn)._compiled
-    fresh = decide("decide", engine._decide, nogil=False)
+    kernels = Kernels("offers", linear_scores, gamma_greedy, banditron.learn)
+    fresh = kernels.function("decide")
     before = fingerprint(fresh.py_func, {})
     monkeypatch.setitem(REPLACEMENTS, on_offer, lambda offer, n: lambda offer, n: range(n))
-    changed = decide("decide", engine._decide, nogil=False)
+    changed = kernels.function("decide")
     assert fingerprint(changed.py_func, {}) != before
 
 

@@ -33,6 +33,7 @@ from onebit.core.engine import DRAW, Kernels, Logged, Noted
 from onebit.core.example import Example, Rows, count_rows, one_row, row, slice_rows
 from onebit.core.generator import (
     LEAST_PROBABILITY,
+    PROBABILITY_ROUNDING,
     draw_rows,
     new_generator,
     random_state_of,
@@ -54,9 +55,6 @@ from onebit.core.validation import (
     refuse,
     unknown,
 )
-
-_ROUNDING = 1e-4
-"""By how much the probabilities of a log may exceed one, as where they were summed as float32."""
 
 _PAUSE = 0.05
 """Seconds of compiled code, about, between two reports of progress.
@@ -451,7 +449,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         positions = positions_of(run.classes, check_labels(labels, n, self))
         p = _column(probabilities, n, "probabilities")
         refuse(
-            ~((p >= LEAST_PROBABILITY) & (p <= 1.0 + _ROUNDING)),
+            ~((p >= LEAST_PROBABILITY) & (p <= 1.0 + PROBABILITY_ROUNDING)),
             lambda i: f"a probability is in [{LEAST_PROBABILITY:g}, 1]; got {p[i]} in row {i}",
         )
         bits = _column(correct, n, "correct")
@@ -1077,7 +1075,7 @@ def _bit(correct: Any) -> int | None:
 
 def _probability(probability: Any) -> float:
     try:
-        sound = LEAST_PROBABILITY <= probability <= 1.0 + _ROUNDING
+        sound = LEAST_PROBABILITY <= probability <= 1.0 + PROBABILITY_ROUNDING
     except (TypeError, ValueError, ArithmeticError):  # of None, arrays, decimals that are NaN
         sound = False
     if not sound:
