@@ -43,6 +43,7 @@ from onebit.core import code_cache, compiling, progress, workers
 from onebit.core.compiling import chosen_by_type, compiled, entry_point, is_stored, lean_kernel
 from onebit.core.confidence import share
 from onebit.core.example import EXAMPLE, ROWS, row
+from onebit.core.fingerprint import FingerprintError, digest, fingerprint
 from onebit.core.generator import LEAST_PROBABILITY, draw
 from onebit.core.offer import on_offer
 from onebit.core.workers import Task, Worker, WorkerError
@@ -160,6 +161,15 @@ class Kernels:
         make, arguments = self.made_by
         plain = (a.reference if isinstance(a, Kernels) else a for a in arguments)
         return make.__module__, make.__name__, *plain
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the code of single rounds, and of all that it reaches."""
+        try:
+            functions = [self.function(name).py_func for name in ("decide", "learn")]
+            return digest(*(fingerprint(function, {}) for function in functions))
+        except (AttributeError, FingerprintError):  # Python code may depend on anything
+            return "unknown"
 
     @property
     def is_own(self) -> bool:

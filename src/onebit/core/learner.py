@@ -145,11 +145,24 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """
         return self
 
-    _before: ClassVar[dict[str, Any]] = {}
-    """Parameters that came later, with what they stand for in files from before."""
+    state_version: ClassVar[int] = 0
+    """Version of the layout of the state's arrays in files.
 
-    _later: ClassVar[tuple[str, ...]] = ()
-    """How the names of arrays begin that came later: in files from before, they are the first."""
+    A learner whose arrays get other names, shapes or meanings gets the next version, and reads
+    files of earlier ones with `_migrate`.
+    """
+
+    @classmethod
+    def _migrate_parameters(cls, version: int, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters of a file of an earlier `state_version`, as they are today."""
+        return parameters
+
+    def _migrate(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the arrays of a file of an earlier `state_version`, in today's layout.
+
+        Arrays that it leaves out are those of the initial state.
+        """
+        return arrays
 
     # The online interface
 
@@ -679,10 +692,6 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         storage.write(path, self)
 
     # Internals
-
-    def _migrated(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the arrays of a file, which may be of an older version, in the layout of today."""
-        return arrays
 
     @property
     def _started(self) -> bool:

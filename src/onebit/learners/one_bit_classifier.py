@@ -701,14 +701,7 @@ class OneBitClassifier(ProbabilityLearner):
     """
 
     uses_truth, _told_bit = True, TOLD
-    _before: ClassVar[dict[str, Any]] = {"standardize": False}
-    _later: ClassVar[tuple[str, ...]] = (
-        "changes.",
-        "rates.",
-        "changes.familiar",
-        "changes.totals",
-        "former.",
-    )
+    state_version = 1
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.ONE_BIT_CLASSIFIER
@@ -814,7 +807,12 @@ class OneBitClassifier(ProbabilityLearner):
             W, S, age, rounds, scales, changes, former, rates, settings, rng, scratch
         )
 
-    def _migrated(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    @classmethod
+    def _migrate_parameters(cls, version: int, parameters: dict[str, Any]) -> dict[str, Any]:
+        # Some files of version 0 are from before there were scales.
+        return {"standardize": False, **parameters} if version == 0 else parameters
+
+    def _migrate(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         if "scales.features" in arrays and "scales.columns" not in arrays:
             return arrays | migrated_scales(arrays)
         return arrays
