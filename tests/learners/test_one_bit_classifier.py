@@ -490,8 +490,8 @@ def test_files_from_before_there_were_scales(covariance, tmp_path):
     learner = OneBitClassifier(**given).fit(X, y)
     learner.save(tmp_path / "learner")
     text, arrays = unpacked((tmp_path / "learner").read_bytes())
-    header = json.loads(text)
-    del header["parameters"]["standardize"]
+    header = json.loads(text) | {"format": 3}
+    del header["parameters"]["standardize"], header["state_version"]
     arrays = {name: array for name, array in arrays.items() if not name.startswith("scales")}
     (tmp_path / "before").write_bytes(packed(json.dumps(header), arrays))
     again = load(tmp_path / "before")
@@ -557,8 +557,8 @@ def test_files_from_before_changes_were_noticed(later, tmp_path):
     learner = OneBitClassifier(random_state=0).fit(X, y)
     learner.save(tmp_path / "learner")
     text, arrays = unpacked((tmp_path / "learner").read_bytes())
-    header = json.loads(text)
-    del header["parameters"]["notice_changes"]
+    header = json.loads(text) | {"format": 3}
+    del header["parameters"]["notice_changes"], header["state_version"]
     header["parameters"]["explore"] = 0.1
     arrays = {name: array for name, array in arrays.items() if not name.startswith(later)}
     arrays["age"] = arrays["age"] ** 3  # forgetting was another
