@@ -554,8 +554,8 @@ def test_files_with_columns_that_counting_cannot_lead_to_are_refused(change, tmp
 def file_before_the_mixture(learner, folder):
     """Return header and arrays of a line's file, with the names of before there were members."""
     text, arrays = unpacked(learner_bytes(learner, folder))
-    header = json.loads(text)
-    del header["parameters"]["views"]
+    header = json.loads(text) | {"format": 3}
+    del header["parameters"]["views"], header["state_version"]
     names = {name: name.removeprefix("line.") for name in arrays} | {"line.former": "former.W"}
     return header, {names[name]: array for name, array in arrays.items()}
 

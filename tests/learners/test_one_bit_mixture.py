@@ -1,6 +1,5 @@
 """The members of OneBitClassifier's mixture, and which of them the bits say to trust."""
 
-import json
 from functools import partial
 
 import numpy as np
@@ -180,17 +179,6 @@ def test_files_with_members_that_no_rounds_lead_to_are_refused(change, message, 
 def test_views_need_scales():
     with pytest.raises(ValueError, match="views='cells' needs standardize=True"):
         OneBitClassifier(views="cells", standardize=False).fit(*mixed_columns(3))
-
-
-def test_a_file_of_before_is_a_line(tmp_path):
-    X, y = mixed_columns(3)
-    learner = OneBitClassifier(views="line", random_state=0).fit(X, y)
-    learner.save(tmp_path / "learner")
-    text, arrays = unpacked((tmp_path / "learner").read_bytes())
-    header = json.loads(text)
-    del header["parameters"]["views"]
-    (tmp_path / "before").write_bytes(packed(json.dumps(header), arrays))
-    assert [member.name for member in load(tmp_path / "before").members_] == ["line"]
 
 
 def test_the_mixture_is_what_predict_and_policy_are_of():

@@ -742,15 +742,7 @@ class OneBitClassifier(ProbabilityLearner):
     """
 
     uses_truth, _told_bit = True, TOLD
-    _before: ClassVar[dict[str, Any]] = {"standardize": False, "views": "line"}
-    _later: ClassVar[tuple[str, ...]] = (
-        "changes.",
-        "rates.",
-        "changes.familiar",
-        "changes.totals",
-        "former.",
-        "line.former",
-    )
+    state_version = 1
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.ONE_BIT_CLASSIFIER
@@ -849,9 +841,15 @@ class OneBitClassifier(ProbabilityLearner):
         view = sized.views if self.standardize else "prepared"
         return FORMS[sized.covariance, view], state
 
-    def _migrated(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        if "W" in arrays:  # the line was the whole model
-            arrays = {_name_in_mixture(name): array for name, array in arrays.items()}
+    @classmethod
+    def _migrate_parameters(cls, version: int, parameters: dict[str, Any]) -> dict[str, Any]:
+        # Files of version 0 are from before there were members; some, from before the scales.
+        if version == 0:
+            return {"standardize": False, "views": "line", **parameters}
+        return parameters
+
+    def _migrate(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        arrays = {_name_in_mixture(name): array for name, array in arrays.items()}
         if "scales.features" in arrays and "scales.columns" not in arrays:
             return arrays | migrated_scales(arrays)
         return arrays

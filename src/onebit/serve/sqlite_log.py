@@ -16,16 +16,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
+from onebit.core.locking import lock
 from onebit.core.replacing import replace_file
 from onebit.serve.code import this_code
 from onebit.serve.committing import Committer
 from onebit.serve.log import Entry, Head, Key, Log, LogError, NameTakenError, Snapshot
 from onebit.serve.rows import Row
-
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 
@@ -183,12 +179,14 @@ class SQLiteLog(Log):
 
     def _take_lock(self) -> None:
         self._lock = open(self.folder / "lock", "a")  # noqa: SIM115
-        if fcntl is not None:
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                self._lock.close()
-                raise LogError(f"another onebit serve uses {self.folder}") from None
+        try:
+            lock(self._lock, wait=False)
+        except BlockingIOError:
+            self._lock.close()
+            raise LogError(f"another onebit serve uses {self.folder}") from None
+        except OSError as error:  # a service without a lock could run twice on one log
+            self._lock.close()
+            raise LogError(f"{self.folder} cannot be locked: {error.strerror}") from None
 
     def _connect(self, path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(
