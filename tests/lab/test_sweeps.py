@@ -145,11 +145,14 @@ def test_an_edit_of_any_file_that_a_result_depends_on_changes_its_key(monkeypatc
         before, unnoticed = key(), []
         for path in sorted(needed):
             whole = content[path]
-            content[path] = whole + b"# edited"
+            content[path] = whole + b"\nedited = True"
             unnoticed += [path] if key() == before else []
             content[path] = whole
         assert len(needed) > 50
         assert unnoticed == []
+        path = package / "learners" / "banditron.py"
+        content[path] = content[path] + b'\n"""A text."""  # and a comment\n'
+        assert key() == before
         monkeypatch.setattr(onebit, "__version__", "another")
         assert key() != before
     finally:
