@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from onebit.lab.measures import standardized, with_constant
 
@@ -53,7 +54,8 @@ class Tool(BaseEstimator):
     def play(self, X: Any, y: np.ndarray, n_classes: int, seed: int) -> dict[str, Any]:
         """Return rounds, mistakes and time; tools do not say where they explored or updated."""
         start = perf_counter()
-        labels = self.labels(X, y, n_classes, seed)
+        with threadpool_limits(1):  # other processes play on the other cores
+            labels = self.labels(X, y, n_classes, seed)
         seconds = perf_counter() - start
         mistakes = int(np.count_nonzero(labels != y))
         return result(len(y), mistakes, seconds, self.version)
@@ -230,18 +232,16 @@ class BoostedTrees(Tool):
     def labels(self, X: Any, y: np.ndarray, n_classes: int, seed: int) -> np.ndarray:
         """Return the predictions for each block by the trees that were grown before it."""
         from sklearn.ensemble import HistGradientBoostingClassifier
-        from threadpoolctl import threadpool_limits
 
         X = _dense(X)
         labels = np.zeros(y.size, dtype=np.int64)
-        with threadpool_limits(1):
-            for first, last in _blocks(y.size, 0.2):
-                told = y[:first]
-                if np.unique(told).size > 1:
-                    model = HistGradientBoostingClassifier(random_state=seed)
-                    labels[first:last] = model.fit(X[:first], told).predict(X[first:last])
-                elif first:
-                    labels[first:last] = told[0]
+        for first, last in _blocks(y.size, 0.2):
+            told = y[:first]
+            if np.unique(told).size > 1:
+                model = HistGradientBoostingClassifier(random_state=seed)
+                labels[first:last] = model.fit(X[:first], told).predict(X[first:last])
+            elif first:
+                labels[first:last] = told[0]
         return labels
 
 
