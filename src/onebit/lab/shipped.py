@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable
+from dataclasses import fields
 from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from onebit.core.replacing import replace_file
+from onebit.lab.shared import fingerprint
 from onebit.lab.sweeps import Run, digest
 from onebit.lab.tools import ConstantLabel, Tool, result
 
@@ -69,7 +71,18 @@ def ship(results: Iterable[tuple[Run, dict[str, Any]]]) -> int:
 
 
 def _key(run: Run) -> str:
-    return digest(run.what)[:16]
+    """Return a hash of what is played; a new option of streams or tools changes it only if used."""
+    source = fingerprint(run.source)
+    defaults = {one.name: one.default for one in fields(run.source)}
+    parameters = run.learner.get_params(deep=False)
+    usual = type(run.learner)().get_params(deep=False)
+    what = {
+        "tool": type(run.learner).__name__,
+        "parameters": {n: value for n, value in parameters.items() if value != usual[n]},
+        "source": {n: value for n, value in source.items() if value != defaults.get(n)},
+        "seed": run.seed,
+    }
+    return digest(what)[:16]
 
 
 @cache
