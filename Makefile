@@ -26,7 +26,7 @@ MINUTES ?= 60
 NUMBER ?= 200
 SEED ?= 3
 
-.PHONY: demo lint quick test compiles-little not-slow test-plain oldest newest test-all wheel fuzz mutants bench errors compare compare-drift clean
+.PHONY: demo lint quick test compiles-little not-slow test-plain oldest newest test-all wheel fuzz mutants bench errors compare compare-drift bakeoff clean
 .PHONY: serve-demo serve-load serve-soak serve-drill serve-stream serve-fuzz
 
 demo: .venv/.installed-cli
@@ -94,6 +94,9 @@ compare: .venv/.installed-bench
 
 compare-drift: .venv/.installed-bench
 	$(BIN)/python bench/drift.py
+
+bakeoff: .venv/.installed-bench
+	$(BIN)/python bench/bakeoff.py
 
 serve-demo: .venv/.installed-serve
 	$(BIN)/onebit serve --demo
