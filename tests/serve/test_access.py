@@ -7,11 +7,14 @@ from onebit.serve.access import Access
 from onebit.serve.api import RefusedError
 from onebit.serve.keys import make_key
 from onebit.serve.log import Key
-from onebit.serve.paths import PATHS
+from onebit.serve.requests import Request, RequestHead
+from onebit.serve.routes import ROUTES
 from services import in_folder
 
-LIST = next(path for path in PATHS if path.handler == "list_models")
-HEALTH = next(path for path in PATHS if path.handler == "health")
+LIST, HEALTH, PAGE = (
+    next(route for route in ROUTES if route.name == name)
+    for name in ("list_models", "health", "page")
+)
 HERE = {b"host": b"localhost"}
 
 
@@ -21,10 +24,10 @@ def service(tmp_path):
         yield service
 
 
-def is_answered(access, peer, path=LIST, **headers):
+def is_answered(access, peer, route=LIST, **headers):
     found = {name.replace("_", "-").encode(): value.encode() for name, value in headers.items()}
     try:
-        access.check(path, peer, HERE | found)
+        access.check(route, Request(RequestHead("GET", route.template, HERE | found), peer))
     except RefusedError as error:
         return error.status not in (401, 403)
     return True
@@ -103,7 +106,7 @@ def test_removing_the_last_key_opens_nothing(exposed):
     assert not is_answered(access, "127.0.0.1")
     access.update([])
     assert not is_answered(access, "127.0.0.1")
-    assert not is_answered(access, "127.0.0.1", None)
+    assert not is_answered(access, "127.0.0.1", PAGE)
     assert is_answered(access, "203.0.113.9", HEALTH)
 
 

@@ -6,21 +6,22 @@ import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from onebit.core.validation import short
 from onebit.serve.api import RefusedError
 from onebit.serve.keys import Keyring
 from onebit.serve.log import Key
-from onebit.serve.paths import Path
+from onebit.serve.requests import Request
+
+if TYPE_CHECKING:
+    from onebit.serve.routes import Route
 
 _LOCAL_HOST = re.compile(rb"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?", re.IGNORECASE)
 
 _FORWARDED_FOR = b"x-forwarded-for"
 _OF_PROXIES = frozenset((b"forwarded", _FORWARDED_FOR, b"x-forwarded-host", b"x-real-ip", b"via"))
 """Headers by which a proxy says that a request comes from elsewhere."""
-
-_PROBES = ("health", "ready")
-"""What everyone may ask: whoever runs the service must see that it lives."""
 
 
 class Access:
@@ -49,26 +50,18 @@ class Access:
         self._keys = Keyring(keys)
         self._open = self._open and not keys
 
-    def check(self, path: Path | None, peer: str | None, headers: Mapping[bytes, bytes]) -> None:
-        """Refuse a request that is not allowed.
-
-        Parameters
-        ----------
-        path : Path or None
-            What is asked; None for the page, which anyone with access may see.
-        peer : str or None
-            Address of the other end of the connection.
-        headers : mapping
-        """
-        if path is not None and path.handler in _PROBES:
+    def check(self, route: Route, request: Request) -> None:
+        """Refuse a request that is not allowed."""
+        if route.probe:  # whoever runs the service must see that it lives
             return
+        headers = request.head.headers
         if self._keys:
-            if path is not None and path.scope is not None:
-                self._check_key(path.scope, headers)
+            if route.scope is not None:
+                self._check_key(route.scope, headers)
         elif not self._open:
             raise RefusedError(403, "there is no key: onebit key add makes one")
         else:
-            self._check_local(self.client_of(peer, headers), headers)
+            self._check_local(self.client_of(request.peer, headers), headers)
 
     def client_of(self, peer: str | None, headers: Mapping[bytes, bytes]) -> str | None:
         """Return the address that a request comes from; None if nobody trustworthy says it.

@@ -24,7 +24,7 @@ class Problem(Struct, frozen=True):
     request_id: str
 
 
-class Question(Struct, frozen=True, forbid_unknown_fields=True):
+class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """What to decide about."""
 
     record: str | dict[str, Any] | list[Any]
@@ -35,7 +35,7 @@ class Question(Struct, frozen=True, forbid_unknown_fields=True):
     """The labels on offer; by default all that are not retired."""
 
 
-class Answer(Struct, frozen=True):
+class DecisionResult(Struct, frozen=True):
     """A decision."""
 
     id: str
@@ -46,7 +46,7 @@ class Answer(Struct, frozen=True):
     """The learner's own estimate of the probability that the label is right."""
 
 
-class Said(Struct, frozen=True, forbid_unknown_fields=True):
+class Feedback(Struct, frozen=True, forbid_unknown_fields=True):
     """Feedback for a decision: `correct`, or `truth`."""
 
     id: Id
@@ -59,12 +59,12 @@ class Said(Struct, frozen=True, forbid_unknown_fields=True):
 Status = Literal["accepted", "repeated", "unknown", "expired", "contradiction", "invalid"]
 
 
-class Heard(Struct, frozen=True, omit_defaults=True):
+class FeedbackResult(Struct, frozen=True, omit_defaults=True):
     """What happened to feedback."""
 
     id: str
     status: Status
-    """accepted: it is in the log; repeated: it already was, and teaches nothing more."""
+    """accepted: it is in the log; repeated: it already was, and nothing more is learned."""
     message: str | None = None
 
 
@@ -99,7 +99,7 @@ class LabelView(Struct, frozen=True):
 
 
 class ShadowView(Struct, frozen=True):
-    """A learner that is taught by the same log, and the accuracy it would have had."""
+    """A learner that learns from the same log, and the accuracy it would have had."""
 
     name: str
     learner: str
@@ -134,7 +134,7 @@ class ModelView(Struct, frozen=True):
     """Rows of its log that it has applied."""
     behind: int
     """Rows of its log that it has not applied yet."""
-    taught_here: bool
+    is_leader: bool
     """Whether this process makes its snapshots and lets decisions expire."""
     frozen: bool
     expiry_seconds: float | None

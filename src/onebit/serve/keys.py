@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from typing import get_args
+from typing import Literal, get_args
 
 from onebit.serve.log import Key, Log
-from onebit.serve.paths import Scope
 
+Scope = Literal["decide", "feedback", "read", "admin"]
 SCOPES: tuple[str, ...] = get_args(Scope)
 
 

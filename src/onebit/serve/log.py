@@ -106,8 +106,8 @@ class Log(ABC):
         """Return the models there are, with their numbers of rows."""
 
     @abstractmethod
-    async def teach(self, models: list[int]) -> set[int]:
-        """Try to become the teacher of these models; return those that this process teaches."""
+    async def lead(self, models: list[int]) -> set[int]:
+        """Try to become the leader of these models; return those that this process leads."""
 
     @abstractmethod
     async def add_model(self, name: str | None, at: float, body: str) -> int:

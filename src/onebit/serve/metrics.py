@@ -24,7 +24,8 @@ from prometheus_client.core import (
 
 import onebit
 from onebit.core.replacing import replace_file
-from onebit.serve.service import Live, Service
+from onebit.serve.live import LiveModel
+from onebit.serve.service import Service
 
 PUBLISH_SECONDS = 1.0
 """Seconds between two times at which a process tells the others its figures."""
@@ -240,7 +241,7 @@ class _Collected:
             yield family
 
 
-def _figures_of(live: Live) -> dict[str, int]:
+def _figures_of(live: LiveModel) -> dict[str, int]:
     statistics = live.model.meta.statistics
     found = {"rows": live.model.n, "behind": max(live.head - live.model.n, 0)}
     return found | {n: getattr(statistics, n) for n in _OF_MODELS if n not in found}

@@ -131,7 +131,7 @@ class PostgresLog(Log):
     """Logs in a database, in the schema ``onebit``.
 
     A writer of a model's rows locks the model's own row until they are committed, so they are
-    numbered in the order in which others see them. The teacher of a model holds an advisory lock,
+    numbered in the order in which others see them. The leader of a model holds an advisory lock,
     which the database releases when the connection ends.
 
     Parameters
@@ -147,12 +147,12 @@ class PostgresLog(Log):
 
     def __init__(self, url: str, seconds: float = STATEMENT_SECONDS) -> None:
         self._seconds = seconds
-        self._write, self._teacher = Connection(url, seconds), Connection(url, seconds)
+        self._write, self._leader = Connection(url, seconds), Connection(url, seconds)
         self._read = Connection(url, seconds, tries=2)  # reads may be repeated
         self._bulk = Connection(url, BULK_SECONDS)
         self._appender = Appender(url, seconds)
-        self._taught: set[int] = set()
-        self._taught_by: Any = None
+        self._led: set[int] = set()
+        self._led_by: Any = None
 
     async def open(self) -> None:
         """Connect, and create the tables if necessary."""
@@ -182,9 +182,9 @@ class PostgresLog(Log):
             return 0 if row is None else int(row[0])
 
     async def close(self) -> None:
-        """Close all connections, which lets others teach the models."""
+        """Close all connections, which lets others lead the models."""
         self._appender.close()
-        for connection in (self._write, self._read, self._teacher, self._bulk):
+        for connection in (self._write, self._read, self._leader, self._bulk):
             await connection.close()
 
     async def check(self) -> None:
@@ -223,27 +223,27 @@ class PostgresLog(Log):
         query = "SELECT name, key, rows FROM onebit.model WHERE name IS NOT NULL ORDER BY name"
         return {name: Head(key, rows) for name, key, rows in await self._ask(query)}
 
-    async def teach(self, models: list[int]) -> set[int]:
-        """Try to become the teacher of these models; return those that this process teaches."""
+    async def lead(self, models: list[int]) -> set[int]:
+        """Try to become the leader of these models; return those that this process leads."""
 
         async def work(db: AsyncConnection[Any]) -> set[int]:
-            if db is not self._taught_by:  # a new connection holds no locks
+            if db is not self._led_by:  # a new connection holds no locks
                 for name, value in _KEEP_ALIVE.items():
                     await db.execute(f"SET {name} = {value}")
-                self._taught, self._taught_by = set(), db
+                self._led, self._led_by = set(), db
             await db.execute("SELECT 1")
-            for key in self._taught.difference(models):
+            for key in self._led.difference(models):
                 await db.execute("SELECT pg_advisory_unlock(%s, %s)", (_LOCK, key))
-            self._taught &= set(models)
+            self._led &= set(models)
             for key in models:
-                if key not in self._taught:
+                if key not in self._led:
                     found = await db.execute("SELECT pg_try_advisory_lock(%s, %s)", (_LOCK, key))
                     row = await found.fetchone()
                     if row is not None and row[0]:
-                        self._taught.add(key)
-            return set(self._taught)
+                        self._led.add(key)
+            return set(self._led)
 
-        return await self._teacher.run(work)
+        return await self._leader.run(work)
 
     async def add_model(self, name: str | None, at: float, body: str) -> int:
         """Write the first row of a model, and return the model's key."""
@@ -425,7 +425,7 @@ class PostgresLog(Log):
 
 
 _KEEP_ALIVE = {"tcp_keepalives_idle": 2, "tcp_keepalives_interval": 1, "tcp_keepalives_count": 3}
-"""Lets the database notice within seconds that the machine of a teacher is gone."""
+"""Lets the database notice within seconds that the machine of a leader is gone."""
 
 
 def _packed(snapshot: Snapshot) -> Snapshot:

@@ -140,7 +140,7 @@ class SQLiteLog(Log):
             elif not path.exists():
                 raise LogError(f"{self.folder} has no log.sqlite: it is no folder of onebit serve")
             if self._alone:
-                self._take_lock()
+                self._lock_folder()
             with self._errors():
                 self._write, self._read = (self._connect(path) for _ in range(2))
                 self._make_tables()
@@ -181,7 +181,7 @@ class SQLiteLog(Log):
             if mode & 0o007:
                 found.chmod(mode & ~0o007)
 
-    def _take_lock(self) -> None:
+    def _lock_folder(self) -> None:
         self._lock = open(self.folder / "lock", "a")  # noqa: SIM115
         if fcntl is not None:
             try:
@@ -220,7 +220,7 @@ class SQLiteLog(Log):
     def _migrate(self, version: int) -> None:
         """Make the tables of this version from those of an earlier one."""
         if not self._alone:
-            self._take_lock()  # a service of the earlier version may be using them
+            self._lock_folder()  # a service of the earlier version may be using them
         for earlier in range(version, VERSION):
             self._make_version(_MIGRATIONS[earlier], earlier + 1)
         if not self._alone:
@@ -306,7 +306,7 @@ class SQLiteLog(Log):
         """Return the models there are, with their numbers of rows."""
         return {name: Head(key, self._heads[key]) for name, key in (await self.models()).items()}
 
-    async def teach(self, models: list[int]) -> set[int]:
+    async def lead(self, models: list[int]) -> set[int]:
         """Return all models: this process is the only one."""
         return set(models)
 

@@ -15,18 +15,18 @@ from onebit.serve.api import (
     ShadowView,
 )
 from onebit.serve.estimates import accuracy, falls, interval_of, watched
+from onebit.serve.live import LiveModel
 from onebit.serve.log import Log
 from onebit.serve.model import Meta, Statistics, Tally, is_right
 from onebit.serve.rows import DecisionBody, FeedbackBody, body_of
-from onebit.serve.service import Live
 
 
-def view_of(live: Live) -> ModelView:
+def view_of(live: LiveModel) -> ModelView:
     """Return a model as it is listed."""
     return ModelView(**_fields(live))
 
 
-def detail_of(live: Live) -> tuple[dict[str, Any], Meta]:
+def detail_of(live: LiveModel) -> tuple[dict[str, Any], Meta]:
     """Return a copy of what `finish_detail` needs, as that may run in another thread."""
     return _fields(live), live.model.copy_of_meta()
 
@@ -63,7 +63,7 @@ def _shadows(meta: Meta, statistics: Statistics) -> list[ShadowView]:
     return views
 
 
-def _fields(live: Live) -> dict[str, Any]:
+def _fields(live: LiveModel) -> dict[str, Any]:
     meta, shape = live.model.meta, live.model.shape
     statistics, retired = meta.statistics, set(shape.retired)
     labels = [
@@ -73,13 +73,13 @@ def _fields(live: Live) -> dict[str, Any]:
     ]
     return {
         "name": live.name,
-        "learner": meta.taught.learner,
-        "parameters": dict(meta.taught.parameters),
+        "learner": meta.decider.learner,
+        "parameters": dict(meta.decider.parameters),
         "input": meta.spec.input,
         "n_features": shape.n_features,
         "rows": meta.n,
         "behind": max(live.head - meta.n, 0),
-        "taught_here": live.taught_here,
+        "is_leader": live.is_leader,
         "frozen": meta.frozen,
         "expiry_seconds": meta.expiry_seconds,
         "expired_counts_as": meta.expired_counts_as,
@@ -94,7 +94,7 @@ def _fields(live: Live) -> dict[str, Any]:
     }
 
 
-async def newest(log: Log, live: Live, limit: int) -> list[DecisionView]:
+async def newest(log: Log, live: LiveModel, limit: int) -> list[DecisionView]:
     """Return the newest decisions, with their feedback."""
     made = await log.newest(live.key, limit)
     rows = await log.find(live.key, [str(row.id) for row in made]) if made else []
