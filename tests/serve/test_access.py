@@ -1,5 +1,8 @@
 """Who is answered: holders of keys, or this machine where there never was a key."""
 
+import asyncio
+import socket
+
 import httpx
 import pytest
 
@@ -147,5 +150,37 @@ def test_proxies_that_are_named_say_who_asks():
     ):
         assert access.client_of(peer, {b"x-forwarded-for": said.encode()}) == client
     assert access.client_of("203.0.113.9", {}) == "203.0.113.9"
-    with pytest.raises(ValueError, match="address or network"):
-        Access(proxies=["proxy.example"])
+    for given in ("10.0.0.0/99", "10.0.0.999", "proxy example", "-proxy", "a..b", ""):
+        with pytest.raises(ValueError, match="address, network or host name"):
+            Access(proxies=[given])
+
+
+def test_proxies_may_be_given_by_their_host_names(monkeypatch):
+    """As in networks of containers, where addresses change."""
+    known = {"proxy": ["10.0.0.3", "10.0.0.4"], "gone": []}
+
+    async def look_up(host, port, **_):
+        if not known[host]:
+            raise socket.gaierror("no such host")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 0)) for one in known[host]]
+
+    access = Access(proxies=["proxy", "gone", "10.9.0.0/16"])
+
+    def clients():
+        said = {b"x-forwarded-for": b"203.0.113.9"}
+        return [access.client_of(f"10.{k}", said) for k in ("0.0.3", "0.0.4", "0.0.5", "9.1.1")]
+
+    async def resolve():
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up, raising=False)
+        await access.resolve_proxies()
+
+    theirs = "203.0.113.9"
+    assert clients() == [None, None, None, theirs]
+    asyncio.run(resolve())
+    assert clients() == [theirs, theirs, None, theirs]
+    known["proxy"] = ["10.0.0.5"]
+    asyncio.run(resolve())
+    assert clients() == [None, None, theirs, theirs]
+    known["proxy"] = []  # a name server that does not answer takes no trust away
+    asyncio.run(resolve())
+    assert clients() == [None, None, theirs, theirs]

@@ -10,7 +10,7 @@ from onebit.core import NONE_OF_THESE
 from onebit.evaluation import ConfidenceSequence
 from onebit.serve import estimates, model
 from onebit.serve.committing import Committer
-from onebit.serve.keys import Keyring, make_key
+from onebit.serve.keys import make_key
 from onebit.serve.log import Entry, Snapshot
 from onebit.serve.model import Model, Statistics, agree, is_right
 from onebit.serve.protocol import LONGEST_HEAD, whole_head
@@ -456,6 +456,3 @@ def test_a_key_has_at_least_one_scope(tmp_path):
         service.do(make_key(log, "x", ["decide", "admin", "decide"]))
         (key,) = service.do(log.keys())
         assert (key.name, key.scopes) == ("x", "admin,decide")
-        assert Keyring([key])
-        assert not Keyring([])
-        assert Keyring([key]).scopes_of("nobody") == frozenset()

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from onebit import Client
+from onebit.serve.keys import make_key
 from onebit.serve.log import Entry, LogError, NameTakenError, Snapshot
 from onebit.serve.postgres_appender import Appender, LostError
 from onebit.serve.postgres_log import PostgresLog
@@ -115,6 +116,29 @@ def test_texts_are_kept_in_a_database_of_another_encoding(server):
         await log.close()
 
     asyncio.run(work())
+
+
+def test_keys_have_limits_and_those_of_the_version_before_none(url):
+    async def keys(*made):
+        log = PostgresLog(url)
+        await log.open()
+        for name, limits in made:
+            await make_key(log, name, ["read"], **limits)
+        found = [key[4:] for key in await log.keys()]
+        await log.close()
+        return found
+
+    limited = "limited", {"models": ["m"], "expires": 2e9, "rate": 0.5}
+    assert asyncio.run(keys(limited, ("plain", {}))) == [("m", 2e9, 0.5), ("", None, None)]
+    with psycopg.connect(url, autocommit=True) as db:
+        for column in ("models", "expires", "rate"):
+            db.execute(f"ALTER TABLE onebit.key DROP COLUMN {column}")
+        db.execute("UPDATE onebit.version SET version = 2")
+    assert asyncio.run(keys(("late", {"rate": 3.0}))) == [
+        ("", None, 3.0),
+        ("", None, None),
+        ("", None, None),
+    ]
 
 
 def test_two_services_are_one(url):

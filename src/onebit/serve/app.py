@@ -33,6 +33,9 @@ from onebit.serve.service import Service
 KEYS_SECONDS = 2.0
 """Seconds until a key that was added or removed is noticed."""
 
+PROXIES_SECONDS = 30.0
+"""Seconds between two lookups of the addresses of proxies that are given by host names."""
+
 LONGEST_PATH = 400
 """Longest path, in characters; names are shorter. Routes of paths are cached."""
 
@@ -92,8 +95,9 @@ class App:
         """Open the log, and begin to read the models."""
         await self.service.start()
         self.access.update(await self.service.log.keys())
-        loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(one) for one in (self._read_keys(), self.metrics.publish())]
+        await self.access.resolve_proxies()
+        work = self._read_keys(), self._resolve_proxies(), self.metrics.publish()
+        self._tasks = [asyncio.get_running_loop().create_task(one) for one in work]
 
     async def stop(self) -> None:
         """Write what is left, and close the log."""
@@ -111,6 +115,11 @@ class App:
                 self.access.update(await self.service.log.keys())
             except LogError as error:
                 _logger.error("keys: %s", error)
+
+    async def _resolve_proxies(self) -> None:
+        while True:
+            await asyncio.sleep(PROXIES_SECONDS)
+            await self.access.resolve_proxies()
 
     async def respond(self, request: Request) -> Reply | None:
         """Return the reply to a request; None if its client is gone."""
@@ -150,6 +159,8 @@ class App:
             request.body = _parsed(match.parse, await read_body(request, self.limits))
             if isinstance(request.body, list):
                 _check_items(len(request.body), self.limits.items)
+                if request.grant is not None:
+                    request.grant.add_items(len(request.body))
         return await route.handler(self, request)
 
     def _id_of(self, head: RequestHead) -> bytes:

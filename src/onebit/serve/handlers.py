@@ -87,14 +87,16 @@ def _view(live: LiveModel) -> Reply:
 async def list_models(app: App, request: Request) -> Reply:
     """List the models that the key of the request is for."""
     await app.service.read_all()
-    models = app.service.live.values()
-    shown = [one for one in models if request.models is None or one.name in request.models]
+    models = None if request.grant is None else request.grant.models
+    shown = [one for one in app.service.live.values() if models is None or one.name in models]
     return Reply(_encode([views.view_of(one) for one in shown]))
 
 
 async def make_model(app: App, request: Request) -> Reply:
     """Make a model."""
     body: NewModel = request.body
+    if request.grant is not None:
+        request.grant.check_model(body.name)
     return _view(await app.service.make(body))
 
 

@@ -32,13 +32,31 @@ class Entry(NamedTuple):
 
 
 class Key(NamedTuple):
-    """An API key, of which only a digest is kept."""
+    """An API key, of which only a digest is kept.
+
+    Attributes
+    ----------
+    name : str
+    digest : str
+    scopes : str
+        Some of decide, feedback, read and admin, separated by commas.
+    created : float
+        In seconds since 1970.
+    models : str
+        The models that it is for, separated by commas; empty for all.
+    expires : float or None
+        In seconds since 1970.
+    rate : float or None
+        Most requests a second, to each process.
+    """
 
     name: str
     digest: str
     scopes: str
-    """Some of decide, feedback, read and admin, with commas in between."""
     created: float
+    models: str = ""
+    expires: float | None = None
+    rate: float | None = None
 
 
 class Head(NamedTuple):

@@ -30,7 +30,7 @@ from onebit.serve.rows import Row
 
 T = TypeVar("T")
 
-VERSION = 2
+VERSION = 3
 """Version of the tables below; a database of a later version is refused."""
 
 _TABLES = """
@@ -70,7 +70,10 @@ CREATE TABLE onebit.key (
     name TEXT PRIMARY KEY,
     digest TEXT NOT NULL UNIQUE,
     scopes TEXT NOT NULL,
-    created DOUBLE PRECISION NOT NULL
+    created DOUBLE PRECISION NOT NULL,
+    models TEXT NOT NULL DEFAULT '',
+    expires DOUBLE PRECISION,
+    rate DOUBLE PRECISION
 );
 """
 
@@ -82,6 +85,11 @@ CREATE TABLE onebit.code (
     key BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
     name TEXT NOT NULL UNIQUE
 );
+""",
+    2: """
+ALTER TABLE onebit.key ADD COLUMN models TEXT NOT NULL DEFAULT '';
+ALTER TABLE onebit.key ADD COLUMN expires DOUBLE PRECISION;
+ALTER TABLE onebit.key ADD COLUMN rate DOUBLE PRECISION;
 """,
 }
 """What makes the tables of the next version from those of each earlier one.
@@ -410,12 +418,12 @@ class PostgresLog(Log):
 
     async def keys(self) -> list[Key]:
         """Return the API keys."""
-        query = "SELECT name, digest, scopes, created FROM onebit.key ORDER BY name"
+        query = f"SELECT {', '.join(Key._fields)} FROM onebit.key ORDER BY name"
         return list(map(Key._make, await self._ask(query)))
 
     async def add_key(self, key: Key) -> None:
         """Add an API key; raise NameTakenError if another one has its name."""
-        query = "INSERT INTO onebit.key VALUES (%s, %s, %s, %s)"
+        query = "INSERT INTO onebit.key VALUES (%s, %s, %s, %s, %s, %s, %s)"
         await self._named(self._ask(query, *key, on=self._write), key.name)
 
     async def remove_key(self, name: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Mutable
 from typing import Any, NamedTuple
 
 from onebit.serve.api import RefusedError
+from onebit.serve.keys import Grant
 from onebit.serve.limits import Limits
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -55,11 +56,11 @@ class Request:
         What the path has in place of the names in its template.
     body : object
         The body, parsed.
-    models : frozenset of str or None
-        The models that the key of the request is for; None if it is for all.
+    grant : Grant or None
+        What the key of the request allows; None if there are no keys.
     """
 
-    __slots__ = ("body", "content", "head", "models", "parameters", "peer", "receive")
+    __slots__ = ("body", "content", "grant", "head", "parameters", "peer", "receive")
 
     def __init__(
         self,
@@ -71,7 +72,7 @@ class Request:
         self.head, self.peer, self.content, self.receive = head, peer, content, receive
         self.parameters = _NO_PARAMETERS
         self.body: Any = None
-        self.models: frozenset[str] | None = None
+        self.grant: Grant | None = None
 
 
 class Reply:

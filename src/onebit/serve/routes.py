@@ -44,6 +44,8 @@ class Route(NamedTuple):
     probe : bool
         Whether anyone may ask, however many requests there are: an overloaded service that does
         not answer its probes would be killed.
+    keeps_to_models : bool
+        Whether the handler, of a path without a model, keeps to the models that a key is for.
     """
 
     method: str
@@ -58,6 +60,7 @@ class Route(NamedTuple):
     taken: str = "application/json"
     query: Mapping[str, Any] = {}
     probe: bool = False
+    keeps_to_models: bool = False
 
     @property
     def name(self) -> str:
@@ -73,10 +76,12 @@ ROUTES = [
     Route(
         *("GET", "/v1/models", handlers.list_models, "read", "List the models."),
         *(None, list[api.ModelView]),
+        keeps_to_models=True,
     ),
     Route(
         *("POST", "/v1/models", handlers.make_model, "admin", "Make a model."),
         *(api.NewModel, api.ModelView, (409,)),
+        keeps_to_models=True,
     ),
     Route(
         *("GET", _MODEL, handlers.show_model, "read", "A model, and how it does over time."),

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import uvicorn
 
 from onebit.core.progress import announce_with
-from onebit.serve.access import Access, is_loopback_host, networks_of
+from onebit.serve.access import Access, is_loopback_host, parse_proxies
 from onebit.serve.app import App
 from onebit.serve.limits import Limits
 from onebit.serve.log import Log
@@ -40,7 +40,7 @@ class Options(NamedTuple):
     log_requests: bool
     limits: Limits
     proxies: tuple[str, ...] = ()
-    """Addresses and networks of proxies in front of the service."""
+    """Addresses, networks and host names of proxies in front of the service."""
     metrics: str | None = None
     """Folder in which several processes tell each other their figures."""
 
@@ -187,7 +187,7 @@ def log_as_json() -> None:
 
 def check_exposure(options: Options) -> None:
     """Raise ValueError if others could reach a service that has no keys."""
-    networks_of(options.proxies)
+    parse_proxies(options.proxies)
     if not options.exposed:
         return
 

@@ -29,7 +29,7 @@ except ImportError:  # not on Windows
 
 T = TypeVar("T")
 
-VERSION = 2
+VERSION = 3
 """Version of the tables below; a database of a later version is refused."""
 
 _TABLES = """
@@ -64,7 +64,10 @@ CREATE TABLE key (
     name TEXT PRIMARY KEY,
     digest TEXT NOT NULL UNIQUE,
     scopes TEXT NOT NULL,
-    created REAL NOT NULL
+    created REAL NOT NULL,
+    models TEXT NOT NULL DEFAULT '',
+    expires REAL,
+    rate REAL
 );
 """
 
@@ -73,6 +76,11 @@ _MIGRATIONS = {
 ALTER TABLE log ADD COLUMN code INTEGER;
 ALTER TABLE snapshot ADD COLUMN code INTEGER;
 CREATE TABLE code (key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+""",
+    2: """
+ALTER TABLE key ADD COLUMN models TEXT NOT NULL DEFAULT '';
+ALTER TABLE key ADD COLUMN expires REAL;
+ALTER TABLE key ADD COLUMN rate REAL;
 """,
 }
 """What makes the tables of the next version from those of each earlier one."""
@@ -496,7 +504,7 @@ class SQLiteLog(Log):
     async def keys(self) -> list[Key]:
         """Return the API keys."""
         with self._errors():
-            query = "SELECT name, digest, scopes, created FROM key ORDER BY name"
+            query = f"SELECT {', '.join(Key._fields)} FROM key ORDER BY name"
             return list(map(Key._make, self._read.execute(query)))
 
     async def add_key(self, key: Key) -> None:
@@ -504,7 +512,7 @@ class SQLiteLog(Log):
 
         def work(db: sqlite3.Connection) -> None:
             with _taken(key.name):
-                db.execute("INSERT INTO key VALUES (?, ?, ?, ?)", key)
+                db.execute("INSERT INTO key VALUES (?, ?, ?, ?, ?, ?, ?)", key)
 
         await self._transaction(work)
 
