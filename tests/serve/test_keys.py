@@ -47,7 +47,7 @@ def test_a_key_may_be_for_some_models(service):
     for name in ("theirs", "none"):
         assert limited.status("DELETE", f"/v1/models/{name}") == 403
         assert limited.status("PUT", f"/v1/models/{name}/log") == 403
-    assert [one["name"] for one in limited.send("GET", "/v1/models").json()] == ["ours", "also"]
+    assert [one["name"] for one in limited.send("GET", "/v1/models").json()] == ["also", "ours"]
     assert len(everyone.send("GET", "/v1/models").json()) == 3
     # Figures of the whole service are for keys of all models.
     assert (limited.status("GET", "/metrics"), everyone.status("GET", "/metrics")) == (403, 200)

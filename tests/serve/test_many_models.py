@@ -162,9 +162,14 @@ def test_models_are_read_when_they_are_asked_for(tmp_path, monkeypatch):
         assert service.ask("POST", "/v1/models", body)["rows"] == 5
         service.ask("POST", "/v1/models", body | {"name": "m0", "seed": 9}, 409)
         service.ask("DELETE", "/v1/models/m4", status=204)
+        # A list does not wait until all of them are read.
         shown = service.ask("GET", "/v1/models")
-        assert sorted(one["name"] for one in shown) == names[:4]
-        assert work.unread == {}
+        assert [(one["name"], one["is_loaded"]) for one in shown] == [
+            *(("m0", True), ("m1", True), ("m2", False), ("m3", True))
+        ]
+        assert (shown[1]["rows"], set(shown[2])) == (5, {"name", "is_loaded"})
+        assert "onebit_models_unread 1.0" in service.send("GET", "/metrics").text
+        assert list(work.unread) == ["m2"]
 
 
 def test_all_models_are_read_in_the_background(tmp_path):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, defstruct
+from msgspec.structs import fields
 
 from onebit.serve.rows import Id, Label, Labels, LearnerSpec, ModelSpec, Name
 
@@ -148,6 +149,22 @@ class ModelView(Struct, frozen=True):
     """Decisions whose feedback may still come."""
     accuracy: Interval | None
     labels: list[LabelView]
+
+
+ListedModel = defstruct(
+    "ListedModel",
+    [
+        ("name", str),
+        ("is_loaded", bool),
+        *(
+            (one.name, one.type | UnsetType, UNSET) for one in fields(ModelView)[1:]
+        ),  # after the name
+    ],
+    namespace={"__doc__": "A model in a list; before it is read from the log, only its name."},
+    module=__name__,
+    frozen=True,
+    omit_defaults=True,
+)
 
 
 class ModelDetail(ModelView, frozen=True):

@@ -86,10 +86,14 @@ def _view(live: LiveModel) -> Reply:
 
 async def list_models(app: App, request: Request) -> Reply:
     """List the models that the key of the request is for."""
-    await app.service.read_all()
-    models = None if request.grant is None else request.grant.models
-    shown = [one for one in app.service.live.values() if models is None or one.name in models]
-    return Reply(_encode([views.view_of(one) for one in shown]))
+    live, unread = app.service.live, app.service.unread
+    limited = None if request.grant is None else request.grant.models
+    allowed = live.keys() | unread.keys() if limited is None else limited
+    shown = views.list_of(
+        [one for name, one in live.items() if name in allowed],
+        [name for name in unread if name in allowed and name not in live],
+    )
+    return Reply(_encode(shown))
 
 
 async def make_model(app: App, request: Request) -> Reply:

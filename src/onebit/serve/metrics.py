@@ -76,6 +76,8 @@ class Figures(Struct):
     """When it was told, in seconds since 1970."""
     processes: int
     in_flight: int
+    unread: int
+    """Models that were not read from the log yet."""
     requests: dict[str, dict[str, int]]
     """By path and status."""
     seconds: dict[str, Histogram]
@@ -104,6 +106,7 @@ class Figures(Struct):
         if alive:
             self.processes += other.processes
             self.in_flight += other.in_flight
+            self.unread += other.unread
             for name, figures in other.models.items():
                 # The process that has applied more of the log, so that no figure falls.
                 if name in self.models and figures["rows"] > self.models[name]["rows"]:
@@ -182,6 +185,7 @@ class Metrics:
             at=time.time(),
             processes=1,
             in_flight=self._in_flight(),
+            unread=len(self._service.unread),
             requests=self._requests,
             seconds=self._seconds,
             batch=self._batch,
@@ -205,6 +209,8 @@ class _Collected:
         yield GaugeMetricFamily("onebit_processes", "Processes.", value=found.processes)
         about = "Requests that are being answered."
         yield GaugeMetricFamily("onebit_requests_in_flight", about, value=found.in_flight)
+        about = "Models that were not read from the log yet, in all processes."
+        yield GaugeMetricFamily("onebit_models_unread", about, value=found.unread)
         requests = CounterMetricFamily("onebit_requests", "Requests.", labels=["path", "status"])
         for path, counts in found.requests.items():
             for status, n in counts.items():

@@ -75,7 +75,7 @@ _LIMIT = {"type": "integer", "minimum": 1, "maximum": 200, "default": 20}
 ROUTES = [
     Route(
         *("GET", "/v1/models", handlers.list_models, "read", "List the models."),
-        *(None, list[api.ModelView]),
+        *(None, list[api.ListedModel]),  # type: ignore[valid-type]
         keeps_to_models=True,
     ),
     Route(

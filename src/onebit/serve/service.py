@@ -160,11 +160,6 @@ class Service:
             if is_still_there():
                 self.add(name, key, *restored)
 
-    async def read_all(self) -> None:
-        """Return once all models are read."""
-        for name in list(self.unread):
-            await self._read_unread(name)
-
     async def _read_unread(self, name: str) -> None:
         """Read a model that was not read yet; many may ask for it."""
         async with self._reading.setdefault(name, asyncio.Lock()):

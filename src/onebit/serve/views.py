@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import UNSET
@@ -9,6 +10,7 @@ from msgspec import UNSET
 from onebit.serve.api import (
     DecisionView,
     LabelView,
+    ListedModel,
     ModelDetail,
     ModelView,
     PointView,
@@ -22,8 +24,15 @@ from onebit.serve.rows import DecisionBody, FeedbackBody, body_of
 
 
 def view_of(live: LiveModel) -> ModelView:
-    """Return a model as it is listed."""
+    """Return a model as it is shown."""
     return ModelView(**_fields(live))
+
+
+def list_of(live: Iterable[LiveModel], unread: Iterable[str]) -> list[Any]:
+    """Return models as they are listed, by name; those that were not read yet by name alone."""
+    shown = [ListedModel(is_loaded=True, **_fields(one)) for one in live]
+    shown += [ListedModel(name=name, is_loaded=False) for name in unread]
+    return sorted(shown, key=lambda one: one.name)
 
 
 def detail_of(live: LiveModel) -> tuple[dict[str, Any], Meta]:
