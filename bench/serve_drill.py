@@ -1,6 +1,6 @@
 """Kill drills: kill -9 at random moments under load, and look whether anything was lost.
 
-    python bench/serve_drill.py [--kills 200] [--rows 1000000] [--postgres]
+    python bench/serve_drill.py [--kills 200] [--rows 100000] [--postgres]
 
 Users decide and give feedback all the time, others import and export logs. What was acknowledged
 must be in the log after the next start, and nothing may be in it twice; a log is imported whole or
@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from http import client as http_client
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -346,6 +346,19 @@ class Postgres:
     def end(self) -> None:
         """Remove it."""
         self._server.cleanup()
+
+
+@contextlib.contextmanager
+def storage(workers: int = 1) -> Iterator[list[str]]:
+    """Yield the options of `onebit` for a log: a folder, or for several processes a PostgreSQL."""
+    folder = Path(tempfile.mkdtemp(prefix="onebit-bench-"))
+    postgres = Postgres(folder / "pg") if workers > 1 else None
+    try:
+        yield ["--database", postgres.url] if postgres else ["--data", str(folder / "data")]
+    finally:
+        if postgres is not None:
+            postgres.end()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 async def drill(
