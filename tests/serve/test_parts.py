@@ -8,16 +8,17 @@ import pytest
 
 from onebit.core import NONE_OF_THESE
 from onebit.evaluation import ConfidenceSequence
-from onebit.serve import estimates, model
+from onebit.serve import estimates, model, statistics
 from onebit.serve.committing import Committer
 from onebit.serve.keys import make_key
 from onebit.serve.log import Entry, Snapshot
-from onebit.serve.model import Model, Statistics, agree, is_right
+from onebit.serve.model import Model, agree, is_right
 from onebit.serve.protocol import LONGEST_HEAD, whole_head
 from onebit.serve.replayable import ReplayableLearner, _check_size, feedback_for
 from onebit.serve.routes import ROUTES
 from onebit.serve.rows import FeedbackBody, LearnerSpec, ModelSpec, Row, ShadowBody, text_of
 from onebit.serve.sqlite_log import SQLiteLog
+from onebit.serve.statistics import Statistics
 from onebit.serve.writer import PendingRow, Writer
 from services import SMALL, TICKETS, in_folder
 
@@ -57,7 +58,7 @@ def test_feedback_agrees_as_far_as_both_say_anything(one, other, same):
 
 
 def test_a_curve_keeps_every_other_point_when_it_is_long(monkeypatch):
-    monkeypatch.setattr(model, "MOST_POINTS", 4)
+    monkeypatch.setattr(statistics, "MOST_POINTS", 4)
     found = Statistics()
     for t in range(1, 22):
         found.decisions += 2
@@ -342,8 +343,8 @@ def test_logs_that_cannot_be_imported_leave_nothing(tmp_path, monkeypatch):
         assert (made["rows"], made["decisions"]) == (7, 3)
         assert service.snapshot("copy") == service.snapshot("m")
         log = service.app.service.log
-        assert log._read.execute("SELECT count(*) FROM model").fetchone() == (2,)
-        assert log._read.execute("SELECT count(*) FROM log").fetchone() == (14,)
+        assert log._database.read.execute("SELECT count(*) FROM model").fetchone() == (2,)
+        assert log._database.read.execute("SELECT count(*) FROM log").fetchone() == (14,)
 
 
 def test_the_newest_decisions_are_shown_with_their_feedback(tmp_path):
@@ -381,7 +382,7 @@ def test_every_path_is_described_with_its_refusals(tmp_path):
         for applies, statuses in [
             (one.scope is not None, {401, 403, 422, 429}),
             ("{model}" in one.template, {414}),
-            (one.takes is not None, {400, 408, 413, 415}),
+            (one.body is not None, {400, 408, 413, 415}),
             (one.method != "GET", {503}),
         ]:
             expected |= statuses if applies else set()
@@ -421,7 +422,7 @@ def test_a_commit_is_on_disk_before_it_returns(tmp_path):
         log = SQLiteLog(tmp_path)
         await log.open()
         found = [
-            log._write.execute(f"PRAGMA {name}").fetchone()[0]
+            log._database.write.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("synchronous", "journal_mode")
         ]
         await log.close()

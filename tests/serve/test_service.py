@@ -614,7 +614,7 @@ def test_export_and_import(service):
         assert db.execute("SELECT count(*) FROM model").fetchone() == (3,)
         assert db.execute("SELECT count(DISTINCT model) FROM log").fetchone() == (3,)
     service.ask("DELETE", "/v1/models/both", status=204)
-    assert [model["name"] for model in service.ask("GET", "/v1/models")] == ["m", "copy"]
+    assert [model["name"] for model in service.ask("GET", "/v1/models")] == ["copy", "m"]
 
 
 def test_an_exported_log_is_a_log_to_evaluate(service, tmp_path):
@@ -739,7 +739,7 @@ def test_what_is_not_written_did_not_happen(service, monkeypatch):
     made = service.ask("POST", "/v1/models/m/decide", {"record": "card"})
     before = service.snapshot()
     log = service.app.service.log
-    write = log._write
+    write = log._database.write
 
     class Full:
         """A connection to a disk that has no room."""
@@ -755,12 +755,12 @@ def test_what_is_not_written_did_not_happen(service, monkeypatch):
             return getattr(write, name)
 
     said = {"id": made["id"], "correct": True}
-    log._write = Full()
+    log._database.write = Full()
     service.ask("POST", "/v1/models/m/decide", {"record": "card", "id": "T1"}, 503)
     service.ask("POST", "/v1/models/m/feedback", said, 503)
     service.ask("GET", "/ready", status=503)
     assert service.snapshot() == before
-    log._write = write
+    log._database.write = write
     service.ask("GET", "/ready")
     assert service.ask("POST", "/v1/models/m/feedback", said)["status"] == "accepted"
     service.ask("POST", "/v1/models/m/decide", {"record": "card", "id": "T1"})
@@ -812,7 +812,7 @@ def test_a_disk_that_cannot_be_written(tmp_path, limit):
     with in_folder(tmp_path) as service:
         service.make()
         service.rounds(5)
-        connection = service.app.service.log._write
+        connection = service.app.service.log._database.write
         connection.execute(f"PRAGMA {limit}")
         statuses = [
             service.send("POST", "/v1/models/m/decide", {"record": "x " * 2000}).status_code

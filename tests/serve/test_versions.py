@@ -102,10 +102,10 @@ def test_a_log_of_the_first_version_is_verified_at_once(folder):
 def test_tables_in_use_by_the_version_before_are_left_alone(folder):
     async def work():
         service = SQLiteLog(folder)
-        service._lock_folder()  # as the version before does
+        service._database.lock()  # as the version before does
         with pytest.raises(LogError, match="another onebit serve"):
             await SQLiteLog(folder, alone=False, make=False).open()
-        service._lock.close()
+        service._database.unlock()
 
     asyncio.run(work())
     assert version_of(folder) == 1

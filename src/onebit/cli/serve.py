@@ -204,7 +204,7 @@ def add(
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Let the key expire after this time, such as 90d, 12h or 30m.",
+            help="Expire the key after this time, such as 90d, 12h or 30m.",
             show_default=False,
         ),
     ] = None,

@@ -96,8 +96,8 @@ class Access:
         """
         if peer is None or not self._is_proxy(peer):
             return peer if _OF_PROXIES.isdisjoint(headers) else None
-        said = headers.get(_FORWARDED_FOR, b"").decode("latin-1")
-        addresses = [address.strip() for address in said.split(",") if address.strip()]
+        header = headers.get(_FORWARDED_FOR, b"").decode("latin-1")
+        addresses = [address.strip() for address in header.split(",") if address.strip()]
         while addresses and self._is_proxy(addresses[-1]):
             addresses.pop()
         return addresses[-1] if addresses else peer

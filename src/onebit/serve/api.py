@@ -136,7 +136,7 @@ class ModelView(Struct, frozen=True):
     behind: int
     """Rows of its log that it has not applied yet."""
     is_leader: bool
-    """Whether this process makes its snapshots and lets decisions expire."""
+    """Whether this process makes its snapshots and expires its decisions."""
     frozen: bool
     expiry_seconds: float | None
     expired_counts_as: str

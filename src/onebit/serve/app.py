@@ -153,7 +153,7 @@ class App:
         if self.in_flight > self.limits.in_flight and not route.probe:
             raise RefusedError(429, "too many requests at the same time")
         self.access.check(route, request)
-        if route.takes is not None:
+        if route.body is not None:
             _check_media(route, request.head)
         if match.parse is not None:
             request.body = _parsed(match.parse, await read_body(request, self.limits))
@@ -204,8 +204,8 @@ def _check_head(head: RequestHead) -> None:
 
 def _check_media(route: Route, head: RequestHead) -> None:
     media = _media_of(head.headers.get(b"content-type", b""))
-    if media != route.taken:
-        raise RefusedError(415, f"the body is {route.taken}; got {short(media)}")
+    if media != route.body_media:
+        raise RefusedError(415, f"the body is {route.body_media}; got {short(media)}")
 
 
 @lru_cache(maxsize=256)

@@ -26,9 +26,9 @@ async def decide(
 ) -> list[DecisionResult]:
     """Choose a label for each request; all are written before this returns, or none is.
 
-    An id that seems to be new is not looked up first: the log does not take a second decision of
-    the same id. Only where several are asked for, some would be written though all may have to be
-    refused.
+    An id that seems to be new is written without looking it up first, as the log refuses a second
+    decision of the same id. Several requests with ids are looked up: otherwise some could be
+    written though all have to be refused.
 
     Parameters
     ----------

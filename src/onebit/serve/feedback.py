@@ -30,7 +30,7 @@ class _Known(NamedTuple):
 async def give_feedback(
     service: Service, live: LiveModel, items: list[Feedback], *, look_up: bool = False
 ) -> list[FeedbackResult]:
-    """Take feedback; what is accepted is written before this returns.
+    """Accept feedback; it is written before this returns.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ async def decide(app: App, request: Request) -> Reply:
 
 
 async def give_feedback(app: App, request: Request) -> Reply:
-    """Take feedback for one decision, or for each of a list."""
+    """Accept feedback for one decision, or for each of a list."""
     live, body = await _model(app, request), request.body
     if isinstance(body, Feedback):
         (result,) = await feedback.give_feedback(app.service, live, [body])

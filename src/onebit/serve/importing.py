@@ -82,8 +82,8 @@ def _row(line: bytes, key: int, n: int) -> Row:
     if isinstance(body, ModelSpec) and body.seed is None:
         raise RefusedError(422, "the first row has the seed of the model")
     if isinstance(body, FeedbackBody):
-        said = (body.correct, body.truth, body.expired)
-        if sum(one is not UNSET for one in said) != 1:
+        given = (body.correct, body.truth, body.expired)
+        if sum(one is not UNSET for one in given) != 1:
             raise RefusedError(422, f"row {n}: feedback has one of correct, truth and expired")
     return Row(key, n, found.kind, found.id, found.at, text_of(body))
 

@@ -36,7 +36,7 @@ class LiveModel:
     snapshotting : asyncio.Task or None
         Writes a snapshot.
     is_leader : bool
-        Whether this process makes its snapshots and lets its decisions expire.
+        Whether this process makes its snapshots and expires its decisions.
     free : asyncio.Event
         Clear while the model is held, or about to be: its requests wait for that.
     following : bool

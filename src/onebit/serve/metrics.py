@@ -28,10 +28,10 @@ from onebit.serve.live import LiveModel
 from onebit.serve.service import Service
 
 PUBLISH_SECONDS = 1.0
-"""Seconds between two times at which a process tells the others its figures."""
+"""Seconds between two times at which a process publishes its figures to the others."""
 
 GONE_SECONDS = 5.0
-"""Seconds after which a process that tells nothing counts as ended."""
+"""Seconds after which a process that publishes nothing counts as ended."""
 
 _SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 _ROWS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 5000.0)
@@ -53,12 +53,12 @@ class Histogram(Struct):
         return cls(bounds, [0] * (len(bounds) + 1))
 
     def observe(self, value: float) -> None:
-        """Take a value."""
+        """Add a value."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
     def add(self, other: Histogram) -> None:
-        """Take the values of another histogram with the same bounds."""
+        """Add the values of another histogram with the same bounds."""
         self.counts = [a + b for a, b in zip(self.counts, other.counts, strict=True)]
         self.sum += other.sum
 
@@ -73,7 +73,7 @@ class Figures(Struct):
     """What one process has counted, or several together."""
 
     at: float
-    """When it was told, in seconds since 1970."""
+    """When it was published, in seconds since 1970."""
     processes: int
     in_flight: int
     unread: int
@@ -89,7 +89,7 @@ class Figures(Struct):
     models: dict[str, dict[str, int]]
 
     def add(self, other: Figures, *, alive: bool) -> None:
-        """Take the figures of another process; what was counted stays after it has ended."""
+        """Add the figures of another process; counters stay after it has ended."""
         for path, counts in other.requests.items():
             mine = self.requests.setdefault(path, {})
             for status, n in counts.items():
@@ -122,7 +122,7 @@ class Metrics:
     in_flight : callable
         Returns the number of requests that are being answered.
     folder : path, optional
-        Where the processes of a service tell each other their figures.
+        Where the processes of a service publish their figures to each other.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Metrics:
         self._flush.observe(seconds)
 
     async def publish(self) -> None:
-        """Tell the other processes the figures of this one, again and again."""
+        """Publish the figures of this process to the others, every second."""
         while self._folder is not None:
             content = self.own()
             await asyncio.to_thread(replace_file, self._file(), content)
@@ -258,8 +258,8 @@ _OF_MODELS: dict[str, tuple[type[CounterMetricFamily] | type[GaugeMetricFamily],
     "behind": (GaugeMetricFamily, "Rows of the log that are not applied yet."),
     "decisions": (CounterMetricFamily, "Decisions."),
     "explored": (CounterMetricFamily, "Decisions for another label than the greedy one."),
-    "right": (CounterMetricFamily, "Feedback that said right."),
-    "wrong": (CounterMetricFamily, "Feedback that said wrong."),
+    "right": (CounterMetricFamily, "Feedback: right."),
+    "wrong": (CounterMetricFamily, "Feedback: wrong."),
     "expired": (CounterMetricFamily, "Decisions for which no feedback came in time."),
     "awaited": (GaugeMetricFamily, "Decisions whose feedback may still come."),
 }

@@ -25,12 +25,10 @@ from onebit.serve.rows import (
     ShadowBody,
     body_of,
 )
+from onebit.serve.statistics import Statistics
 
 MOST_AWAITED = 20_000
 """Decisions that a model keeps in memory until there is feedback; older ones are in the log."""
-
-MOST_POINTS = 120
-"""Most points of a curve over time."""
 
 MOST_SHADOWS = 8
 
@@ -39,68 +37,6 @@ BITS_AT_ONCE = 64
 
 PREVIOUS = "previous"
 """The shadow that decided before another one was promoted."""
-
-
-class Tally(Struct):
-    """How often a label was chosen, and its feedback."""
-
-    chosen: int = 0
-    right: int = 0
-    wrong: int = 0
-
-
-class Point(NamedTuple):
-    """Sums up to a time: decisions, explored ones, feedback that said right, and wrong."""
-
-    at: float
-    decisions: int
-    explored: int
-    right: int
-    wrong: int
-
-
-class Statistics(Struct):
-    """What happened so far, as much as the page needs."""
-
-    decisions: int = 0
-    explored: int = 0
-    right: int = 0
-    wrong: int = 0
-    answered: int = 0
-    """Decisions whose feedback is no longer awaited."""
-    expired: int = 0
-    """Those of them that expired without feedback."""
-    labels: dict[str, Tally] = {}
-    """By the label as text."""
-    curve: list[Point] = []
-    stride: int = 1
-    """Feedback between two points of the curve."""
-
-    @property
-    def feedback(self) -> int:
-        """Number of decisions with feedback."""
-        return self.right + self.wrong
-
-    @property
-    def awaited(self) -> int:
-        """Decisions whose feedback may still come."""
-        return self.decisions - self.answered
-
-    def of(self, label: Any) -> Tally:
-        """Return the tally of a label, for updates."""
-        name = str(label)
-        if name not in self.labels:
-            self.labels[name] = Tally()
-        return self.labels[name]
-
-    def add_point(self, at: float) -> None:
-        """Add a point after each `stride` of feedback; if there are too many, keep every other."""
-        if self.feedback % self.stride:
-            return
-        self.curve.append(Point(at, self.decisions, self.explored, self.right, self.wrong))
-        if len(self.curve) > MOST_POINTS:
-            self.stride *= 2
-            self.curve = [point for point in self.curve if not sum(point[3:]) % self.stride]
 
 
 class PendingDecision(NamedTuple):
@@ -117,7 +53,7 @@ class Shadow(Struct):
     since: int
     """The row that added it."""
     right: int
-    """Feedback until then for the deciding learner that said right; wrong: the rest of it."""
+    """Decisions until then that were right by their feedback; wrong: those that were not."""
     wrong: int
     estimate: dict[str, Any] | None = None
     """Its accuracy, as `estimates.watched` keeps it."""
@@ -223,7 +159,7 @@ class Model:
         return self._learners is None
 
     def pack(self, found: Packed) -> None:
-        """Keep the learners only as `packed` returned them, and let the log keep the decisions."""
+        """Keep the learners only as `packed` returned them, and the decisions only in the log."""
         self._shape, self._packed, self._learners = self.shape, found, None
         self.awaited.clear()
 

@@ -18,11 +18,11 @@ _WHY = {
     403: "The key does not allow that.",
     404: "There is nothing of that name or id.",
     408: "The body took too long.",
-    409: "It exists already, or contradicts what was said before.",
+    409: "It exists already, or contradicts earlier feedback.",
     410: "No feedback came for this decision in time.",
     413: "The body is too large.",
     414: "The path is longer than names can be.",
-    415: "The body is not of the type that is taken.",
+    415: "The body does not have the expected media type.",
     422: "The body is JSON, and does not make sense.",
     429: "There are too many requests at the same time.",
     503: "The log cannot be written now: nothing happened, and it may be tried again.",
@@ -34,7 +34,7 @@ def description() -> dict[str, Any]:
     types: list[Any] = [Problem, Name]
     described = [route for route in ROUTES if route.summary]
     for route in described:
-        types += [kind for kind in (route.takes, route.returns) if _has_schema(kind)]
+        types += [kind for kind in (route.body, route.returns) if _has_schema(kind)]
     schemas, components = msgspec.json.schema_components(
         types, ref_template="#/components/schemas/{name}"
     )
@@ -79,21 +79,21 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
         operation["description"] = f"If there are keys, one with the scope `{route.scope}`."
     if route.returns is not None:
         schema = schemas.get(repr(route.returns), {"type": "string", "format": "binary"})
-        if route.media != "application/json":
+        if route.reply_media != "application/json":
             schema = {"type": "string"}
         operation["responses"] = {
-            "200": {"description": "Done.", "content": {route.media: {"schema": schema}}}
+            "200": {"description": "Done.", "content": {route.reply_media: {"schema": schema}}}
         }
-    if route.takes is not None:
-        schema = schemas[repr(route.takes)] if route.taken == "application/json" else {}
-        content = {route.taken: {"schema": schema}}
+    if route.body is not None:
+        schema = schemas[repr(route.body)] if route.body_media == "application/json" else {}
+        content = {route.body_media: {"schema": schema}}
         operation["requestBody"] = {"required": True, "content": content}
     refused = {*route.refuses}
     if route.scope is not None:
         refused |= {401, 403, 422, 429}
     if names:
         refused |= {414}
-    if route.takes is not None:
+    if route.body is not None:
         refused |= {400, 408, 413, 415}
     if route.method != "GET":
         refused |= {503}
@@ -101,12 +101,12 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     for status in sorted(refused):
         operation["responses"][str(status)] = {"description": _WHY[status], "content": problem}
     if route.name == "give_feedback":
-        heard = {"application/json": {"schema": schemas[repr(route.returns)]}}
+        result = {"application/json": {"schema": schemas[repr(route.returns)]}}
         for status in (404, 409, 410, 422):
             schema = {
                 "anyOf": [
                     problem["application/json"]["schema"],
-                    heard["application/json"]["schema"],
+                    result["application/json"]["schema"],
                 ]
             }
             operation["responses"][str(status)]["content"] = {

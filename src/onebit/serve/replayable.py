@@ -182,11 +182,11 @@ def feedback_for(body: FeedbackBody) -> dict[str, Any]:
 
 def _learner(spec: LearnerSpec, labels: list[Any], n_features: int) -> Learner:
     cls = chosen_class(spec.learner, learners_of_models())
-    taken = set(cls._get_param_names()) - {"classes", "random_state"}
+    known = set(cls._get_param_names()) - {"classes", "random_state"}
     for name in spec.parameters:
-        if name not in taken:
+        if name not in known:
             raise ValueError(
-                f"{cls.__name__} has no parameter {short(name)}: it has {', '.join(sorted(taken))}"
+                f"{cls.__name__} has no parameter {short(name)}: it has {', '.join(sorted(known))}"
             )
     _check_size(n_features, len(labels), spec.parameters.get("covariance") == "full")
     learner = cls(classes=labels, random_state=0, **spec.parameters)

@@ -33,12 +33,12 @@ class Route(NamedTuple):
         What a key must allow, if there are keys; `admin` allows everything.
     summary : str
         Empty for what the OpenAPI description leaves out.
-    takes, returns : type or None
-        Of the body and of the reply; without a body, and for 204, None.
+    body, returns : type or None
+        Of the body and of the reply; None without a body, and for 204.
     refuses : tuple of int
         Statuses of refusals besides those that each route may have.
-    media, taken : str
-        Media types of the reply and of the body.
+    reply_media, body_media : str
+        Media types.
     query : dict
         Schemas of the parameters in the query.
     probe : bool
@@ -53,11 +53,11 @@ class Route(NamedTuple):
     handler: Callable[[Any, Request], Awaitable[Reply]]
     scope: Scope | None
     summary: str
-    takes: Any = None
+    body: Any = None
     returns: Any = None
     refuses: tuple[int, ...] = ()
-    media: str = "application/json"
-    taken: str = "application/json"
+    reply_media: str = "application/json"
+    body_media: str = "application/json"
     query: Mapping[str, Any] = {}
     probe: bool = False
     keeps_to_models: bool = False
@@ -146,7 +146,7 @@ ROUTES = [
         *("PUT", f"{_MODEL}/log", handlers.import_log, "admin"),
         "Make a model from an exported log.",
         *(api.LogRow, api.ModelView, (409,)),
-        taken=LINES,
+        body_media=LINES,
     ),
     Route(
         *("GET", "/health", handlers.health, None, "Whether the process runs."),
@@ -229,6 +229,6 @@ def _pattern_of(template: str) -> re.Pattern[str]:
 
 
 def _parser_of(route: Route) -> Callable[[bytes], Any] | None:
-    if route.takes is None or route.taken != "application/json":
+    if route.body is None or route.body_media != "application/json":
         return None
-    return msgspec.json.Decoder(route.takes).decode
+    return msgspec.json.Decoder(route.body).decode

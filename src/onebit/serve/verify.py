@@ -13,7 +13,7 @@ from onebit.serve.replaying import apply_rows, exported
 from onebit.serve.rows import DecisionBody, Row, body_of
 
 READ_AHEAD = 20_000
-"""Rows that are read before a model takes the first of them.
+"""Rows that are read before a model applies the first of them.
 
 A process that is behind decides with a state from before rows that others wrote in the meantime, so
 its decision stands in the log after them.
@@ -56,8 +56,8 @@ async def verify(log: Log, key: int, progress: Callable[[int], None] = lambda n:
 
     Each snapshot must equal, byte for byte, the model after the rows up to it. Each decision must
     be reproduced, with the same probability, by the model in the state that made it. Another
-    version of the code may have done both differently: where it did, this one goes on from the last
-    snapshot before its own first row, as the service did.
+    version of the code may have done both differently: where it did, this one continues from the
+    last snapshot before its own first row, as the service did.
     """
     snapshots = {snapshot.n: snapshot async for snapshot in log.snapshots(key)}
     replay = _Replay(log, snapshots, await log.codes())
@@ -145,7 +145,7 @@ class _Replay:
             self._adopt(snapshot)
 
     def _adopt(self, snapshot: Snapshot) -> None:
-        """Go on from a snapshot of other code; after rows of this code, nobody knows from which."""
+        """Continue from a snapshot of other code, unless rows of this code came before it."""
         if self._has_own_rows:
             self._differs = True
             return

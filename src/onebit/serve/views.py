@@ -19,8 +19,9 @@ from onebit.serve.api import (
 from onebit.serve.estimates import accuracy, falls, interval_of, watched
 from onebit.serve.live import LiveModel
 from onebit.serve.log import Log
-from onebit.serve.model import Meta, Statistics, Tally, is_right
+from onebit.serve.model import Meta, is_right
 from onebit.serve.rows import DecisionBody, FeedbackBody, body_of
+from onebit.serve.statistics import Statistics, Tally
 
 
 def view_of(live: LiveModel) -> ModelView:
@@ -107,13 +108,13 @@ async def newest(log: Log, live: LiveModel, limit: int) -> list[DecisionView]:
     """Return the newest decisions, with their feedback."""
     made = await log.newest(live.key, limit)
     rows = await log.find(live.key, [str(row.id) for row in made]) if made else []
-    said: dict[str | None, FeedbackBody] = {
+    given: dict[str | None, FeedbackBody] = {
         row.id: body_of(row) for row in rows if row.kind == "feedback"
     }
     views = []
     for row in made:
         body: DecisionBody = body_of(row)
-        feedback = said.get(row.id)
+        feedback = given.get(row.id)
         truth = None if feedback is None or feedback.truth is UNSET else feedback.truth
         views.append(
             DecisionView(
