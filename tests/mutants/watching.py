@@ -38,7 +38,7 @@ OF_ROOM: dict[str, list[str]] = {
     "serve": [
         "tests/serve/test_parts.py tests/serve/test_access.py tests/serve/test_metrics.py "
         "tests/serve/test_versions.py tests/serve/test_many_models.py tests/serve/test_service.py "
-        "tests/serve/test_protocol.py"
+        "tests/serve/test_protocol.py tests/serve/test_keys.py"
     ],
     "losses": ["tests/theory/test_losses.py", "tests/learners/test_gaptron.py"],
 }
@@ -93,6 +93,7 @@ ELSEWHERE: dict[str, list[str]] = {
     "serve/running": ["tests/serve/test_processes.py tests/serve/test_protocol.py"],
     "serve/starting": ["tests/serve/test_processes.py"],
     "serve/demo": ["tests/serve/test_processes.py"],
+    "serve/following": ["tests/serve/test_postgres.py"],
     "serve/postgres_appender": ["tests/serve/test_postgres.py"],
     "serve/postgres_connection": ["tests/serve/test_postgres.py"],
     "serve/postgres_log": ["tests/serve/test_postgres.py"],
