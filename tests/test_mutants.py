@@ -89,3 +89,8 @@ def test_the_tests_of_every_file_are_there():
 )
 def test_outcomes(code, output, outcome):
     assert outcome_of(code, output)[0] == outcome
+
+
+def test_tests_that_are_missing_notice_nothing():
+    with pytest.raises(RuntimeError, match="no such tests"):
+        outcome_of(4, "no tests ran\nERROR: file or directory not found: tests/test_none.py")

@@ -169,7 +169,7 @@ def tried(place: Workplace, mutant: Mutant, baselines: dict[str, Any]) -> dict[s
     source = (place.package / mutant.path).read_text()
     start = time.monotonic()
     outcome, why = "survived", ""
-    waiting = steps_for(ROOT, mutant.path)
+    waiting = steps_for(place.root, mutant.path)
     while waiting and outcome == "survived":
         step = waiting[0]
         place.write(mutant.path, changed(source, mutant.change))
@@ -254,6 +254,8 @@ def outcome_of(code: int, output: str) -> tuple[str, str]:
         return "survived", ""
     found = re.findall(r"^(?:FAILED|ERROR) (.*)", output, flags=re.MULTILINE)
     why = found[0] if found else output.strip()[-300:]
+    if "file or directory not found" in why:
+        raise RuntimeError(f"there are no such tests: {why}")
     if code < 0 or code > 5:
         return "crashed", why
     if code > 1 or "ERROR collecting" in output or "numba.core.errors" in output:
