@@ -16,7 +16,7 @@ DEFAULTS = "tests/test_docstrings.py tests/learners/test_parameters.py"
 HISTORIES = "tests/learners/test_histories.py"
 """What all learners do, as plain Python: seconds, where nothing is to be compiled."""
 
-ANY_LEARNER = f"{OF_ALL} -k 'Banditron or waits_for'"
+ANY_LEARNER = f"{OF_ALL} -k 'Banditron or test_turns'"
 """The same, of the learner that compiles soonest."""
 
 DECIDES = (
