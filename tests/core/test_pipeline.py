@@ -322,6 +322,8 @@ def test_steps_that_files_do_not_hold(step, words, tmp_path):
                 ({"token_pattern": "(a+)+b"}, "token_pattern"),
                 ({"ngram_range": [1, 10**9]}, "ngram_range of HashingVectorizer is two integers"),
                 ({"ngram_range": [2, 1]}, "ngram_range"),
+                ({"ngram_range": [0, 1]}, "ngram_range of HashingVectorizer is two integers"),
+                ({"ngram_range": [-1, 2]}, "ngram_range of HashingVectorizer is two integers"),
                 ({"ngram_range": 3}, "ngram_range"),
                 ({"n_features": -1}, "'n_features' parameter"),
                 ({"analyzer": "eval"}, "'analyzer' parameter"),
