@@ -91,6 +91,11 @@ def test_outcomes(code, output, outcome):
     assert outcome_of(code, output)[0] == outcome
 
 
+def test_the_test_that_noticed_is_named_by_the_summary():
+    output = "ERROR    onebit: no disk\n== short test summary info ==\nFAILED tests/a.py::b - x"
+    assert outcome_of(1, output) == ("failed", "tests/a.py::b - x")
+
+
 def test_tests_that_are_missing_notice_nothing():
     with pytest.raises(RuntimeError, match="no such tests"):
         outcome_of(4, "no tests ran\nERROR: file or directory not found: tests/test_none.py")
