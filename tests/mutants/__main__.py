@@ -175,17 +175,35 @@ def tried(place: Workplace, mutant: Mutant, baselines: dict[str, Any]) -> dict[s
         place.write(mutant.path, changed(source, mutant.change))
         try:
             outcome, why = run_tests(place, step, limit, cache)
-            test = why.partition(" - ")[0]
             if outcome == "failed" and why.startswith(TIMED):
-                outcome, _ = run_tests(place, shlex.quote(test), limit, cache)
+                outcome, why = confirmed(place, step, why, limit, cache)
         finally:
             place.write(mutant.path, source)
-        if outcome == "failed" and not passes(place, test, baselines):
+        if outcome == "failed" and not passes(place, name_of(why), baselines):
             outcome = "survived"  # that test would fail without the change, too
         else:
             waiting.pop(0)
     seconds = time.monotonic() - start
     return {"key": mutant.key, "outcome": outcome, "seconds": round(seconds, 1), "why": why}
+
+
+def confirmed(place: Workplace, step: str, why: str, limit: float, cache: Path) -> tuple[str, str]:
+    """Return the outcome of a test that failed once: it must fail again, alone or in its step.
+
+    What a test leaves open may fail another one after it, which passes alone.
+    """
+    outcome, _ = run_tests(place, shlex.quote(name_of(why)), limit, cache)
+    if outcome == "survived":
+        outcome, again = run_tests(place, step, limit, cache)
+        if outcome == "failed" and name_of(again) != name_of(why):
+            outcome, _ = run_tests(place, shlex.quote(name_of(again)), limit, cache)
+            why = again
+    return outcome, why
+
+
+def name_of(why: str) -> str:
+    """Return the test of a line in pytest's summary."""
+    return why.partition(" - ")[0]
 
 
 def passes(place: Workplace, test: str, baselines: dict[str, Any]) -> bool:
