@@ -225,6 +225,17 @@ def test_a_model_that_cannot_follow_is_refused(url, monkeypatch):
         soon(lambda: other.send("GET", "/ready").status_code == 200)
 
 
+def test_a_model_that_could_not_be_read_is_forgotten_once_it_is_gone(url):
+    with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
+        key = one.make() and one.live().key
+        soon(lambda: "m" in other.app.service.live)
+        for known in (other.app.service.failed, other.app.service.unread):
+            known.update(gone=key + 7, m=key + 7)  # removed, and made again since
+            soon(lambda known=known: known.keys().isdisjoint(["gone", "m"]))
+        one.rounds(1)
+        soon(lambda: other.model().n == one.model().n)
+
+
 @pytest.mark.parametrize("committed", [True, False])
 def test_rows_whose_answer_is_lost_are_written_once(url, monkeypatch, committed):
     with InProcess(PostgresLog(url)) as service:
