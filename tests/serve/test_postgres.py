@@ -16,8 +16,9 @@ import psycopg
 import pytest
 
 from onebit import Client
-from onebit.serve.log import Entry, LogError, NameTakenError, Snapshot, UnavailableError
+from onebit.serve.log import Entry, LogError, NameTakenError, Snapshot
 from onebit.serve.postgres_appender import Appender, LostError
+from onebit.serve.postgres_connection import UnavailableError
 from onebit.serve.postgres_log import PostgresLog
 from onebit.serve.verify import verify
 from services import SMALL, TICKETS, InProcess, OwnProcess
