@@ -105,8 +105,8 @@ def made_up(rates, mistakes):
     streams = ["x", "y", "z"]
 
     def part(learner, counts, **more):
-        rows = {"stream": streams, "learner": learner, "mistakes": counts, "rounds": 1_000, **more}
-        return pd.DataFrame(rows)
+        rows = {"stream": streams, "learner": learner, "mistakes": counts, **more}
+        return pd.DataFrame(rows | {"rounds": 1_000, "seconds": 0.02})
 
     constant = part(CONSTANT, [500, 500, 90], n_features=4, n_classes=2)
     vw = [part("VW squarecb", counts, learning_rate=rate) for rate, counts in rates.items()]
