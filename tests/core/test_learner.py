@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from onebit import SOBA, Banditron, load
-from onebit.core.compiling import Counted
+from onebit import SOBA, Banditron, Perceptron, load
+from onebit.core.compiling import counts
 from onebit.core.engine import FEW_ROWS
 from onebit.core.validation import check_example
 
@@ -46,7 +46,7 @@ def test_one_example_is_a_row():
     learner = SOBA(classes=[0, 1, 2], random_state=0)
     assert learner.predict(check_example(X[0], None)).tolist() == [0]
     learner.partial_fit(X, y)
-    compiled = Counted.compiled
+    compiled = counts().compiled
     for i in range(10):
         decided = learner.decide(X[i]).x  # its indices are those of all dense examples
         for x in (decided, check_example(X[i], None), check_example(sp.csr_array(X[[i]]), None)):
@@ -54,7 +54,7 @@ def test_one_example_is_a_row():
             among = learner.policy(x, among=[0, 2])
             np.testing.assert_array_equal(among, learner.policy(X[[i]], among=[0, 2]))
             assert learner.predict(x) == learner.predict(X[[i]])
-    assert Counted.compiled == compiled
+    assert counts().compiled == compiled
     with pytest.raises(ValueError, match="x has 3 features"):
         learner.scores(check_example([1.0, 2.0, 3.0], None))
 
@@ -85,3 +85,10 @@ def test_what_is_given_for_each_is_a_list_with_one_for_each(values):
     with pytest.raises(ValueError, match="correct is a list with one for each"):
         learner.learn_many(made, correct=values)
     assert not learner.has_learned("x")
+
+
+@pytest.mark.parametrize(("learner", "poor"), [(Banditron(), True), (Perceptron(), False)])
+def test_tags_say_that_one_bit_a_row_teaches_less_than_labels(learner, poor):
+    tags = learner.__sklearn_tags__()
+    assert tags.classifier_tags.poor_score is poor
+    assert tags.input_tags.sparse

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onebit.core.locking import lock
 from onebit.core.replacing import replace_file
 
 if TYPE_CHECKING:
@@ -66,11 +67,9 @@ class Folder:
 @contextmanager
 def locked(path: Path, wait: bool = True) -> Iterator[None]:
     """Hold a file as a lock, with or without waiting for others."""
-    import fcntl
-
     with path.open("w") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            lock(file, wait=wait)
         except BlockingIOError:
             raise ValueError(f"{path.parent} is in use by another sweep") from None
         yield
