@@ -19,6 +19,9 @@ QUICK := tests/core tests/features tests/numerics tests/theory/test_losses.py te
 # What `make serve-drill` does besides killing a service on SQLite: DRILL=--postgres.
 DRILL ?=
 
+# Processes of the service that `make serve-fuzz` sends requests to; several use PostgreSQL.
+WORKERS ?= 1
+
 # Minutes that `make fuzz` takes; FUZZ=--checked makes compiled code check each index.
 MINUTES ?= 60
 
@@ -26,8 +29,8 @@ MINUTES ?= 60
 NUMBER ?= 200
 SEED ?= 3
 
-.PHONY: demo lint quick test compiles-little not-slow test-plain oldest newest test-all wheel fuzz mutants bench errors compare compare-drift clean
-.PHONY: serve-demo serve-load serve-soak serve-drill serve-stream serve-fuzz
+.PHONY: demo lint quick test compiles-little not-slow test-plain oldest newest test-all wheel fuzz mutants bench errors compare compare-drift bakeoff clean
+.PHONY: serve-demo serve-load serve-soak serve-models serve-drill serve-stream serve-fuzz
 
 demo: .venv/.installed-cli
 	$(BIN)/onebit demo
@@ -95,6 +98,9 @@ compare: .venv/.installed-bench
 compare-drift: .venv/.installed-bench
 	$(BIN)/python bench/drift.py
 
+bakeoff: .venv/.installed-bench
+	$(BIN)/python bench/bakeoff.py
+
 serve-demo: .venv/.installed-serve
 	$(BIN)/onebit serve --demo
 
@@ -104,15 +110,18 @@ serve-load: .venv/.installed-bench
 serve-soak: .venv/.installed-bench
 	$(BIN)/python bench/serve_load.py --only sqlite --turns 1 --soak 600
 
+serve-models: .venv/.installed-bench
+	$(BIN)/python bench/serve_models.py
+
 serve-drill: .venv/.installed-dev
-	$(BIN)/python bench/serve_drill.py --rows 1000000 $(DRILL)
+	$(BIN)/python bench/serve_drill.py --rows 100000 $(DRILL)
 
 serve-stream: .venv/.installed-dev
 	$(BIN)/python bench/serve_stream.py
 
-serve-fuzz: .venv/.installed-fuzz
-	$(BIN)/python bench/serve_fuzz.py
-	$(BIN)/python bench/serve_schema.py
+serve-fuzz: .venv/.installed-fuzz .venv/.installed-dev
+	$(BIN)/python bench/serve_fuzz.py --workers $(WORKERS)
+	$(BIN)/python bench/serve_schema.py --workers $(WORKERS)
 
 clean:
 	rm -rf .venv .venv-oldest .venv-newest build dist .fuzz-cache .mutants .hypothesis .pytest_cache .mypy_cache .ruff_cache

@@ -232,8 +232,10 @@ def test_a_new_class_is_as_little_known_as_all_were_at_first(covariance):
     untrained = new(OneBitClassifier(covariance=covariance, forgetting=2.0, a=1.0))
     for other in (whole, untrained):
         other.decide(X[0])
-    np.testing.assert_allclose(whole._state.scratch.v[4], untrained._state.scratch.v[4], rtol=1e-12)
-    assert whole._state.scratch.v[4] > 1.5 * whole._state.scratch.v[:4].mean()
+    np.testing.assert_allclose(
+        whole._state.line.scratch.v[4], untrained._state.line.scratch.v[4], rtol=1e-12
+    )
+    assert whole._state.line.scratch.v[4] > 1.5 * whole._state.line.scratch.v[:4].mean()
 
 
 @pytest.mark.parametrize("learner", [Folklore(), learners.Aggregating()], ids=str)

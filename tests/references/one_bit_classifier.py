@@ -146,7 +146,7 @@ class Rates:
 
 
 class Posterior:
-    """Softmax of W x, with a precision matrix for each class and normalised x."""
+    """Softmax of W x, with a precision matrix, or its diagonal, for each class; x normalised."""
 
     young = 1000.0
 
@@ -161,7 +161,7 @@ class Posterior:
         self.tau = 30 if full else 0
         self.phi = phi if forgetting is None else forgetting
         self.a = prior / max(1.0, np.log(K)) ** 2 if a is None else a
-        self.first = self.a * np.eye(n)
+        self.first = self.a * (np.eye(n) if full else np.ones(n))
         if full and standardize:
             self.first[-1, -1] /= 4
         self.A = np.array([self.first] * K)
@@ -172,10 +172,10 @@ class Posterior:
         """Compute all that is known of x."""
         self.x = x / np.linalg.norm(x) if x.any() else x
         if self.full:
-            self.S = np.linalg.inv(self.A)
+            self.Sx = np.linalg.inv(self.A) @ self.x
         else:
-            self.S = np.array([np.diag(1 / np.diag(A)) for A in self.A])
-        self.s, self.uncapped = self.W @ self.x, np.einsum("i,kij,j->k", self.x, self.S, self.x)
+            self.Sx = self.x / self.A
+        self.s, self.uncapped = self.W @ self.x, self.Sx @ self.x
         self.v = np.minimum(self.uncapped, 1 / self.a)
         self.c = 1 / np.sqrt(1 + self.kappa * self.v)
         self.p = softmax(self.c * self.s)
@@ -210,11 +210,10 @@ class Posterior:
         f *= self.m * (rounds / (rounds + self.tau))
         for k in range(self.K):
             share = v[k] / self.uncapped[k] if v[k] > 0 else 1.0
-            self.W[k] -= share * c[k] * g[k] * self.S[k] @ self.x
+            self.W[k] -= share * c[k] * g[k] * self.Sx[k]
             information = c[k] ** 2 * f[k]
             if information * self.uncapped[k] > self.negligible:
-                outer = np.outer(self.x, self.x)
-                self.A[k] += information * (outer if self.full else np.diag(np.diag(outer)))
+                self.A[k] += information * (np.outer(self.x, self.x) if self.full else self.x**2)
 
     def grow_older(self, t):
         age = (1 + t / self.young) / (1 + (t - 1) / self.young)

@@ -16,8 +16,10 @@ import psycopg
 import pytest
 
 from onebit import Client
+from onebit.serve.keys import make_key
 from onebit.serve.log import Entry, LogError, NameTakenError, Snapshot
 from onebit.serve.postgres_appender import Appender, LostError
+from onebit.serve.postgres_connection import UnavailableError
 from onebit.serve.postgres_log import PostgresLog
 from onebit.serve.verify import verify
 from services import SMALL, TICKETS, InProcess, OwnProcess
@@ -85,10 +87,10 @@ def test_rows_are_numbered_in_their_order_by_many_writers(url):
         assert [row.n for row in rows] == list(range(1, 3 * 20 * 5 + 20 + 2))
         assert sorted(n for n in numbers if n) == [row.n for row in rows[1:]]
         assert len({(row.kind, row.id) for row in rows}) == len(rows)
-        assert await logs[0].teach([key]) == {key}
-        assert await logs[1].teach([key]) == set()
+        assert await logs[0].lead([key]) == {key}
+        assert await logs[1].lead([key]) == set()
         await logs[0].close()
-        while await logs[1].teach([key]) != {key}:  # until the database notices
+        while await logs[1].lead([key]) != {key}:  # until the database notices
             await asyncio.sleep(0.01)
         snapshot = Snapshot(3, b"meta", {"": b"learner", "s": b"\0other"}, logs[1].code)
         for n in range(3, 8):
@@ -117,6 +119,29 @@ def test_texts_are_kept_in_a_database_of_another_encoding(server):
     asyncio.run(work())
 
 
+def test_keys_have_limits_and_those_of_the_version_before_none(url):
+    async def keys(*made):
+        log = PostgresLog(url)
+        await log.open()
+        for name, limits in made:
+            await make_key(log, name, ["read"], **limits)
+        found = [key[4:] for key in await log.keys()]
+        await log.close()
+        return found
+
+    limited = "limited", {"models": ["m"], "expires": 2e9, "rate": 0.5}
+    assert asyncio.run(keys(limited, ("plain", {}))) == [("m", 2e9, 0.5), ("", None, None)]
+    with psycopg.connect(url, autocommit=True) as db:
+        for column in ("models", "expires", "rate"):
+            db.execute(f"ALTER TABLE onebit.key DROP COLUMN {column}")
+        db.execute("UPDATE onebit.version SET version = 2")
+    assert asyncio.run(keys(("late", {"rate": 3.0}))) == [
+        ("", None, 3.0),
+        ("", None, None),
+        ("", None, None),
+    ]
+
+
 def test_two_services_are_one(url):
     with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
         one.make()
@@ -142,7 +167,7 @@ def test_two_services_are_one(url):
         views = [service.ask("GET", "/v1/models/m") for service in (one, other)]
         assert [view["behind"] for view in views] == [0, 0]
         services = one.app.service, other.app.service
-        soon(lambda: sum(service.live["m"].taught_here for service in services) == 1)
+        soon(lambda: sum(service.live["m"].is_leader for service in services) == 1)
         one.ask("DELETE", "/v1/models/m", status=204)
         soon(lambda: not other.app.service.live)
 
@@ -152,13 +177,13 @@ def test_another_one_teaches_when_the_teacher_is_killed(url):
     first.wait()
     with Client(first.url, "m") as client:
         client.make(TICKETS, expiry_seconds=1, **SMALL)
-        soon(lambda: client.show()["taught_here"])
+        soon(lambda: client.show()["is_leader"])
         with InProcess(PostgresLog(url)) as second:
-            assert not second.live().taught_here
+            assert not second.live().is_leader
             decision = client.decide("card charged")
             first.kill()
             killed = time.monotonic()
-            soon(lambda: second.live().taught_here)
+            soon(lambda: second.live().is_leader)
             assert time.monotonic() - killed < 5
             said = {"id": decision.id, "correct": True}
             # The new teacher lets decisions expire.
@@ -225,6 +250,17 @@ def test_a_model_that_cannot_follow_is_refused(url, monkeypatch):
         soon(lambda: other.send("GET", "/ready").status_code == 200)
 
 
+def test_a_model_that_could_not_be_read_is_forgotten_once_it_is_gone(url):
+    with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
+        key = one.make() and one.live().key
+        soon(lambda: "m" in other.app.service.live)
+        for known in (other.app.service.failed, other.app.service.unread):
+            known.update(gone=key + 7, m=key + 7)  # removed, and made again since
+            soon(lambda known=known: known.keys().isdisjoint(["gone", "m"]))
+        one.rounds(1)
+        soon(lambda: other.model().n == one.model().n)
+
+
 @pytest.mark.parametrize("committed", [True, False])
 def test_rows_whose_answer_is_lost_are_written_once(url, monkeypatch, committed):
     with InProcess(PostgresLog(url)) as service:
@@ -254,6 +290,52 @@ def test_rows_whose_answer_is_lost_are_written_once(url, monkeypatch, committed)
         assert (seen["decisions"], seen["awaited"]) == (4 + 3, 3)
         monkeypatch.setattr(appender, "append", lose)
         service.ask("POST", "/v1/models/m/labels", {"add": ["fax"]}, 503)
+
+
+def test_rows_with_ids_are_written_again_until_the_database_is_back(url, monkeypatch):
+    async def work():
+        log = PostgresLog(url)
+        await log.open()
+        key = await log.add_model("m", 0.0, "{}")
+        before = (await log.append([Entry(key, "decision", "T0", 0.0, "{}")]))[0]
+        append_some, tries = log._append_some, []
+
+        async def taken(entries):
+            raise psycopg.errors.UniqueViolation
+
+        async def away(entries, seconds):
+            tries.append(seconds)
+            if len(tries) < 3:
+                raise UnavailableError("PostgreSQL is away")
+            return await append_some(entries, seconds)
+
+        monkeypatch.setattr(log._appender, "append", taken)
+        monkeypatch.setattr(log, "_append_some", away)
+        assert await log.append([Entry(key, "decision", "T1", 0.0, "{}")]) == [before + 1]
+        assert sorted(tries, reverse=True) == tries  # each has the seconds that are left
+        assert len(tries) == 3
+        tries.clear()
+        with pytest.raises(UnavailableError, match="is away"):  # it may have been written
+            await log.append([Entry(key, "labels", None, 0.0, "{}")])
+        assert len(tries) == 1
+        await log.close()
+
+    asyncio.run(work())
+
+
+def test_a_log_that_is_closed_holds_no_connection(url):
+    async def work():
+        log = PostgresLog(url)
+        await log.open()
+        key = await log.add_model("m", 0.0, "{}")
+        await log.append([Entry(key, "decision", "T1", 0.0, "{}")])
+        connection = log._appender._connection
+        assert not connection.closed
+        await log.close()
+        assert connection.closed
+        log._appender.close()  # once more changes nothing
+
+    asyncio.run(work())
 
 
 def test_a_connection_that_ends_while_nothing_is_asked_is_opened_again(url, server):
@@ -460,8 +542,8 @@ def test_a_database_that_is_away(url, server, monkeypatch):
     ("seed", "n"), [(0, 100), *(pytest.param(k, 400, marks=pytest.mark.slow) for k in range(1, 10))]
 )
 def test_no_walk_through_two_services_ends_a_model(url, monkeypatch, seed, n):
-    monkeypatch.setattr("onebit.serve.service.SWEEP_SECONDS", 0.02)
-    monkeypatch.setattr("onebit.serve.service.SNAPSHOT_ROWS", 100)
+    monkeypatch.setattr("onebit.serve.expiry.EXPIRY_SECONDS", 0.02)
+    monkeypatch.setattr("onebit.serve.applying.SNAPSHOT_ROWS", 100)
     with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
         one.make(labels="abc")
         soon(lambda: "m" in other.app.service.live)

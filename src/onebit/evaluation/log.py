@@ -241,7 +241,8 @@ class Log:
 
         Parameters
         ----------
-        path : path of the file
+        path : path of the file, or of a folder of files
+            Files of a folder are parts of one log, in the order of their names.
         size : int, default=50_000
             Rows of a batch.
         **columns
@@ -381,11 +382,15 @@ class LogFile:
         self.path, self.size, self.columns = path, size, columns
 
     def __iter__(self) -> Any:
-        from onebit.evaluation.files import classes_in, read
+        from onebit.evaluation.files import classes_in, joined_classes, parts_of, read
 
+        files = parts_of(self.path)
         if self.columns.get("classes") is None:
-            self.columns = self.columns | {"classes": classes_in(self.path)}
-        return (Log(**part) for part in read(self.path, size=self.size, **self.columns))
+            classes = joined_classes(map(classes_in, files), self.path)
+            self.columns = self.columns | {"classes": classes}
+        return (
+            Log(**part) for file in files for part in read(file, size=self.size, **self.columns)
+        )
 
 
 _COLUMNS = (

@@ -1,4 +1,4 @@
-"""Runs of other tools, stored in the repository.
+"""Runs of other tools on the named streams, which come with the package.
 
 They are determined by the version and the seed, and take hours, so a comparison reads them from
 here. Each line of the file is a tool on a stream, with the number of mistakes for each seed.
@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from onebit.core.replacing import replace_file
 
-PATH = Path(__file__).parents[3] / "bench" / "rivals.csv"
-"""Path in the repository; the file is not installed with the package."""
+PATH = Path(__file__).parent / "rivals.csv"
 
 SEEDS = 5
 

@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 MEASURED = ("rounds", "mistakes", "explored", "updated", "error", "seconds")
 """Columns that are counted and timed in a run."""
 
+UNKNOWN_OF_TOOLS = ("explored", "updated")
+"""Those that are NaN in runs of other tools."""
 
 SUMMARISED = (
     *("curve_rounds", "curve_errors", "curve_explored", "fold_errors", "chosen"),
     *("times", "regret", "allowed", "seeds", "error_sd", "microseconds"),
+    *("version", "n_features", "n_classes"),
 )
 """Other columns of a table or its summary that are not parameters."""
 
@@ -142,7 +145,8 @@ def read_table(path: Path) -> pd.DataFrame:
             expected, fits = "texts", all(isinstance(value, str) for value in table[name])
         else:
             column = table[name]
-            expected, fits = "numbers", is_numeric_dtype(column) and column.notna().all()
+            known = name in UNKNOWN_OF_TOOLS or column.notna().all()
+            expected, fits = "numbers", is_numeric_dtype(column) and known
         if not fits:
             raise ValueError(f"{path}: no table of a sweep: {name!r} has not only {expected}")
     return table

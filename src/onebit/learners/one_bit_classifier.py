@@ -75,7 +75,7 @@ from onebit.theory import bounds
 LARGEST_FULL = 200_000
 """covariance="auto" takes full matrices up to so many numbers in them: d * d * K."""
 
-LARGEST_PRODUCTS = 650_000
+LARGEST_PRODUCTS = 800_000
 """views="auto" takes products if their matrices have at most so many numbers."""
 
 MOST_COLUMNS, MOST_CLASSES = 256, 32
@@ -843,13 +843,13 @@ class OneBitClassifier(ProbabilityLearner):
 
     @classmethod
     def _migrate_parameters(cls, version: int, parameters: dict[str, Any]) -> dict[str, Any]:
-        # Some files of version 0 are from before there were scales; in all, the line is alone.
-        before = {"standardize": False, "views": "line"} if version == 0 else {}
-        return before | parameters
+        # Files of version 0 are from before there were members; some, from before the scales.
+        if version == 0:
+            return {"standardize": False, "views": "line", **parameters}
+        return parameters
 
     def _migrate(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        if "W" in arrays:  # the line was the whole model
-            arrays = {_name_in_mixture(name): array for name, array in arrays.items()}
+        arrays = {_name_in_mixture(name): array for name, array in arrays.items()}
         if "scales.features" in arrays and "scales.columns" not in arrays:
             return arrays | migrated_scales(arrays)
         return arrays
@@ -944,7 +944,11 @@ def new_views(n_features: int, n_classes: int, views: str, given: dict[str, Any]
     """Return the members beside the line before the first round."""
     has_products = views == "products"
     n = 3 if has_products else 2
-    full = new_posterior(n_products(n_features), n_classes, full=True, **given) if has_products else None
+    full = (
+        new_posterior(n_products(n_features), n_classes, full=True, **given)
+        if has_products
+        else None
+    )
     return Views(
         bins=new_bins(n_features, n_classes),
         cells=new_posterior(n_inputs(n_features), n_classes, full=False, **given),

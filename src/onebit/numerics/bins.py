@@ -304,7 +304,7 @@ def count_level(bins, j, x_j, rounds):
 
 @lean_kernel
 def renew_edges(bins, j, certainly):
-    """Cut column j at the quantiles of its sample; unless `certainly`, only if an edge has moved."""
+    """Cut column j at the quantiles of its sample, `certainly` or only if an edge has moved."""
     edges, new, ordered = bins.edges[j], bins.scratch.edges, bins.scratch.sorted
     n = min(bins.stored[()], SAMPLE)
     for i in range(n):
