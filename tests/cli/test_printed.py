@@ -452,10 +452,12 @@ def test_lab_run_passes_on_what_was_asked_for(onebit_command, monkeypatch):
     _, out, _ = onebit_command("lab run ERRORS --scale full --seeds 2 --jobs 3 --out there")
     assert "there/errors" in out
     onebit_command("lab run soba")
-    usual = {"seeds": None, "jobs": -1, "dask": None}
+    onebit_command("lab run bakeoff --tables here --fresh")
+    usual = {"seeds": None, "tables": None, "fresh": False, "jobs": -1, "dask": None}
     assert asked == [
-        ("errors", "full", Path("there"), {"seeds": 2, "jobs": 3, "dask": None}),
+        ("errors", "full", Path("there"), usual | {"seeds": 2, "jobs": 3}),
         ("soba", "small", Path("lab"), usual),
+        ("bakeoff", "small", Path("lab"), usual | {"tables": Path("here"), "fresh": True}),
     ]
 
 

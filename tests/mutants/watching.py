@@ -46,7 +46,10 @@ OF_ROOM: dict[str, list[str]] = {
 
 ELSEWHERE: dict[str, list[str]] = {
     "__init__": ["tests/test_init.py tests/test_promises.py tests/core/test_learner.py"],
-    "core/compiling": ["tests/test_warming.py"],
+    "core/code_cache": ["tests/core/test_compiling.py", "tests/test_warming.py"],
+    "core/compiling": ["tests/test_warming.py", "tests/core/test_numba_private.py"],
+    "core/fingerprint": ["tests/core/test_compiling.py"],
+    "core/hooks": ["tests/core/test_fence.py"],
     "core/confidence": ["tests/core/test_labels.py"],
     "core/engine": [DECIDES, ANY_LEARNER, "tests/core/test_offer.py -k Banditron"],
     "core/offer": ["tests/core/test_offer.py -k 'Banditron or among or offer'", ANY_LEARNER],

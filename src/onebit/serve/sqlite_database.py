@@ -9,13 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from onebit.core.locking import lock
 from onebit.serve.committing import Committer
 from onebit.serve.log import LogError
-
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 
@@ -152,12 +148,14 @@ class SQLiteDatabase:
     def lock(self) -> None:
         """Lock the folder; raise LogError if another process has locked it."""
         self._lock = open(self.folder / "lock", "a")  # noqa: SIM115
-        if fcntl is not None:
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                self._lock.close()
-                raise LogError(f"another onebit serve uses {self.folder}") from None
+        try:
+            lock(self._lock, wait=False)
+        except BlockingIOError:
+            self._lock.close()
+            raise LogError(f"another onebit serve uses {self.folder}") from None
+        except OSError as error:  # a service without a lock could run twice on one log
+            self._lock.close()
+            raise LogError(f"{self.folder} cannot be locked: {error.strerror}") from None
 
     def unlock(self) -> None:
         """Release the folder."""
