@@ -11,7 +11,7 @@ from onebit.evaluation import ConfidenceSequence
 from onebit.serve import estimates, model, statistics
 from onebit.serve.committing import Committer
 from onebit.serve.keys import make_key
-from onebit.serve.log import Entry, Snapshot
+from onebit.serve.log import Entry, Snapshot, UnavailableError
 from onebit.serve.model import Model, agree, is_right
 from onebit.serve.protocol import LONGEST_HEAD, whole_head
 from onebit.serve.replayable import ReplayableLearner, _check_size, feedback_for
@@ -397,7 +397,7 @@ def test_a_batch_ends_with_the_request_that_fills_it(n_parts, sizes, monkeypatch
     seen, numbers = [], []
 
     class AtOnce:
-        at_once = True
+        at_once, deadline = True, None
 
         async def append(self, entries):
             seen.append(len(entries))
@@ -415,6 +415,39 @@ def test_a_batch_ends_with_the_request_that_fills_it(n_parts, sizes, monkeypatch
     assert seen == sizes
     assert [live for live, _ in numbers] == list(range(18 // n_parts))
     assert {len(mine) for _, mine in numbers} == {n_parts}
+
+
+def test_rows_that_waited_too_long_are_refused_and_others_keep_their_deadline(monkeypatch):
+    """A batch that is written late leaves those behind it too little time for another failure."""
+    clock, given = [100.0], []
+    monkeypatch.setattr("onebit.serve.writer.time.monotonic", lambda: clock[0])
+
+    class Late:
+        at_once, deadline = True, 8.0
+
+        async def append(self, entries, seconds):
+            given.append((len(entries), seconds))
+            if len(given) == 1:
+                waiting.append(writer.write(0, [row]))
+                clock[0] += 5.0
+                waiting.append(writer.write(0, [row] * 2))
+                clock[0] += 2.0
+            return [1] * len(entries)
+
+    async def work():
+        nonlocal writer
+        writer = Writer(Late(), lambda *_: None)
+        waiting.append(writer.write(0, [row]))
+        writer.start()
+        await writer.stop()
+
+    row, waiting = PendingRow(Entry(1, "labels", None, 0.0, ""), None), []
+    writer = None
+    asyncio.run(work())
+    assert given == [(1, 8.0), (2, 6.0)]
+    assert (waiting[0].result(), waiting[2].result()) == ([1], [1, 1])
+    with pytest.raises(UnavailableError, match="waited too long"):
+        waiting[1].result()
 
 
 def test_a_commit_is_on_disk_before_it_returns(tmp_path):

@@ -21,6 +21,7 @@ from onebit.serve.log import Entry, LogError, NameTakenError, Snapshot
 from onebit.serve.postgres_appender import Appender, LostError
 from onebit.serve.postgres_connection import UnavailableError
 from onebit.serve.postgres_log import PostgresLog
+from onebit.serve.replaying import restore
 from onebit.serve.verify import verify
 from services import SMALL, TICKETS, InProcess, OwnProcess
 from walks import Walk
@@ -290,6 +291,69 @@ def test_rows_whose_answer_is_lost_are_written_once(url, monkeypatch, committed)
         assert (seen["decisions"], seen["awaited"]) == (4 + 3, 3)
         monkeypatch.setattr(appender, "append", lose)
         service.ask("POST", "/v1/models/m/labels", {"add": ["fax"]}, 503)
+
+
+def test_looking_for_lost_rows_ends_by_the_deadline(url, monkeypatch):
+    """Each statement had seconds of its own, however many had gone by."""
+
+    async def work():
+        log = PostgresLog(url)
+        await log.open()
+        key = await log.add_model("m", 0.0, "{}")
+        run, given = log._read.run, []
+
+        async def lose(entries):
+            raise LostError("the connection ended")
+
+        def note(work, seconds=None):
+            given.append(seconds)
+            return run(work, seconds)
+
+        monkeypatch.setattr(log._appender, "append", lose)
+        monkeypatch.setattr(log._read, "run", note)
+        numbers = await log.append([Entry(key, "decision", "T", 0.0, "{}")], 5.0)
+        await log.close()
+        return numbers, given
+
+    numbers, given = asyncio.run(work())
+    assert numbers == [2]
+    assert [0.0 < seconds < 5.0 for seconds in given] == [True]
+
+
+def test_a_model_that_others_made_is_found_while_others_come_and_go(url, monkeypatch):
+    """It was left out, with 404, if this process made or removed another one meanwhile."""
+    monkeypatch.setattr("onebit.serve.following.FOLLOW_SECONDS", 60.0)
+    with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
+        time.sleep(0.5)  # both have looked for the last time
+        one.make(learner="Banditron")
+        assert not other.app.service.live
+
+        async def meanwhile(*arguments):
+            found = await restore(*arguments)
+            other.app.service.changes += 1
+            return found
+
+        with monkeypatch.context() as patched:
+            patched.setattr("onebit.serve.service.restore", meanwhile)
+            other.ask("GET", "/v1/models/m")
+        # To remove one, it need not have been found before.
+        one.make("late", learner="Banditron")
+        other.ask("DELETE", "/v1/models/late", status=204)
+
+
+def test_a_model_that_could_not_be_removed_is_there(url, monkeypatch):
+    with InProcess(PostgresLog(url)) as service:
+        service.make(learner="Banditron")
+
+        async def fail(key):
+            raise LogError("no answer in time")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(service.app.service.log, "remove_model", fail)
+            service.ask("DELETE", "/v1/models/m", status=503)
+        service.rounds(1)
+        service.ask("DELETE", "/v1/models/m", status=204)
+        service.ask("GET", "/v1/models/m", status=404)
 
 
 def test_rows_with_ids_are_written_again_until_the_database_is_back(url, monkeypatch):

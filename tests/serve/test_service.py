@@ -704,7 +704,7 @@ def test_half_of_the_requests_are_written_while_the_others_are_answered():
     sizes = []
 
     class Slow:
-        at_once = False
+        at_once, deadline = False, None
 
         async def append(self, entries):
             sizes.append(len(entries))

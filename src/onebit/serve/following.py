@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from functools import partial
 from typing import TYPE_CHECKING
 
 from onebit.serve.live import LiveModel
@@ -57,7 +56,7 @@ class Follower:
         for name, (key, head) in heads.items():
             if name not in service.live:
                 if not service.is_known(name):
-                    await service.read(name, key, partial(self._is_current, service.changes))
+                    await service.read(name, key)
             elif service.live[name].key == key:
                 await self._follow_model(service.live[name], head)
 
@@ -70,9 +69,6 @@ class Follower:
             for name, key in list(known.items()):
                 if name not in heads or heads[name].key != key:
                     del known[name]
-
-    def _is_current(self, changes: int) -> bool:
-        return self._service.changes == changes
 
     async def _follow_model(self, live: LiveModel, head: int) -> None:
         live.head = max(live.head, head)

@@ -86,6 +86,9 @@ class Log(ABC):
     shared: bool
     """Whether other processes may write to it at the same time."""
 
+    deadline: float | None = None
+    """Most seconds until rows of a request are on disk or refused; None if a disk decides that."""
+
     @property
     def at_once(self) -> bool:
         """Whether `append` would now block the event loop until rows are on disk."""
@@ -143,9 +146,10 @@ class Log(ABC):
         """Remove a model with its log."""
 
     @abstractmethod
-    async def append(self, entries: list[Entry]) -> list[int]:
+    async def append(self, entries: list[Entry], seconds: float | None = None) -> list[int]:
         """Write rows, all or none, on disk when this returns; return their numbers.
 
+        With a `deadline`, it takes at most so many `seconds`, which are at least half of that.
         An entry that would be the second decision of an id, or the second feedback for one, or of
         a model that was removed, is left out, and its number is 0.
         """

@@ -62,9 +62,10 @@ class PostgresLog(Log):
     """
 
     shared = True
+    deadline: float
 
     def __init__(self, url: str, seconds: float = STATEMENT_SECONDS) -> None:
-        self._seconds = seconds
+        self._seconds, self.deadline = seconds, 2 * seconds
         self._write, self._leader = Connection(url, seconds), Connection(url, seconds)
         self._read = Connection(url, seconds, tries=2)  # reads may be repeated
         self._bulk = Connection(url, BULK_SECONDS)
@@ -111,12 +112,18 @@ class PostgresLog(Log):
         if row[0]:
             raise LogError("PostgreSQL is read-only now")
 
-    async def _ask(self, query: str, *values: Any, on: Connection | None = None) -> list[Any]:
+    async def _ask(
+        self,
+        query: str,
+        *values: Any,
+        on: Connection | None = None,
+        seconds: float | None = None,
+    ) -> list[Any]:
         async def work(db: AsyncConnection[Any]) -> list[Any]:
             found = await db.execute(query, values)
             return await found.fetchall() if found.description else [(found.rowcount,)]
 
-        return await (on or self._read).run(work)
+        return await (on or self._read).run(work, seconds)
 
     async def _rows(self, query: str, *values: Any) -> list[Row]:
         return list(map(Row._make, await self._ask(query, *values)))
@@ -205,9 +212,9 @@ class PostgresLog(Log):
 
     # Rows
 
-    async def append(self, entries: list[Entry]) -> list[int]:
+    async def append(self, entries: list[Entry], seconds: float | None = None) -> list[int]:
         """Write rows, all or none, on disk when this returns; return their numbers."""
-        until, lost = time.monotonic() + 2 * self._seconds, False
+        until, lost = time.monotonic() + (self.deadline if seconds is None else seconds), False
         # A change of a model has no id by which a repetition could be recognised.
         can_repeat = all(entry.id is not None for entry in entries)
         try:
@@ -223,7 +230,9 @@ class PostgresLog(Log):
         while True:
             try:
                 numbers = await self._append_some(entries, until - time.monotonic())
-                return await self._numbers_of(entries, numbers) if lost else numbers
+                if not lost:
+                    return numbers
+                return await self._numbers_of(entries, numbers, until - time.monotonic())
             except UnavailableError:
                 lost = True
                 if not can_repeat or time.monotonic() > until - 0.1:
@@ -251,10 +260,12 @@ class PostgresLog(Log):
             numbers[kept[i - 1]] = n
         return numbers
 
-    async def _numbers_of(self, entries: list[Entry], numbers: list[int]) -> list[int]:
+    async def _numbers_of(
+        self, entries: list[Entry], numbers: list[int], seconds: float
+    ) -> list[int]:
         """Return the numbers of rows, including those that an earlier try has written."""
         columns = [list(column) for column in zip(*entries, strict=True)]
-        found = {i - 1: n for i, n in await self._ask(FIND, *columns)}
+        found = {i - 1: n for i, n in await self._ask(FIND, *columns, seconds=seconds)}
         return [found.get(i, n) for i, n in enumerate(numbers)]
 
     async def rows(self, model: int, after: int, limit: int) -> list[Row]:

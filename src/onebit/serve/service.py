@@ -61,6 +61,8 @@ class Service:
         Keys of the models that were not read yet, by name.
     failed : dict
         Keys of the models that cannot apply their logs, by name; requests to them are refused.
+    removed : set of int
+        Keys of the models that were removed here; no other models ever get them.
     changes : int
         How often models were made or removed here.
     """
@@ -70,6 +72,7 @@ class Service:
         self.live: dict[str, LiveModel] = {}
         self.unread: dict[str, int] = {}
         self.failed: dict[str, int] = {}
+        self.removed: set[int] = set()
         self.changes = 0
         self.applier, self.follower = Applier(self), Follower(self)
         self.memory = Memory(self.live, self.limits.memory)
@@ -148,8 +151,11 @@ class Service:
         """Return whether a model that is not in `live` needs no reading now."""
         return any(name in known for known in (self.failed, self.unread, self._differing))
 
-    async def read(self, name: str, key: int, is_still_there: Callable[[], bool]) -> None:
-        """Read a model from the log; it decides from now on, unless it was removed meanwhile."""
+    async def read(self, name: str, key: int) -> None:
+        """Read a model from the log; it decides from now on, unless it was removed meanwhile.
+
+        Others may have read it meanwhile, too: the first one counts.
+        """
         try:
             restored = await restore(self.log, key)
         except LogError:
@@ -157,7 +163,7 @@ class Service:
         except Exception:
             self.fail(name, key)
         else:
-            if is_still_there():
+            if key not in self.removed and name not in self.live:
                 self.add(name, key, *restored)
 
     async def _read_unread(self, name: str) -> None:
@@ -166,7 +172,7 @@ class Service:
             if name in self.unread:
                 key = self.unread[name]
                 await self.memory.make_room()
-                await self.read(name, key, lambda: self.unread.get(name) == key)
+                await self.read(name, key)
                 self.unread.pop(name, None)
         self._reading.pop(name, None)
 
@@ -237,14 +243,21 @@ class Service:
         """Remove a model with its log."""
         if name in self.unread:
             await self._read_unread(name)
+        if name not in self.live and name not in self.failed and self.log.shared:
+            await self.follower.follow()
         live = None if name in self.failed else self.model(name)
         key = self.failed.pop(name) if live is None else live.key
         self.live.pop(name, None)
+        self.removed.add(key)
         self._differing.add(name)
         try:
             if live is not None and live.snapshotting is not None:
                 await asyncio.gather(live.snapshotting, return_exceptions=True)
             await self.log.remove_model(key)
+        except LogError:
+            self.removed.discard(key)
+            self.unread[name] = key  # it is read again if it is still there
+            raise
         finally:
             self._differing.discard(name)
             self.changes += 1

@@ -189,7 +189,7 @@ class SQLiteLog(Log):
         """Whether `append` would now block the event loop until rows are on disk."""
         return self._flush < _PATIENCE and not self._database.committer.submitted
 
-    async def append(self, entries: list[Entry]) -> list[int]:
+    async def append(self, entries: list[Entry], seconds: float | None = None) -> list[int]:
         """Write rows, all or none, on disk when this returns; return their numbers."""
         with self._database.errors():
             if self.at_once:

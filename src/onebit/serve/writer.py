@@ -26,7 +26,13 @@ class PendingRow(NamedTuple):
     decision: PendingDecision | None = None
 
 
-_Write = tuple["LiveModel", list[PendingRow], "asyncio.Future[Any]"]
+class _Write(NamedTuple):
+    """Rows of a request, the future of their numbers, and since when they wait."""
+
+    live: LiveModel
+    rows: list[PendingRow]
+    future: asyncio.Future[Any]
+    since: float
 
 
 class Writer:
@@ -83,13 +89,13 @@ class Writer:
         """Return a future of the numbers of the rows, or of LogError."""
         if future is None:
             future = asyncio.get_running_loop().create_future()
-        self._queue.append((live, rows, future))
+        self._queue.append(_Write(live, rows, future, time.monotonic()))
         self._some.set()
         return future
 
     def has_rows_of(self, live: LiveModel) -> bool:
         """Return whether rows of a model are to be written, or applied."""
-        return any(write[0] is live for some in (self._batch, self._queue) for write in some)
+        return any(write.live is live for some in (self._batch, self._queue) for write in some)
 
     async def settle(self) -> None:
         """Return once the rows that are being written now have been applied."""
@@ -108,6 +114,8 @@ class Writer:
                     seen = len(self._queue)
                     await asyncio.sleep(0)
                 self._batch = self._next_batch(most)
+                if not self._batch:
+                    continue
                 before = len(self._batch)
                 self._written_batch = asyncio.get_running_loop().create_future()
                 await self._write_batch(self._batch)
@@ -118,35 +126,54 @@ class Writer:
         batch: list[_Write] = []
         rows = 0
         while self._queue and len(batch) < most and rows < MOST_ROWS:
-            batch.append(self._queue.popleft())
-            rows += len(batch[-1][1])
+            write = self._queue.popleft()
+            if self._is_late(write):
+                _refuse([write], UnavailableError("rows waited too long to be written"))
+            else:
+                batch.append(write)
+                rows += len(write.rows)
         return batch
 
+    def _is_late(self, write: _Write) -> bool:
+        """Return whether rows waited so long that there is too little time left to write them."""
+        deadline = self._log.deadline
+        return deadline is not None and time.monotonic() - write.since > deadline / 2
+
+    async def _append(self, batch: list[_Write]) -> list[int]:
+        entries = [row.entry for write in batch for row in write.rows]
+        if self._log.deadline is None:
+            return await self._log.append(entries)
+        waited = time.monotonic() - min(write.since for write in batch)
+        return await self._log.append(entries, self._log.deadline - waited)
+
     async def _write_batch(self, batch: list[_Write]) -> None:
-        entries = [row.entry for _, rows, _ in batch for row in rows]
         start = time.perf_counter()
         self.writing_since = time.monotonic()
         try:
-            numbers = await self._log.append(entries)
+            numbers = await self._append(batch)
         except Exception as error:
             self.failed_at = time.monotonic()
             if isinstance(error, UnavailableError):
                 # What came in the meantime has waited as long, and would wait as long again.
                 batch = [*batch, *self._queue]
                 self._queue.clear()
-            for _, _, future in batch:
-                if not future.done():
-                    future.set_exception(error)
-                    future.exception()  # the clients may be gone
+            _refuse(batch, error)
             return
         finally:
             self.writing_since = None
         self.failed_at = None
-        self.observe(len(entries), time.perf_counter() - start)
+        self.observe(len(numbers), time.perf_counter() - start)
         i = 0
-        for live, rows, future in batch:
+        for live, rows, future, _ in batch:
             mine = numbers[i : i + len(rows)]
             i += len(rows)
             self._written(live, rows, mine)
             if not future.done():
                 future.set_result(mine)
+
+
+def _refuse(writes: list[_Write], error: Exception) -> None:
+    for write in writes:
+        if not write.future.done():
+            write.future.set_exception(error)
+            write.future.exception()  # the clients may be gone
