@@ -19,6 +19,9 @@ QUICK := tests/core tests/features tests/numerics tests/theory/test_losses.py te
 # What `make serve-drill` does besides killing a service on SQLite: DRILL=--postgres.
 DRILL ?=
 
+# Processes of the service that `make serve-fuzz` sends requests to; several use PostgreSQL.
+WORKERS ?= 1
+
 # Minutes that `make fuzz` takes; FUZZ=--checked makes compiled code check each index.
 MINUTES ?= 60
 
@@ -26,8 +29,8 @@ MINUTES ?= 60
 NUMBER ?= 200
 SEED ?= 3
 
-.PHONY: demo lint quick test compiles-little not-slow test-all fuzz mutants bench errors compare compare-drift clean
-.PHONY: serve-demo serve-load serve-soak serve-drill serve-stream serve-fuzz
+.PHONY: demo lint quick test compiles-little not-slow test-plain oldest newest test-all wheel fuzz mutants bench errors compare compare-drift bakeoff clean
+.PHONY: serve-demo serve-load serve-soak serve-models serve-drill serve-stream serve-fuzz
 
 demo: .venv/.installed-cli
 	$(BIN)/onebit demo
@@ -50,6 +53,21 @@ compiles-little: .venv/.installed-dev
 not-slow: .venv/.installed-dev
 	$(PYTEST) -m "not slow"
 
+# All tests without what is private to Numba (core/fence.py); the daily tests run a part of it.
+test-plain: .venv/.installed-dev
+	ONEBIT_NUMBA=plain $(PYTEST) -m "not slow"
+
+# The core and the README with the oldest versions that pyproject.toml allows, and with the newest
+# ones there are, without constraints. Each in a virtual environment of its own.
+oldest: FLOORS = $$($(PYTHON) tools/floors.py)
+oldest newest:
+	$(PYTHON) -m venv --clear .venv-$@
+	.venv-$@/bin/python -m pip install --quiet --disable-pip-version-check --upgrade \
+	    --editable '.[serve]' $(FLOORS) hypothesis pandas 'pytest<9.2' pytest-xdist skops
+	.venv-$@/bin/python -m pip list --disable-pip-version-check | \
+	    grep -E '^(llvmlite|numba|numpy|pandas|safetensors|scikit-learn|scipy) '
+	$(subst $(BIN)/,.venv-$@/bin/,$(PYTEST)) -m "not slow and not compiles" tests/core README.md
+
 test-all: lint
 	$(PYTEST)
 
@@ -58,6 +76,14 @@ fuzz: .venv/.installed-dev
 
 mutants: .venv/.installed-dev
 	PYTHONPATH=tests $(BIN)/python -m mutants --number $(NUMBER) --seed $(SEED) --jobs 2
+
+# A wheel with machine code for this Python, Numba and architecture; and how it starts.
+wheel: .venv/.installed-cli
+	$(BIN)/python tools/machine_code.py build/machine_code
+	rm -rf dist
+	ONEBIT_WHEEL_CODE=build/machine_code $(BIN)/python -m pip wheel --quiet \
+	    --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(BIN)/python tools/wheel_check.py dist/onebit-*.whl
 
 bench: .venv/.installed-bench
 	$(BIN)/python bench/bench.py
@@ -72,6 +98,9 @@ compare: .venv/.installed-bench
 compare-drift: .venv/.installed-bench
 	$(BIN)/python bench/drift.py
 
+bakeoff: .venv/.installed-bench
+	$(BIN)/python bench/bakeoff.py
+
 serve-demo: .venv/.installed-serve
 	$(BIN)/onebit serve --demo
 
@@ -81,25 +110,34 @@ serve-load: .venv/.installed-bench
 serve-soak: .venv/.installed-bench
 	$(BIN)/python bench/serve_load.py --only sqlite --turns 1 --soak 600
 
+serve-models: .venv/.installed-bench
+	$(BIN)/python bench/serve_models.py
+
 serve-drill: .venv/.installed-dev
-	$(BIN)/python bench/serve_drill.py --rows 1000000 $(DRILL)
+	$(BIN)/python bench/serve_drill.py --rows 100000 $(DRILL)
 
 serve-stream: .venv/.installed-dev
 	$(BIN)/python bench/serve_stream.py
 
-serve-fuzz: .venv/.installed-fuzz
-	$(BIN)/python bench/serve_fuzz.py
-	$(BIN)/python bench/serve_schema.py
+serve-fuzz: .venv/.installed-fuzz .venv/.installed-dev
+	$(BIN)/python bench/serve_fuzz.py --workers $(WORKERS)
+	$(BIN)/python bench/serve_schema.py --workers $(WORKERS)
 
 clean:
-	rm -rf .venv build dist .fuzz-cache .mutants .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-oldest .venv-newest build dist .fuzz-cache .mutants .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "onebit needs Python 3.11 or later: make PYTHON=...")'
-	$(PYTHON) -m venv .venv
+	@echo "making .venv"
+	@(while sleep 2; do printf .; done) & dots=$$!; \
+	$(PYTHON) -m venv .venv; status=$$?; kill $$dots; exit $$status
 
+# pip is silent while it unpacks: a dot every two seconds says that it is at work.
 .venv/.installed-%: pyproject.toml constraints.txt | .venv/bin/python
+	@echo "installing onebit[$*] into .venv, which takes a minute"
+	@(while sleep 2; do printf .; done) & dots=$$!; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    --constraint constraints.txt --editable '.[$*]'
-	touch $@
+	    --constraint constraints.txt --editable '.[$*]'; \
+	status=$$?; kill $$dots; echo; exit $$status
+	@touch $@

@@ -1,4 +1,4 @@
-"""Other constants of OneBitClassifier: how mistakes change on streams' first rows.
+"""Other constants of OneBitClassifier's line: how mistakes change on streams' first rows.
 
 ``python bench/constants.py [name=value[,name=value...] ...]``, where a name is a field of `Form`,
 as in ``explore=0.1 doubt=0.5,sure=0.01``. Printed is 100 times the logarithm of the ratio of errors
@@ -14,8 +14,8 @@ import argparse
 import numpy as np
 
 from onebit import OneBitClassifier, play, streams
-from onebit.learners import one_bit_classifier
-from onebit.learners.one_bit_classifier import DIAGONAL_FORM, FULL_FORM, Form
+from onebit.numerics import posterior
+from onebit.numerics.posterior import DIAGONAL_FORM, FULL_FORM, Form
 
 FULL_STREAMS = [
     "confidit-synthetic",
@@ -61,6 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("forms", nargs="*", default=OTHERS, metavar="name=value,...")
     parser.add_argument("--diagonal", action="store_true", help="the diagonal form, not the full")
+    parser.add_argument("--views", default="line", help="the members of the mixture")
     parser.add_argument("--streams", metavar="A,B,...")
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--seeds", type=int, default=6)
@@ -93,8 +94,10 @@ def errors(name: str, seed: int, given: argparse.Namespace) -> list[float]:
     form, covariance = (DIAGONAL_FORM, "diagonal") if given.diagonal else (FULL_FORM, "full")
     found = []
     for changed in [form, *(with_others(form, text) for text in given.forms)]:
-        setattr(one_bit_classifier, f"{covariance.upper()}_FORM", changed)
-        learner = OneBitClassifier(classes=classes, random_state=seed, covariance=covariance)
+        setattr(posterior, f"{covariance.upper()}_FORM", changed)
+        learner = OneBitClassifier(
+            classes=classes, random_state=seed, covariance=covariance, views=given.views
+        )
         found.append(play(learner, X[rows], y[rows], record=False).error_rate)
     return found
 

@@ -13,7 +13,7 @@ import time
 import numpy as np
 from scipy.optimize import minimize, root
 from scipy.special import logsumexp, softmax
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from onebit.core import play
 from onebit.learners.folklore import Folklore

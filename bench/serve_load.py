@@ -5,9 +5,11 @@
 Each connection asks for a decision about a record of ten fields, waits, says whether it was right,
 waits, and so on. Servers and generator run on this machine, one server at a time; all but the bare
 endpoint have each request on disk before they reply. They take turns, as the speed of a machine
-changes from minute to minute; ratios are those of one turn. It prints a table, medians last, and
-writes serve-results.json. With --soak it goes on for so many seconds, prints the memory over time,
-and ends with 1 if that grows in the second half.
+changes from minute to minute; ratios are those of one turn. The processor time of a pair, of the
+server alone, says most where other programs run. With --asgi it also measures the service without
+its direct entrance. It prints a table, medians last, and writes serve-results.json. With --soak it
+goes on for so many seconds, prints the memory over time, and ends with 1 if that grows in the
+second half.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ import httpx
 import msgspec
 import uvloop
 
-from serve_drill import Postgres
+from serve_drill import Postgres, processor_seconds
 from serve_rivals import LABELS
 
 PORT = 8731
@@ -159,6 +161,7 @@ async def load(connections: int, seconds: float, batch: int, pause: float) -> di
         "p50_ms": 1e3 * times[len(times) // 2],
         "p99_ms": 1e3 * times[int(len(times) * 0.99)],
         "right": correct / pairs,
+        "pairs": float(pairs),
     }
 
 
@@ -205,7 +208,8 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--data", help="folder to write to; its disk is what is measured")
     parser.add_argument("--postgres", action="store_true", help="measure a PostgreSQL, too")
-    parser.add_argument("--only", help="some of bare, diy, sqlite and postgres, with commas")
+    parser.add_argument("--asgi", action="store_true", help="measure without the direct entrance")
+    parser.add_argument("--only", help="some of bare, diy, sqlite, asgi and postgres, with commas")
     parser.add_argument("--soak", type=float, default=0.0, help="seconds at half the load")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="onebit-load-", dir=options.data))
@@ -216,6 +220,8 @@ def main() -> None:
         "sqlite": [*serve, "--data", str(folder / "onebit")],
         "diy": [*rival, "diy", str(PORT), str(folder / "diy")],
     }
+    if options.asgi:
+        servers["asgi"] = [*rival, "asgi", str(PORT), str(folder / "asgi")]
     postgres = Postgres(folder / "pg") if options.postgres else None
     if postgres is not None:
         servers["postgres"] = [*serve, "--database", postgres.url]
@@ -223,23 +229,29 @@ def main() -> None:
         servers = {name: servers[name] for name in options.only.split(",")}
     results: dict[str, Any] = {}
 
-    def run(name: str, batch: int) -> None:
+    def run(name: str, batch: int, process: subprocess.Popen[bytes]) -> None:
+        before = processor_seconds(process.pid)
         found = uvloop.run(load(options.connections, options.seconds, batch, 0.0))
+        used = processor_seconds(process.pid) - before
+        found["processor_us"] = 1e6 * used / found["pairs"]
         results.setdefault(f"{name}, {batch} a request", []).append(found)
         show(name, batch, found)
 
-    print(f"{'server':<10} {'each':>4} {'pairs/s':>10} {'p50 ms':>8} {'p99 ms':>8} {'right':>7}")
+    print(
+        f"{'server':<10} {'each':>4} {'pairs/s':>10} {'p50 ms':>8} {'p99 ms':>8} {'right':>7} "
+        f"{'processor us':>12}"
+    )
     try:
         for turn in range(options.turns):
             for name, command in servers.items():
                 shutil.rmtree(folder / "diy", ignore_errors=True)
                 with running(command) as process:
-                    if name in ("sqlite", "postgres"):
+                    if name in ("sqlite", "asgi", "postgres"):
                         make_model()
                     uvloop.run(load(options.connections, 1.0, 1, 0.0))  # to warm up
-                    run(name, 1)
+                    run(name, 1, process)
                     if name != "diy":
-                        run(name, 100)
+                        run(name, 100, process)
                     if options.soak and name == "sqlite" and turn == options.turns - 1:
                         soak(process, options, results)
     finally:
@@ -267,7 +279,7 @@ def show(name: str, batch: int, found: dict[str, float]) -> None:
     """Print a line of the table."""
     print(
         f"{name:<10} {batch:>4} {found['pairs_a_second']:>10,.0f} {found['p50_ms']:>8.2f} "
-        f"{found['p99_ms']:>8.2f} {found['right']:>7.1%}",
+        f"{found['p99_ms']:>8.2f} {found['right']:>7.1%} {found['processor_us']:>12.0f}",
         flush=True,
     )
 

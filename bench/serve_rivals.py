@@ -2,7 +2,8 @@
 
 The bare endpoint parses what the service parses, with the same framework, and replies. The
 do-it-yourself one is what is commonly written: FastAPI, a Vowpal Wabbit workspace behind a lock,
-and a commit to SQLite for each request, as durable as the service's.
+and a commit to SQLite for each request, as durable as the service's. The third is the service
+itself, without its direct entrance.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from typing import Any
 
 import msgspec
 
-from onebit.serve.api import Answer, Heard, Question, Said
+from onebit.serve.api import DecisionRequest, DecisionResult, Feedback, FeedbackResult
 
 LABELS = [f"label{k}" for k in range(10)]
 
 
 def bare() -> Any:
     """Return an ASGI application that parses and replies."""
-    questions = msgspec.json.Decoder(Question | list[Question])
-    feedback = msgspec.json.Decoder(Said | list[Said])
+    questions = msgspec.json.Decoder(DecisionRequest | list[DecisionRequest])
+    feedback = msgspec.json.Decoder(Feedback | list[Feedback])
     encode, numbers = msgspec.json.Encoder().encode, itertools.count()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -40,11 +41,11 @@ def bare() -> Any:
         if scope["path"].endswith("/decide"):
             body = questions.decode(content)
             many = body if isinstance(body, list) else [body]
-            reply = [Answer(f"{next(numbers):x}", LABELS[0], 0.5, 0.5) for _ in many]
+            reply = [DecisionResult(f"{next(numbers):x}", LABELS[0], 0.5, 0.5) for _ in many]
         elif scope["path"].endswith("/feedback"):
             body = feedback.decode(content)
             many = body if isinstance(body, list) else [body]
-            reply = [Heard(one.id, "accepted") for one in many]
+            reply = [FeedbackResult(one.id, "accepted") for one in many]
         answer = encode(reply if isinstance(body, list) else reply[0])
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer))]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -100,14 +101,30 @@ def do_it_yourself(folder: str) -> Any:
 
 
 def main() -> None:
-    """Serve one of them: ``serve_rivals.py bare|diy PORT FOLDER``."""
+    """Serve one of them: ``serve_rivals.py bare|diy|asgi PORT FOLDER``."""
     import sys
 
     import uvicorn
 
     kind, port, folder = sys.argv[1:]
+    if kind == "asgi":
+        serve_by_asgi(int(port), folder)
+        return
     app = bare() if kind == "bare" else do_it_yourself(folder)
     uvicorn.run(app, port=int(port), log_level="error", access_log=False)
+
+
+def serve_by_asgi(port: int, folder: str) -> None:
+    """Serve onebit itself, without its direct entrance."""
+    import uvicorn
+
+    from onebit.serve.limits import Limits
+    from onebit.serve.running import Options, app_of
+
+    app = app_of(Options(folder, None, "127.0.0.1", port, 1, False, Limits()))
+    uvicorn.run(
+        app, port=port, log_level="error", access_log=False, http="httptools", loop="uvloop"
+    )
 
 
 if __name__ == "__main__":

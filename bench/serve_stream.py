@@ -90,7 +90,7 @@ async def through(services: list[Service], X: Any, y: Any, users: int) -> dict[s
                     seen.append({})
             behind.extend(one["behind"] for one in seen if "behind" in one)
             if len(wrong) > len(y) // 2 and "takeover" not in found:
-                await kill(http, [one.get("taught_here") is True for one in seen])
+                await kill(http, [one.get("is_leader") is True for one in seen])
 
     async def kill(http: httpx.AsyncClient, teaches: list[bool]) -> None:
         if True not in teaches:
@@ -98,7 +98,7 @@ async def through(services: list[Service], X: Any, y: Any, users: int) -> dict[s
         victim, other = services[teaches.index(True)], services[teaches.index(False)]
         victim.stop()
         start = time.perf_counter()
-        while not (await http.get(f"{other.url}/v1/models/m")).json()["taught_here"]:
+        while not (await http.get(f"{other.url}/v1/models/m")).json()["is_leader"]:
             await asyncio.sleep(0.05)
         found["takeover"] = time.perf_counter() - start
         await asyncio.to_thread(victim.start)

@@ -47,6 +47,9 @@ ORDER = [*FIRST, *LEARNERS, "fuzz", "storage"]
 # Commands print what tests expect, however long the learners take to compile.
 os.environ["ONEBIT_PROGRESS"] = "0"
 
+# There are as many processes as cores already.
+os.environ["ONEBIT_PROCESSES"] = "1"
+
 # Compiling and collecting leave millions of objects that live as long as the process: to look for
 # garbage among them again and again would take a tenth of the time.
 gc.set_threshold(200_000, 20, 50)

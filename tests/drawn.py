@@ -1,6 +1,7 @@
 """What a picture shows, as lines of text: for tests that pictures stay what they are."""
 
 import numpy as np
+from matplotlib.collections import PathCollection
 from matplotlib.ticker import FixedLocator
 
 
@@ -23,6 +24,10 @@ def described(figure):
             look = f"{line.get_color()} {line.get_linestyle()} {line.get_marker()}"
             yield f"  line {line.get_label()!r} {look}: {numbers(x)} | {numbers(y)}"
         for some in ax.collections:
+            if isinstance(some, PathCollection):  # a scatter plot
+                x, y = np.asarray(some.get_offsets(), dtype=float).reshape(-1, 2).T
+                yield f"  points {some.get_label()!r}: {numbers(x)} | {numbers(y)}"
+                continue
             points = [path.vertices for path in some.get_paths()]
             x, y = np.concatenate([np.ones((0, 2)), *points]).T
             yield f"  area {numbers(x)} | {numbers(y)}"

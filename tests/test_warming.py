@@ -8,13 +8,13 @@ import pytest
 
 import onebit
 from onebit import Banditron, OneBitClassifier, Perceptron, warm_up
-from onebit.core.compiling import Counted
+from onebit.core.compiling import counts
 from processes import run_python
 
 SERVICE = """
 import numpy as np, scipy.sparse as sp
 from onebit import {name}, play
-from onebit.core.compiling import Counted
+from onebit.core.compiling import counts
 from onebit.core.engine import FEW_ROWS
 X, y = np.random.default_rng(0).normal(size=(20, 7)), ["abcd"[i % 4] for i in range(20)]
 learner = {learner}.set_params(classes=list("abcd"))
@@ -27,7 +27,7 @@ play(learner, X, y)
 play(learner, sp.csr_array(X), y)
 learner.policy(X)
 learner.policy(np.resize(X, (FEW_ROWS + 1, 7)))
-print(Counted.compiled, Counted.loaded)
+print(*counts())
 """
 
 
@@ -49,8 +49,8 @@ def cache(tmp_path, monkeypatch):
 
 WITHOUT_THE_PACKAGE = """
 from pathlib import Path
-import os, onebit.core.compiling as compiling
-compiling._cache_roots = lambda: [Path(os.environ["NUMBA_CACHE_DIR"], "onebit")]
+import os, onebit.core.code_cache as code_cache
+code_cache.roots = lambda: [Path(os.environ["NUMBA_CACHE_DIR"], "onebit")]
 """
 
 
@@ -83,9 +83,9 @@ def test_learners_classes_and_names(cache):
     assert [str(form.learner) for form in forms] == [str(learner), "Banditron()", "Perceptron()"]
     assert not hasattr(learner, "classes_")
     assert folder == cache / "onebit"
-    before = Counted.compiled
+    before = counts().compiled
     assert [form.compiled for form in warm_up(learner).forms] == [0]
-    assert Counted.compiled == before
+    assert counts().compiled == before
 
 
 @pytest.mark.parametrize("given", ["Nobody", 3, int, np.ones(2)])
@@ -95,12 +95,11 @@ def test_what_is_no_learner_is_refused(given):
 
 
 def test_counts_and_times_are_those_of_each_form(monkeypatch):
-    monkeypatch.setattr(Counted, "compiled", 1_000)
-    monkeypatch.setattr(Counted, "loaded", 2_000)
+    before = counts()
     clock = iter(range(100))
     monkeypatch.setattr("onebit.warming.perf_counter", lambda: float(next(clock)))
     forms = warm_up(Banditron(gamma=0.2), Perceptron()).forms
     assert [type(form.learner) for form in forms] == [Banditron, Perceptron]
     assert [form.seconds for form in forms] == [1.0, 1.0]
-    assert sum(form.compiled for form in forms) == Counted.compiled - 1_000
-    assert sum(form.loaded for form in forms) == Counted.loaded - 2_000
+    assert sum(form.compiled for form in forms) == counts().compiled - before.compiled
+    assert sum(form.loaded for form in forms) == counts().loaded - before.loaded

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -10,15 +11,30 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from onebit import learners
 from onebit.core import Learner, play
-from onebit.core.compiling import Counted, cache_folder
-from onebit.learners import named as learner_named
+from onebit.core.code_cache import writable_root
+from onebit.core.compiling import counts
+from onebit.core.confidence import share_entry
+from onebit.core.engine import ENTRIES, Kernels
+from onebit.core.example import ROWS, inspect_entry, inspect_rows
+from onebit.core.generator import draw_rows, new_generator
+from onebit.core.shipped import SWITCH
+from onebit.core.workers import Task, WorkerError, can_start, n_processes, run_all
 
 
 class Warmed(NamedTuple):
     """One form of a learner that was compiled ahead of time.
 
-    compiled: functions that were compiled; loaded: those found in the cache.
+    Attributes
+    ----------
+    learner : Learner
+    seconds : float
+        The time that its functions took, in all processes.
+    compiled : int
+        How many functions were compiled.
+    loaded : int
+        How many were found on disk.
     """
 
     learner: Learner
@@ -28,24 +44,40 @@ class Warmed(NamedTuple):
 
 
 class WarmUp(NamedTuple):
-    """What `warm_up` did; cache: the folder of compiled code, None if it could not be stored."""
+    """What `warm_up` did.
+
+    Attributes
+    ----------
+    forms : list of Warmed
+    cache : Path or None
+        The folder of compiled code; None if it could not be stored.
+    """
 
     forms: list[Warmed]
     cache: Path | None
 
 
-def warm_up(*learners: Any) -> WarmUp:
+def warm_up(
+    *given: Any,
+    native: bool = False,
+    progress: Callable[[int, int, str], Any] = lambda done, n, what: None,
+) -> WarmUp:
     """Compile all that learners need to decide, learn, play and predict, and cache it on disk.
 
     Processes that find this cache then start without compiling, on processors of the same kind: for
     container images, and before a service takes requests. Compiled code does not depend on labels
-    or sizes.
+    or sizes. All cores are used (``ONEBIT_PROCESSES=1`` uses one).
 
     Parameters
     ----------
-    *learners : Learner, class of learners, or the name of one
+    *given : Learner, class of learners, or the name of one
         A learner is compiled for its parameters, and is not changed; a class or a name, in all its
         forms. By default `OneBitClassifier`.
+    native : bool, default=False
+        Compile for this processor, also where code for its family came with onebit.
+    progress : callable, optional
+        Called before the first function and after each that is compiled in another process, with
+        how many are compiled, how many there are, and the learner of the last one.
 
     Returns
     -------
@@ -61,15 +93,42 @@ def warm_up(*learners: Any) -> WarmUp:
     >>> warm_up("Banditron").forms[0].compiled
     0
     """
-    forms = [form for given in learners or ("OneBitClassifier",) for form in _forms(given)]
-    return WarmUp([_warmed(form) for form in forms], cache_folder())
+    forms = [form for one in given or ("OneBitClassifier",) for form in _forms(one)]
+    elsewhere: dict[Kernels, tuple[int, float]] = {}
+    if native or can_start():
+        elsewhere = compile_elsewhere(forms, ENTRIES, native=native, progress=progress)
+    return WarmUp([_warmed(form, elsewhere) for form in forms], writable_root())
+
+
+def shipped_forms() -> list[Learner]:
+    """Return the forms whose machine code comes with wheels: the flagship and the fast learners."""
+    fast = [cls for cls in learners.classes() if cls.cost.is_linear]
+    return [cls(**form) for cls in fast for form in cls.forms]
+
+
+def shipped_tasks() -> list[Task]:
+    """Return tasks that compile all code that comes with wheels."""
+    found: dict[Kernels, list[Task]] = {}
+    for form in shipped_forms():
+        learner, X, _ = _first_round(form)
+        run, _ = learner._ready(X[0])
+        found[run.kernels] = list(run.kernels.tasks(run.state).values())
+    return [Task(compile_shared, ()), *itertools.chain(*found.values())]
+
+
+def compile_shared() -> None:
+    """Compile the functions that all learners share."""
+    inspect_entry()
+    share_entry()
+    inspect_rows(*ROWS)
+    draw_rows(new_generator(0), np.ones((1, 1)), np.zeros(1, dtype=np.int64))
 
 
 def _forms(given: Any) -> Iterable[Learner]:
     if isinstance(given, Learner):
         return [clone(given)]
     if isinstance(given, str):
-        given = learner_named(given)
+        given = learners.named(given)
     if isinstance(given, type) and issubclass(given, Learner):
         return [given(**form) for form in given.forms]
     raise ValueError(
@@ -77,16 +136,66 @@ def _forms(given: Any) -> Iterable[Learner]:
     )
 
 
-def _warmed(form: Learner) -> Warmed:
-    start, compiled, loaded = perf_counter(), Counted.compiled, Counted.loaded
+def _first_round(form: Learner) -> tuple[Learner, np.ndarray, np.ndarray]:
+    """Return a learner of this form that knows its labels, and examples for it."""
     n_classes = 3 if form.__sklearn_tags__().classifier_tags.multi_class else 2
     X, y = np.eye(n_classes), np.arange(n_classes)
-    learner = clone(form).set_params(classes=y, random_state=0)
+    return clone(form).set_params(classes=y, random_state=0), X, y
+
+
+def compile_elsewhere(
+    forms: Iterable[Learner],
+    entries: tuple[str, ...],
+    *,
+    native: bool = False,
+    environment: Mapping[str, str] | None = None,
+    progress: Callable[[int, int, str], Any],
+) -> dict[Kernels, tuple[int, float]]:
+    """Compile what is not on disk in other processes; return how many functions, and the seconds.
+
+    What cannot be compiled there is left to this process.
+    """
+    tasks: list[tuple[Kernels, str, Task]] = []
+    for form in forms:
+        learner, X, _ = _first_round(form)
+        run, _ = learner._ready(X[0])
+        if run.kernels.is_own and all(kernels is not run.kernels for kernels, _, _ in tasks):
+            missing = run.kernels.missing(run.state, entries, native=native)
+            tasks += [(run.kernels, type(form).__name__, task) for task in missing.values()]
+    if native:
+        environment = {**(environment or {}), SWITCH: "0"}
+    found: dict[Kernels, tuple[int, float]] = {}
+    done = 0
+
+    def note(i: int, result: Any) -> None:
+        nonlocal done
+        done += 1
+        kernels, name, _ = tasks[i]
+        if not isinstance(result, WorkerError):
+            n, seconds = found.get(kernels, (0, 0.0))
+            found[kernels] = n + 1, seconds + result
+        progress(done, len(tasks), name)
+
+    if tasks:
+        progress(0, len(tasks), tasks[0][1])
+        run_all([task for _, _, task in tasks], n_processes(), environment, done=note)
+    return found
+
+
+def _warmed(form: Learner, elsewhere: dict[Kernels, tuple[int, float]]) -> Warmed:
+    """Use all that is compiled, which loads it, and compiles what was not compiled elsewhere."""
+    start, before = perf_counter(), counts()
+    learner, X, y = _first_round(form)
     learner.learn(learner.decide(X[0]), truth=0)
     play(learner, X, y)
     run, rows = learner._known_rows(X)
-    scores, p = np.empty((2, n_classes, n_classes))
+    scores, p = np.empty((2, len(y), len(y)))
     run.kernels.evaluate_loop(run.state, rows, scores, run.everything, p)
+    after = counts()
+    n, seconds = elsewhere.pop(run.kernels, (0, 0.0))
     return Warmed(
-        form, perf_counter() - start, Counted.compiled - compiled, Counted.loaded - loaded
+        form,
+        perf_counter() - start + seconds,
+        after.compiled - before.compiled + n,
+        after.loaded - before.loaded - n,
     )

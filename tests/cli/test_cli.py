@@ -71,6 +71,7 @@ def onebit_command(tmp_path, monkeypatch, capsys):
 )
 def test_command_prints_what_commands_txt_expects(command, onebit_command):
     for name, content in command.files.items():
+        Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(content)
     code, out, err = onebit_command(*command.arguments)
     printed = [line.strip() for line in (out + err).splitlines() if line.strip()]

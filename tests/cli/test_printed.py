@@ -452,10 +452,12 @@ def test_lab_run_passes_on_what_was_asked_for(onebit_command, monkeypatch):
     _, out, _ = onebit_command("lab run ERRORS --scale full --seeds 2 --jobs 3 --out there")
     assert "there/errors" in out
     onebit_command("lab run soba")
-    usual = {"seeds": None, "jobs": -1, "dask": None}
+    onebit_command("lab run bakeoff --tables here --fresh")
+    usual = {"seeds": None, "tables": None, "fresh": False, "jobs": -1, "dask": None}
     assert asked == [
-        ("errors", "full", Path("there"), {"seeds": 2, "jobs": 3, "dask": None}),
+        ("errors", "full", Path("there"), usual | {"seeds": 2, "jobs": 3}),
         ("soba", "small", Path("lab"), usual),
+        ("bakeoff", "small", Path("lab"), usual | {"tables": Path("here"), "fresh": True}),
     ]
 
 
@@ -540,6 +542,21 @@ def test_keys_are_added_listed_and_removed(onebit_command):
     assert (code, "'bot'" in err) == (2, True)
     assert onebit_command("key list --data here")[1].splitlines() == ["boss: admin,decide"]
     assert onebit_command("key list --data nowhere")[0] == 2
+
+
+def test_keys_are_listed_with_their_limits(onebit_command, monkeypatch):
+    monkeypatch.setattr("onebit.cli.serve.time.time", lambda: 1e9)
+    limits = "--model desks --model returns --expires 90d --rate 2.5"
+    assert onebit_command(f"key add shop {limits} --data here")[0] == 0
+    onebit_command("key add bot --scopes read --expires 30m --data here")
+    monkeypatch.setattr("onebit.cli.serve.time.time", lambda: 1e9 + 3600)
+    assert onebit_command("key list --data here")[1].splitlines() == [
+        "bot: read; expired 2001-09-09 02:16 UTC",
+        "shop: decide,feedback; models desks,returns; expires 2001-12-08 01:46 UTC; "
+        "2.5 requests a second",
+    ]
+    for wrong in ("--expires 3", "--expires 0d", "--expires xd", "--rate 0", "--model a,b"):
+        assert onebit_command(f"key add other {wrong} --data here")[0] == 2, wrong
 
 
 def test_logs_are_verified(onebit_command, monkeypatch):

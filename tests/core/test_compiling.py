@@ -1,6 +1,5 @@
 """Compiled code: an edit takes effect, and a later process does not compile again."""
 
-import math
 import os
 import shutil
 import subprocess
@@ -9,11 +8,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import pytest
-from numba.core.bytecode import FunctionIdentity
-from numba.core.compiler import Compiler, CompilerBase
 from sklearn.base import clone
 
 import onebit
@@ -27,17 +23,8 @@ from onebit import (
     Obama,
     OneBitClassifier,
 )
-from onebit.core.compiling import (
-    _DiskCache,
-    _Part,
-    _WholeCompiler,
-    compiled,
-    entry_point,
-    kernel,
-    lean_kernel,
-    no_alias,
-)
-from onebit.core.example import Example
+from onebit.core.compiling import compiled
+from onebit.core.fingerprint import FingerprintError, fingerprint
 from processes import run_python
 
 RUN = """
@@ -50,16 +37,6 @@ learner = Banditron(0.1, random_state=0)
 history = play(learner, X, y)
 print(abs(learner.coef_).sum(), time.perf_counter() - start)
 """
-
-
-def record(names, finalize):
-    """Return `finalize` of a library, which notes the library's name."""
-
-    def recording(library):
-        names.append(library.name)
-        return finalize(library)
-
-    return recording
 
 
 def run(code, cwd, **environment):
@@ -268,11 +245,16 @@ print(mine.value())
     assert run("import mine; print(mine.value())", package) == [321]
 
 
-def test_what_has_no_exact_digest_is_not_cached():
+def test_what_has_no_canonical_text_is_not_cached():
     for value, cached in ((np.ones(1), True), (np.array([None]), False), ([1.0], False)):
         scope = {"value": value}
         exec("def f(): return value[0]", scope)
-        assert isinstance(compiled("f", scope["f"], nogil=False)._cache, _DiskCache) == cached
+        if cached:
+            assert len(fingerprint(scope["f"], {})) == 16
+        else:
+            with pytest.raises(FingerprintError):
+                fingerprint(scope["f"], {})
+            compiled("f", scope["f"], nogil=False)
 
 
 def test_damaged_compiled_code_is_compiled_anew(ran):
@@ -383,227 +365,6 @@ print(0)
     assert run_without_compiling(code, package).split() == ["0"]
 
 
-HOOKS_HOLD_FOR = (0, 61), (0, 68)
-"""Versions of Numba whose private parts `onebit.core.compiling` was tried with, first and last."""
-
-
-called = None
-
-
-def calls(x):
-    return called(x)
-
-
-@kernel
-def first_product(row, x):
-    return row[0] * x.values[0]
-
-
-def makes_array(x, out):
-    made = np.empty(out.size)
-    for i in range(out.size):
-        made[i] = first_product(out[i:], x)
-    return made.sum()
-
-
-class TestNumbasPrivateParts:
-    """What `onebit.core.compiling` takes from Numba beyond its documented interface."""
-
-    state = Example(np.arange(2, dtype=np.uint32), np.ones(2), 2)
-    signature = (numba.typeof(state), numba.float64[::1])
-
-    def test_version_is_one_that_was_tried(self):
-        first, last = HOOKS_HOLD_FOR
-        version = tuple(map(int, numba.__version__.split(".")[:2]))
-        assert first <= version <= last, "if the tests below pass, move HOOKS_HOLD_FOR"
-
-    def llvm(self, decorator, function):
-        kernel = decorator(function)
-        kernel.compile(self.signature)
-        return kernel.inspect_llvm(self.signature)
-
-    def test_nrt_switches_the_counting_of_references_off(self):
-        """If not: single rounds of a learner with many arrays take several times as long."""
-
-        def view(x, out):
-            return x.values[:1][0] + out[:][0]
-
-        for counts in (True, False):
-            llvm = self.llvm(numba.njit(_nrt=counts), view)
-            assert ("NRT_incref" in llvm or "NRT_decref" in llvm) == counts
-
-    def test_counts_of_references_that_cancel_are_taken_out(self):
-        """If not: Folklore, whose kernels make arrays, takes half as long again to decide."""
-        ours, numbas = (
-            self.llvm(decorator, makes_array).count("@NRT_incref")
-            for decorator in (numba.njit(pipeline_class=_WholeCompiler), numba.njit)
-        )
-        assert 0 < ours <= 2 * numbas
-
-    def test_no_alias_marks_the_pointers_of_arguments(self):
-        """If not: Banditron takes a fifth longer; nothing else breaks."""
-
-        def plain(x, out):
-            out[0] = x.values[0]
-
-        def marked(x, out):
-            no_alias()
-            out[0] = x.values[0]
-
-        count = [self.llvm(lean_kernel, f).count("noalias") for f in (plain, marked)]
-        assert count[1] > count[0]
-
-    def test_entry_point_takes_arguments_without_looking_at_their_types(self):
-        """If not: `decide` and `learn` raise, or take several times as long."""
-
-        def second(x, out):
-            out[0] = x.values[1]
-            return x.n_features
-
-        function = compiled("second", second, nogil=False)
-        out = np.zeros(1)
-        assert entry_point(function, self.signature)(self.state, out) == 2
-        assert out[0] == 1.0
-
-    @pytest.mark.parametrize("first", ["compiled code", "Python"])
-    def test_python_can_call_what_was_compiled_for_compiled_code(self, first):
-        """If not: tests and debuggers crash where they call a kernel."""
-
-        @kernel
-        def total(x):
-            return x.values.sum()
-
-        calls = {"compiled code": numba.njit(lambda x: total(x)), "Python": total}
-        for call in (calls.pop(first), *calls.values()):
-            assert call(self.state) == call(self.state) == 2.0
-
-    def test_kernels_are_optimised_in_what_calls_them_only(self, tmp_path, monkeypatch):
-        """If not: the first use of a learner takes half as long again."""
-        monkeypatch.setattr("onebit.core.compiling._cache_roots", lambda: [tmp_path])
-
-        @lean_kernel
-        def inner(x):
-            return x.values[0]
-
-        @lean_kernel
-        def outer(x):
-            return inner(x) + 1.0
-
-        assert compiled("calls", calls, nogil=False, called=outer)(self.state) == 2.0
-        for part in (inner, outer):
-            (result,) = part.overloads.values()
-            assert isinstance(result.library, _Part)
-            assert "alloca" in result.library.get_llvm_str()
-        # A library of Numba's own finds all parts, too.
-        assert numba.njit(lambda x: outer(x))(self.state) == 2.0
-
-    def test_long_kernels_are_parts_of_their_only_caller(self, tmp_path, monkeypatch):
-        """If not: all arrays of a state are copied in each round, which takes half of its time."""
-        monkeypatch.setattr("onebit.core.compiling._cache_roots", lambda: [tmp_path])
-        names = {"sin": math.sin}
-        exec(f"def long(x):\n v = x.values[0]\n {100 * 'v = sin(v);'}\n return v", names)
-        whole = compiled("calls", calls, nogil=False, called=lean_kernel(names["long"]))
-        whole(self.state)
-        (result,) = whole.overloads.values()
-        lines = result.library.get_llvm_str().splitlines()
-        assert not [line for line in lines if line.startswith("define") and "long" in line]
-
-    def test_kernels_of_other_code_are_not_those_made_parts(self, tmp_path, monkeypatch):
-        """If not: what calls such a kernel later finds one that takes other arguments."""
-        monkeypatch.setattr("onebit.core.compiling._cache_roots", lambda: [tmp_path])
-        names = {"sin": math.sin}
-        exec(f"def long(x):\n v = x.values[0]\n {100 * 'v = sin(v);'}\n return v", names)
-        long, by_hand = lean_kernel(names["long"]), names["long"](self.state)
-
-        @lean_kernel
-        def twice(x):  # so that it stays a function, with arguments as LLVM likes them
-            return long(x) + long(x)
-
-        whole = compiled("calls", calls, nogil=False, called=twice)
-        assert whole(self.state) == pytest.approx(2.0 * by_hand)
-        assert numba.njit(lambda x: long(x))(self.state) == pytest.approx(by_hand)
-
-    def test_what_numba_has_for_numpy_is_optimised_in_what_calls_it_only(
-        self, tmp_path, monkeypatch
-    ):
-        """If not: kernels that multiply matrices take a seventh longer to compile."""
-        monkeypatch.setattr("onebit.core.compiling._cache_roots", lambda: [tmp_path])
-        made = []
-        monkeypatch.setattr(_Part, "finalize", record(made, _Part.finalize))
-
-        @kernel
-        def product(x):
-            rare = np.full(x.values.size, np.complex64(2.0))  # compiled for no other test
-            return np.dot(rare, rare).real
-
-        whole = compiled("calls", calls, nogil=False, called=product)
-        assert whole(self.state) == 8.0
-        assert [name for name in made if name.startswith("dot_2_vv")]
-        # Functions of Numba's own that call the same still find it, and nothing stays changed.
-        assert numba.njit(lambda x: np.dot(x, x).real)(np.full(2, np.complex64(3.0))) == 18.0
-        assert Compiler.compile_extra is CompilerBase.compile_extra
-
-    def test_errors_of_kernels_reach_python(self, tmp_path, monkeypatch):
-        """Also from what was loaded. If not: the process crashes, or the error is another."""
-        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-
-        @kernel
-        def fails(x):
-            if x.n_features == 2:
-                raise ValueError("two", x.n_features)
-            return 0
-
-        for _ in range(2):
-            function = compiled("fails", calls, nogil=False, called=fails)
-            with pytest.raises(ValueError, match=r"two.*2"):
-                function(self.state)
-
-    def test_dispatchers_ask_their_cache(self, tmp_path, monkeypatch):
-        """If not: every process compiles anew."""
-        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-
-        def total(x):
-            return x.values.sum()
-
-        for hits in (0, 1):
-            function = compiled("total", total, nogil=False)
-            assert function(self.state) == 2.0
-            assert sum(function.stats.cache_hits.values()) == hits
-        assert len(list(tmp_path.glob("onebit/total-*/*.compiled"))) == 1
-
-
-LOADED = """
-import sys
-import numpy as np
-from onebit.core.compiling import Counted, called_from_python
-
-def all_kinds(A):
-    if A.size == 9:
-        raise ValueError("three", A.shape[0])
-    drawn = np.random.random(A.size)
-    return np.linalg.det(A) + np.exp(A - A).sum() + drawn.size
-
-function = called_from_python(all_kinds)
-print(function(np.eye(2)))
-print(Counted.loaded, "numba.cpython.heapq" in sys.modules)
-try:
-    function(np.eye(3))
-except ValueError as error:
-    print(error.args[1])
-print(called_from_python(lambda x: x.sum())(np.ones(2)))
-"""
-
-
-def test_what_is_loaded_needs_nothing_of_what_compiles(package):
-    """Numba loads all of that first, which takes longer than the rest. If not: starts are slow."""
-    (package / "kinds.py").write_text(LOADED)
-    environment = os.environ | {"PYTHONPATH": str(package), "NUMBA_CACHE_DIR": str(package)}
-    command = [sys.executable, "-c", "import kinds"]
-    for expected in ("9.0 0 True 3 2.0", "9.0 1 False 3 2.0"):
-        printed = subprocess.check_output(command, env=environment, text=True)
-        assert " ".join(printed.split()) == expected
-
-
 def test_cache_goes_elsewhere_if_the_package_cannot_be_written(package, tmp_path):
     cache = tmp_path / "cache"
     (package / "mine.py").write_text(KERNEL)
@@ -632,18 +393,3 @@ def test_import_is_quick():
         subprocess.run([sys.executable, "-c", "import onebit"], check=True)
         times.append(time.perf_counter() - start)
     assert min(times) < 1.0
-
-
-def test_functions_are_numbered_from_anywhere_also_in_a_forked_child():
-    """From one, as Numba counts, kernels of two processes could have the same name on disk."""
-    first = next(FunctionIdentity._unique_ids)
-    assert first > 2**20
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.write(writing, str(next(FunctionIdentity._unique_ids)).encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert abs(int(os.read(reading, 99)) - first) > 2**20
-    os.close(reading)
-    os.close(writing)

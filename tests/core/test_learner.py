@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from onebit import SOBA, Banditron, Perceptron, load
-from onebit.core.compiling import Counted
+from onebit.core.compiling import counts
 from onebit.core.engine import FEW_ROWS
 from onebit.core.validation import check_example
 
@@ -46,7 +46,7 @@ def test_one_example_is_a_row():
     learner = SOBA(classes=[0, 1, 2], random_state=0)
     assert learner.predict(check_example(X[0], None)).tolist() == [0]
     learner.partial_fit(X, y)
-    compiled = Counted.compiled
+    compiled = counts().compiled
     for i in range(10):
         decided = learner.decide(X[i]).x  # its indices are those of all dense examples
         for x in (decided, check_example(X[i], None), check_example(sp.csr_array(X[[i]]), None)):
@@ -54,7 +54,7 @@ def test_one_example_is_a_row():
             among = learner.policy(x, among=[0, 2])
             np.testing.assert_array_equal(among, learner.policy(X[[i]], among=[0, 2]))
             assert learner.predict(x) == learner.predict(X[[i]])
-    assert Counted.compiled == compiled
+    assert counts().compiled == compiled
     with pytest.raises(ValueError, match="x has 3 features"):
         learner.scores(check_example([1.0, 2.0, 3.0], None))
 

@@ -10,7 +10,8 @@ from sklearn.base import clone
 
 from forms import FORMS, first_forms
 from onebit import Decision, learners, play
-from onebit.core import Kernels, compiling, engine
+from onebit.core import Kernels
+from onebit.core.fingerprint import REPLACEMENTS, fingerprint
 from onebit.core.offer import on_offer
 from onebit.core.state import check_state, grown, sizes_of
 from onebit.core.storage import arrays_of
@@ -231,8 +232,10 @@ def test_a_new_class_is_as_little_known_as_all_were_at_first(covariance):
     untrained = new(OneBitClassifier(covariance=covariance, forgetting=2.0, a=1.0))
     for other in (whole, untrained):
         other.decide(X[0])
-    np.testing.assert_allclose(whole._state.scratch.v[4], untrained._state.scratch.v[4], rtol=1e-12)
-    assert whole._state.scratch.v[4] > 1.5 * whole._state.scratch.v[:4].mean()
+    np.testing.assert_allclose(
+        whole._state.line.scratch.v[4], untrained._state.line.scratch.v[4], rtol=1e-12
+    )
+    assert whole._state.line.scratch.v[4] > 1.5 * whole._state.line.scratch.v[:4].mean()
 
 
 @pytest.mark.parametrize("learner", [Folklore(), learners.Aggregating()], ids=str)
@@ -271,14 +274,12 @@ def test_a_full_information_learner_is_restricted_in_its_choice_only():
 
 
 def test_code_for_offers_is_cached_and_never_stale(monkeypatch):
-    decide = Kernels("offers", linear_scores, gamma_greedy, banditron.learn)._compiled
-    fresh = decide("decide", engine._decide, nogil=False)
-    if not compiling.COMPILES:
-        return
-    before = fresh._cache._folders
-    monkeypatch.setitem(compiling._CHOICES, on_offer, lambda offer, n: lambda offer, n: range(n))
-    changed = decide("decide", engine._decide, nogil=False)._cache._folders
-    assert [folder.name for folder in before] != [folder.name for folder in changed]
+    kernels = Kernels("offers", linear_scores, gamma_greedy, banditron.learn)
+    fresh = kernels.function("decide")
+    before = fingerprint(fresh.py_func, {})
+    monkeypatch.setitem(REPLACEMENTS, on_offer, lambda offer, n: lambda offer, n: range(n))
+    changed = kernels.function("decide")
+    assert fingerprint(changed.py_func, {}) != before
 
 
 def test_a_decision_keeps_its_labels_on_offer():

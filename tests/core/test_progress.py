@@ -131,7 +131,7 @@ def template(x):
 
 @pytest.mark.skipif(not compiler.COMPILES, reason="nothing is compiled")
 def test_code_found_on_disk_is_not_mentioned(tmp_path, stderr, monkeypatch):
-    monkeypatch.setattr(compiler, "_cache_roots", lambda: [tmp_path])
+    monkeypatch.setattr("onebit.core.code_cache.roots", lambda: [tmp_path])
     monkeypatch.setattr(progress, "SECONDS", 0.0)
     assert compiled("onebit.learners.banditron.some.decide", template, nogil=False)(1) == 2
     assert "compiling Banditron, once" in stderr.getvalue()

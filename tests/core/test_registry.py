@@ -5,8 +5,8 @@ import pytest
 import onebit
 from onebit import lab, warm_up
 from onebit.core.registry import chosen_class
+from onebit.serve.replayable import ReplayableLearner
 from onebit.serve.rows import LearnerSpec, ModelSpec
-from onebit.serve.student import Student
 
 
 @pytest.mark.parametrize("name", onebit.learners.__all__)
@@ -43,7 +43,7 @@ def test_everyone_finds_learners_alike():
     for find in (
         warm_up,
         lambda name: lab.sweep([name]),
-        lambda name: Student.begin(spec, LearnerSpec(learner=name), ["a", "b"]),
+        lambda name: ReplayableLearner.begin(spec, LearnerSpec(learner=name), ["a", "b"]),
     ):
         with pytest.raises(ValueError, match="no learner 'onebit': did you mean OneBitClassifier"):
             find("onebit")

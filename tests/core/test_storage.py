@@ -21,7 +21,7 @@ from onebit.core import storage
 from onebit.core.decision import MOST_IDS
 from onebit.core.registry import class_named, name_of
 from onebit.core.state import check_state
-from onebit.core.storage import arrays_of
+from onebit.core.storage import arrays_of, made_by
 from onebit.learners import (
     Aggregating,
     BanditReduction,
@@ -213,7 +213,7 @@ def test_files_that_made_the_process_crash(tmp_path):
         ({"format": "2"}, "format is '2', and should be a JSON int"),
         ({"format": True}, "format is True"),
         ({"format": 0}, "format is 0"),
-        ({"format": 4}, "format 4"),
+        ({"format": 5}, "format 5"),
         ({"learner": ...}, "the header has no learner"),
         ({"learner": 5}, "learner is 5"),
         ({"learner": "Nobody"}, "no learner is named 'Nobody'"),
@@ -309,7 +309,7 @@ def test_damage_is_found(tmp_path):
         loaded(damaged, tmp_path)
     with pytest.raises(ValueError, match="checksum"):
         loaded(safetensors.numpy.save(arrays, {"onebit": header}), tmp_path)
-    old = header.replace('"format": 3', '"format": 1')
+    old = header.replace('"format": 4', '"format": 1')
     with pytest.raises(ValueError, match="checksum"):  # nor as one that has none
         loaded(packed(old, arrays, sha256="0" * 64), tmp_path)
 
@@ -580,8 +580,10 @@ def test_layout_of_a_file(tmp_path):
     metadata = json.loads(content[8 : 8 + size])["__metadata__"]
     assert metadata.keys() == {"onebit", "sha256"}
     assert json.loads(metadata["onebit"]) == {
-        "format": 3,
+        "format": 4,
+        "made_by": made_by(banditron()),
         "learner": "Banditron",
+        "state_version": 0,
         "parameters": {"gamma": 0.05, "classes": None, "random_state": 0},
         "classes": ["a", "b", "c"],
         "classes_dtype": "<U1",

@@ -56,7 +56,7 @@ def meanwhile(*work):
 
 def assert_sound(learner, X):
     assert_finite(learner, X)
-    assert 0 <= learner._state.S.n_pending.min() <= learner._state.S.n_pending.max() < 64
+    assert 0 <= learner._state.line.S.n_pending.min() <= learner._state.line.S.n_pending.max() < 64
 
 
 def crashes(code):

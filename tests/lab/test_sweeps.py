@@ -15,6 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 import onebit
+from clusters import dask_cluster  # noqa: F401
 from onebit import Banditron, Perceptron, lab, play, streams
 from onebit.lab import results, sweeps
 from onebit.lab.measures import Online
@@ -145,11 +146,14 @@ def test_an_edit_of_any_file_that_a_result_depends_on_changes_its_key(monkeypatc
         before, unnoticed = key(), []
         for path in sorted(needed):
             whole = content[path]
-            content[path] = whole + b"# edited"
+            content[path] = whole + b"\nedited = True"
             unnoticed += [path] if key() == before else []
             content[path] = whole
         assert len(needed) > 50
         assert unnoticed == []
+        path = package / "learners" / "banditron.py"
+        content[path] = content[path] + b'\n"""A text."""  # and a comment\n'
+        assert key() == before
         monkeypatch.setattr(onebit, "__version__", "another")
         assert key() != before
     finally:
@@ -265,36 +269,9 @@ def written(folder):
     return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in paths}
 
 
-@pytest.fixture
-def dask_cluster(tmp_path):
-    """Yield the address of a scheduler with two worker processes, and those processes."""
-    distributed = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
-    worker = [sys.executable, "-m", "distributed.cli.dask_worker"]
-    processes = []
-
-    def start(*command):
-        processes.append(subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL))
-
-    try:
-        start(*distributed, "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
-              "--scheduler-file", "scheduler.json")  # fmt: skip
-        file = tmp_path / "scheduler.json"
-        deadline = time.monotonic() + 60
-        while not file.exists() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        address = json.loads(file.read_text())["address"]
-        for _ in range(2):
-            start(*worker, address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
-        yield address, processes[1:]
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kill", [False, True])
-def test_a_dask_cluster_gives_the_same_table(tmp_path, dask_cluster, kill):
+def test_a_dask_cluster_gives_the_same_table(tmp_path, dask_cluster, kill):  # noqa: F811
     address, workers = dask_cluster
     asked = {"a": Asked("synsep", 20_000)}
     here = lab.sweep(["banditron"], GRID, asked, 10, jobs=2)

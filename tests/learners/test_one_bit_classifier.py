@@ -28,7 +28,8 @@ from references import one_bit_classifier as reference
 
 def assert_same_path_in_form(form, K, stream, storage):
     X, y = stream(K)
-    names = ("explore", "a", "forgetting", "standardize")
+    form = {"views": "line"} | form
+    names = ("explore", "a", "forgetting", "standardize", "views")
     given = {name: value for name, value in form.items() if name in names}
     full, floor = form["covariance"] == "full", form.get("min_probability", 0.0)
     slow = reference.OneBitClassifier(X.shape[1], K, full, floor=floor, **given)
@@ -250,19 +251,25 @@ def test_a_new_class_has_the_variances_of_the_first_round(covariance):
     X, y = clouds(3, 300)
     learner = OneBitClassifier(a=0.5, covariance=covariance, forgetting=0.5, classes=range(3))
     learner.decide(X[0])
-    S = {"diagonal": lambda: learner._state.S.T, "full": lambda: learner._state.S.base}[covariance]
-    first = S()[0].copy()
+
+    def variances():
+        state = learner._state
+        found = [state.line, state.views.cells, state.views.products]
+        return [(m.age, m.S.T if isinstance(m.S, np.ndarray) else m.S.base) for m in found]
+
+    first = [S[0].copy() for _, S in variances()]
     play(learner, X, y)
     learner.add_classes([3])
-    assert learner._state.age > 1.1
-    np.testing.assert_allclose(learner._state.age * S()[3], first, rtol=1e-12)
+    for (age, S), expected in zip(variances(), first, strict=True):
+        assert age > 1.1
+        np.testing.assert_allclose(age * S[3], expected, rtol=1e-12)
 
 
 def test_draws_are_wider_only_where_the_best_label_may_be_wrong():
     """At the border, odds of 0.05 against all labels together, the power makes it nothing."""
     learner = OneBitClassifier(covariance="diagonal", standardize=False, classes=range(3))
     learner.decide(np.ones(2))
-    state, nu = learner._state, learner._state.settings.explore
+    state, nu = learner._state.line, learner._state.line.settings.explore
     state.S[0] = v = np.array([0.5, 1.0, 2.0])
     widths = []
     for beyond in (1.0 + 1e-6, 1.0 - 1e-6, 0.1):
@@ -316,14 +323,26 @@ def test_changes_are_noticed_by_late_and_rare_feedback(late, share):
 
 
 def test_auto_takes_full_matrices_while_they_are_small():
-    def form(d, K):
-        learner = OneBitClassifier(classes=range(K))
-        learner.decide(np.ones(d))
-        return learner._kernels._name
-
     d = int(np.sqrt(LARGEST_FULL / 5))
-    assert form(d, 5) == "full"
-    assert form(d + 1, 5) == "diagonal"
+    assert OneBitClassifier()._at_size(d, 5).covariance == "full"
+    assert OneBitClassifier()._at_size(d + 1, 5).covariance == "diagonal"
+
+
+@pytest.mark.parametrize(
+    ("d", "K", "views"),
+    [
+        (1, 2, "products"),
+        (33, 2, "products"),
+        (33, 3, "cells"),
+        (256, 32, "cells"),
+        (256, 33, "line"),
+        (257, 2, "line"),
+    ],
+)
+def test_auto_takes_the_views_that_are_affordable(d, K, views):
+    assert OneBitClassifier()._at_size(d, K).views == views
+    assert OneBitClassifier(standardize=False)._at_size(d, K).views == "line"
+    assert OneBitClassifier(views="cells")._at_size(d, K).views == "cells"
 
 
 def test_least_probability():
@@ -488,11 +507,8 @@ def test_files_from_before_there_were_scales(covariance, tmp_path):
     X, y = continuous(3)
     given = {"covariance": covariance, "random_state": 0, "standardize": False}
     learner = OneBitClassifier(**given).fit(X, y)
-    learner.save(tmp_path / "learner")
-    text, arrays = unpacked((tmp_path / "learner").read_bytes())
-    header = json.loads(text)
+    header, arrays = file_before_the_mixture(learner, tmp_path)
     del header["parameters"]["standardize"]
-    arrays = {name: array for name, array in arrays.items() if not name.startswith("scales")}
     (tmp_path / "before").write_bytes(packed(json.dumps(header), arrays))
     again = load(tmp_path / "before")
     assert not again.standardize
@@ -526,13 +542,22 @@ def test_a_file_of_format_2_has_the_scores_that_it_had():
 )
 def test_files_with_columns_that_counting_cannot_lead_to_are_refused(change, tmp_path):
     X, y = of_all_kinds(3)
-    learner = OneBitClassifier(covariance="diagonal", random_state=0).fit(X, y)
+    learner = OneBitClassifier(covariance="diagonal", views="line", random_state=0).fit(X, y)
     text, arrays = unpacked(learner_bytes(learner, tmp_path))
     arrays = {name: array.copy() for name, array in arrays.items()}
     change(arrays)
     (tmp_path / "changed").write_bytes(packed(text, arrays))
     with pytest.raises(ValueError, match=r"columns|kinds"):
         load(tmp_path / "changed")
+
+
+def file_before_the_mixture(learner, folder):
+    """Return header and arrays of a line's file, with the names of before there were members."""
+    text, arrays = unpacked(learner_bytes(learner, folder))
+    header = json.loads(text) | {"format": 3}
+    del header["parameters"]["views"], header["state_version"]
+    names = {name: name.removeprefix("line.") for name in arrays} | {"line.former": "former.W"}
+    return header, {names[name]: array for name, array in arrays.items()}
 
 
 def learner_bytes(learner, folder):
@@ -554,10 +579,8 @@ def test_accidents_of_a_table_cost_little(accident):
 )
 def test_files_from_before_changes_were_noticed(later, tmp_path):
     X, y = continuous(3)
-    learner = OneBitClassifier(random_state=0).fit(X, y)
-    learner.save(tmp_path / "learner")
-    text, arrays = unpacked((tmp_path / "learner").read_bytes())
-    header = json.loads(text)
+    learner = OneBitClassifier(views="line", random_state=0).fit(X, y)
+    header, arrays = file_before_the_mixture(learner, tmp_path)
     del header["parameters"]["notice_changes"]
     header["parameters"]["explore"] = 0.1
     arrays = {name: array for name, array in arrays.items() if not name.startswith(later)}
@@ -566,12 +589,13 @@ def test_files_from_before_changes_were_noticed(later, tmp_path):
     again = load(tmp_path / "before")
     assert again.changes_ == []
     assert again.coef_.tolist() == learner.coef_.tolist()
-    assert play(again, X, y).error_rate < play(OneBitClassifier(random_state=0), X, y).error_rate
+    new = OneBitClassifier(views="line", random_state=0)
+    assert play(again, X, y).error_rate < play(new, X, y).error_rate
 
 
 def step_of_a_label(learner, x, label):
     """Return the weights after someone says the label of x, from the notes, with full matrices."""
-    state = learner._state
+    state = learner._state.line
     z = x / np.linalg.norm(x)
     S = state.age * state.S.base
     s, uncapped = state.W.T @ z, np.einsum("i,kij,j->k", z, S, z)
@@ -600,7 +624,7 @@ def test_a_label_that_is_told_is_an_implicit_step():
             learner.teach(x[None], [label])
         np.testing.assert_allclose(learner.coef_, expected, rtol=1e-6)
         for k in range(4):  # what is pending belongs to the matrix
-            rewrite.py_func(of_class(learner._state.S, k))
+            rewrite.py_func(of_class(learner._state.line.S, k))
 
 
 def test_some_labels_among_the_bits_save_mistakes():
@@ -635,13 +659,14 @@ def test_teaching_is_learning_from_decisions_that_were_right(feedback):
         taught.teach(X[:1], [7])
 
 
-def test_only_learning_changes_the_scales():
+def test_only_learning_changes_the_state():
     learner = OneBitClassifier(classes=range(3), random_state=0)
     for x in 3.0 * np.random.default_rng(0).normal(size=(20, 2)):
         decision = learner.decide(x)
-        before = {name: array.copy() for name, array in arrays_of(learner._state.scales)}
+        before = {name: array.copy() for name, array in arrays_of(learner._state) if name != "rng"}
         learner.decide(2.0 * x)
         learner.policy([5.0 * x])
-        for name, array in arrays_of(learner._state.scales):
-            assert array.tolist() == before[name].tolist(), name
+        after = dict(arrays_of(learner._state))
+        for name, array in before.items():
+            assert array.tolist() == after[name].tolist(), name
         learner.learn(decision, correct=True)

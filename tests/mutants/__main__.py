@@ -41,6 +41,12 @@ TIMED = ("tests/serve/", "tests/cli/", "tests/core/test_t")
 COMPILED = ("core", "numerics", "learners", "losses")
 """Rooms with compiled code."""
 
+COMPILERS = [
+    f"core/{name}.py"
+    for name in ("code_cache", "compiling", "fence", "fingerprint", "hooks", "numba_private")
+]
+"""Files that decide what is compiled, and where it is stored."""
+
 CACHE = KEPT / "cache"
 """Compiled code: what a change does not reach is found there."""
 
@@ -163,7 +169,7 @@ def tried(place: Workplace, mutant: Mutant, baselines: dict[str, Any]) -> dict[s
     """Return what the tests of a mutant's file say about it."""
     limit = COMPILING if room_of(mutant.path) in COMPILED else LIMIT
     cache = CACHE
-    if mutant.path == "core/compiling.py":  # which must not meet what others compiled
+    if mutant.path in COMPILERS:  # which must not meet what others compiled
         cache = place.root / ".cache"
         shutil.rmtree(cache, ignore_errors=True)
     source = (place.package / mutant.path).read_text()

@@ -38,7 +38,7 @@ OF_ROOM: dict[str, list[str]] = {
     "serve": [
         "tests/serve/test_parts.py tests/serve/test_access.py tests/serve/test_metrics.py "
         "tests/serve/test_versions.py tests/serve/test_many_models.py tests/serve/test_service.py "
-        "tests/serve/test_protocol.py tests/serve/test_repeats.py",
+        "tests/serve/test_protocol.py tests/serve/test_keys.py tests/serve/test_repeats.py",
         "tests/serve",
     ],
     "losses": ["tests/theory/test_losses.py", "tests/learners/test_gaptron.py"],
@@ -47,7 +47,10 @@ OF_ROOM: dict[str, list[str]] = {
 
 ELSEWHERE: dict[str, list[str]] = {
     "__init__": ["tests/test_init.py tests/test_promises.py tests/core/test_learner.py"],
-    "core/compiling": ["tests/test_warming.py"],
+    "core/code_cache": ["tests/core/test_compiling.py", "tests/test_warming.py"],
+    "core/compiling": ["tests/test_warming.py", "tests/core/test_numba_private.py"],
+    "core/fingerprint": ["tests/core/test_compiling.py"],
+    "core/hooks": ["tests/core/test_fence.py"],
     "core/confidence": ["tests/core/test_labels.py"],
     "core/engine": [DECIDES, ANY_LEARNER, "tests/core/test_offer.py -k Banditron"],
     "core/offer": ["tests/core/test_offer.py -k 'Banditron or among or offer'", ANY_LEARNER],
@@ -91,6 +94,7 @@ ELSEWHERE: dict[str, list[str]] = {
     "serve/running": ["tests/serve/test_processes.py tests/serve/test_protocol.py"],
     "serve/starting": ["tests/serve/test_processes.py"],
     "serve/demo": ["tests/serve/test_processes.py"],
+    "serve/following": ["tests/serve/test_postgres.py"],
     "serve/postgres_appender": ["tests/serve/test_postgres.py"],
     "serve/postgres_connection": ["tests/serve/test_postgres.py"],
     "serve/postgres_log": ["tests/serve/test_postgres.py"],

@@ -9,9 +9,11 @@ from scipy.stats import norm
 
 from onebit.numerics.winning import (
     _AT_NODES,
+    _READ,
     ROOM,
     _fill_hazards,
     _gather,
+    tables,
     winning_probabilities,
 )
 
@@ -202,3 +204,10 @@ def test_the_table_of_the_normal_law():
         _fill_hazards(t, gaps, scales, counts, 1, hazards)
         found.append(hazards[0])
     np.testing.assert_allclose(found, np.exp(norm.logpdf(z) - log_ndtr(z)), rtol=0, atol=1e-9)
+
+
+def test_tables_on_disk_are_those_that_are_computed():
+    computed = tables()
+    assert computed.keys() == _READ.keys()
+    for name, array in computed.items():
+        np.testing.assert_allclose(_READ[name], array, rtol=1e-7, atol=1e-12, err_msg=name)

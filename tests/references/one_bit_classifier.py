@@ -145,100 +145,243 @@ class Rates:
             self.bits = []
 
 
-class OneBitClassifier:
+class Posterior:
+    """Softmax of W x, with a precision matrix, or its diagonal, for each class; x normalised."""
+
     young = 1000.0
 
-    def __init__(
-        self, d, K, full, explore=None, a=None, forgetting=None, floor=0.0, standardize=True
-    ):
-        self.K, self.full, self.floor = K, full, floor
+    def __init__(self, n, K, full, explore, a, forgetting, standardize=True):
+        self.K, self.full = K, full
         default = (0.05 if full else 0.035) * max(1.0, np.log(K))
         self.explore = default if explore is None else explore
         self.rho = 0.45 if full else 0.3
         prior, self.kappa, self.m, phi = (0.3, 0.25, 2.0, 0.5) if full else (0.35, 0.03, 3.0, 0.0)
         self.sure, self.negligible = (1e-3, 1e-6) if full else (2e-2, 1e-3)
         self.eta = 0.0 if full else 0.1
-        self.tau, self.rounds = 30 if full else 0, 0
+        self.tau = 30 if full else 0
         self.phi = phi if forgetting is None else forgetting
-        if a is None:
-            a = prior / max(1.0, np.log(K)) ** 2
-        self.scales = Scales(d) if standardize else None
-        self.both = np.zeros((2 * K, d + standardize))
-        self.inputs, self.former = self.both[:K], self.both[K:]
-        self.a, self.first = a, a * np.eye(d + standardize)
+        self.a = prior / max(1.0, np.log(K)) ** 2 if a is None else a
+        self.first = self.a * (np.eye(n) if full else np.ones(n))
         if full and standardize:
             self.first[-1, -1] /= 4
         self.A = np.array([self.first] * K)
-        self.W = self.inputs[:, :d]
-        self.has_former, self.evidence_of_former = False, 0.0
-        self.t, self.seen, self.changes, self.rates = 0, [], Changes(K), Rates(K)
+        self.both = np.zeros((2 * K, n))
+        self.W, self.former = self.both[:K], self.both[K:]
 
     def look(self, x):
-        x = x if self.scales is None else self.scales.scaled(x)
-        x = x / np.linalg.norm(x) if x.any() else x
-        S = np.linalg.inv(self.A)
-        v = np.einsum("i,kij,j->k", x, S, x)
-        return x, S, self.inputs @ x, v, np.minimum(v, 1 / self.a)
+        """Compute all that is known of x."""
+        self.x = x / np.linalg.norm(x) if x.any() else x
+        if self.full:
+            self.Sx = np.linalg.inv(self.A) @ self.x
+        else:
+            self.Sx = self.x / self.A
+        self.s, self.uncapped = self.W @ self.x, self.Sx @ self.x
+        self.v = np.minimum(self.uncapped, 1 / self.a)
+        self.c = 1 / np.sqrt(1 + self.kappa * self.v)
+        self.p = softmax(self.c * self.s)
 
-    def widths(self, s, v):
+    def widths(self):
         """Of the draws, in deviations: wide where no label is likely, of labels hardly known."""
-        best = int(np.flatnonzero(s > s.max() - 1e-12)[0])
+        s, v = self.s, self.v
+        best = highest(s)
         z = (s - s[best]) / np.sqrt(1 + self.kappa * (v + v[best]))
         wrong = 1 - 1 / np.exp(z).sum()
         known_less = 1 - v[best] / np.maximum(v, v[best]) if v[best] > 0 else np.sign(v)
         more = max(0.0, 1 - self.explore) if self.explore > 0 else 0.0
         return self.explore + more * (wrong * known_less) ** 6
 
+    def policy(self):
+        return winning_probabilities(self.s, self.widths() * np.sqrt(self.v))
+
+    def learn(self, label, correct, rounds):
+        p, c, v = self.p, self.c, self.v
+        q, rest = p[label], np.delete(p, label).sum()
+        if correct and rest < self.sure:
+            return
+        if correct:
+            g = p - np.eye(self.K)[label]
+            g[label] = -rest
+        else:
+            unforeseen = self.eta / (self.eta + rest)
+            g = -q * ((1 - unforeseen) * p / rest + unforeseen / (self.K - 1))
+            g[label] = max(q, self.rho * expit(c[label] * self.s[label]))
+        f = q * p**2 / rest
+        f[label] = q * rest
+        f *= self.m * (rounds / (rounds + self.tau))
+        for k in range(self.K):
+            share = v[k] / self.uncapped[k] if v[k] > 0 else 1.0
+            self.W[k] -= share * c[k] * g[k] * self.Sx[k]
+            information = c[k] ** 2 * f[k]
+            if information * self.uncapped[k] > self.negligible:
+                self.A[k] += information * (np.outer(self.x, self.x) if self.full else self.x**2)
+
+    def grow_older(self, t):
+        age = (1 + t / self.young) / (1 + (t - 1) / self.young)
+        self.A /= age**self.phi
+
+    def exchange(self):
+        self.both[:] = np.roll(self.both, self.K, axis=0)
+
+    def forget(self, classes):
+        self.W[classes] = 0.0
+        self.A[classes] = self.first
+
+
+def highest(scores):
+    """The first of the labels with the highest score, of those that tie but for rounding."""
+    return int(np.flatnonzero(scores > scores.max() - 1e-12)[0])
+
+
+class Column:
+    """The bins of one column: its first fifteen values, or eighths between quantiles."""
+
+    def __init__(self):
+        self.levels, self.others, self.edges, self.sample = [], 0, None, []
+
+    def code(self, value):
+        if self.edges is not None:
+            return int((self.edges < value).sum())
+        return self.levels.index(value) if value in self.levels else 15
+
+    def observe(self, value, rounds):
+        stride, end = 1, 128
+        while rounds >= end:
+            stride, end = (3 if stride == 1 else 2 * stride - 1), 2 * end
+        if rounds % stride == 0:
+            self.sample = [*self.sample, value][-128:]
+        t = rounds + 1
+        if self.edges is not None:
+            if t in (32, 64, 128, 256) or (t > 256 and np.log2(t).is_integer() and self.moved()):
+                self.edges = self.quantiles()
+        elif value not in self.levels:
+            if len(self.levels) < 15:
+                self.levels.append(value)
+            else:
+                self.others += 1
+                if self.others > t / 16:
+                    self.edges = self.quantiles()
+
+    def quantiles(self):
+        values, n = np.sort(self.sample), len(self.sample)
+        return np.array([values[[i * n // 8 - 1, i * n // 8]].mean() for i in range(1, 8)])
+
+    def moved(self):
+        new, old = self.quantiles(), self.edges
+        return (new[1:] < old[:-1]).any() or (new[:-1] > old[1:]).any()
+
+
+class OneBitClassifier:
+    """A mixture of posteriors: of the line, of cells and of products, weighed by the bits."""
+
+    def __init__(
+        self,
+        d,
+        K,
+        full,
+        explore=None,
+        a=None,
+        forgetting=None,
+        floor=0.0,
+        standardize=True,
+        views="line",
+    ):
+        self.d, self.K, self.floor, self.views = d, K, floor, views
+        given = (explore, a, forgetting)
+        self.scales = Scales(d) if standardize else None
+        self.line = Posterior(d + standardize, K, full, *given, standardize)
+        self.members, self.columns = [self.line], [Column() for _ in range(d)]
+        if views != "line":
+            n = 1 + d + 16 * d + 256 * (d * (d - 1) // 2)
+            self.members.append(Posterior(n, K, False, *given))
+        if views == "products":
+            self.members.append(Posterior(d + d * (d + 1) // 2 + 1, K, True, *given))
+        self.trust = np.full(len(self.members), 1 / len(self.members))
+        self.W, self.inputs = self.line.W[:, :d], self.line.W
+        self.has_former, self.evidence_of_former, self.rounds = False, 0.0, 0
+        self.t, self.seen, self.changes, self.rates = 0, [], Changes(K), Rates(K)
+
+    def look(self, x):
+        z = x if self.scales is None else self.scales.scaled(x)
+        self.line.look(z)
+        if self.views != "line":
+            self.members[1].look(self.cells(x, z[:-1]))
+        if self.views == "products":
+            i, j = np.triu_indices(self.d)
+            self.members[2].look(np.r_[z[:-1], z[i] * z[j], z[-1]])
+
+    def cells(self, x, z):
+        """A constant, the scaled features, an indicator for each bin, and for each pair of bins.
+
+        Of more than 64 columns, only measurements have one, and all that is not zero.
+        """
+        codes = [column.code(value) for column, value in zip(self.columns, x, strict=True)]
+        listed = (x != 0) | self.scales.measurements.astype(bool) | (self.d <= 64)
+        one_hot = np.eye(16)[codes] * listed[:, None]
+        i, j = np.triu_indices(self.d, 1)
+        both = np.einsum("pa,pb->pab", one_hot[i], one_hot[j])
+        length, n = np.linalg.norm(z), listed.sum()
+        pairs = n * (n - 1) / 2
+        few = pairs <= 16_384 // self.K
+        return np.concatenate(
+            [
+                [np.sqrt(0.05)],
+                np.sqrt(0.4) * z / length if length > 0 else z,
+                np.sqrt(0.3 / max(1, n)) * one_hot.ravel(),
+                few * np.sqrt(0.25 / max(1, pairs)) * both.ravel(),
+            ]
+        )
+
+    @property
+    def says(self):
+        heard = np.where(self.trust >= 0.01, self.trust, 0.0)
+        return heard / heard.sum()
+
+    def mixture(self):
+        return sum(w * member.p for w, member in zip(self.says, self.members, strict=True))
+
     def policy(self, x):
-        _, _, s, _, v = self.look(x)
-        p = winning_probabilities(s, self.widths(s, v) * np.sqrt(v))
-        if self.explore > 0:
-            p = self.rates.hedged(p)
+        self.look(x)
+        if self.line.explore > 0:
+            pairs = zip(self.says, self.members, strict=True)
+            p = self.rates.hedged(sum(w * member.policy() for w, member in pairs if w > 0))
+        elif len(self.members) > 1:
+            p = np.eye(self.K)[highest(self.mixture())]
+        else:
+            p = self.line.policy()
         return self.floor + (1 - self.K * self.floor) * p
 
     def learn(self, x, label, p, correct):
-        given = x
         self.rounds += 1
-        x, S, s, uncapped, v = self.look(x)
-        c = 1 / np.sqrt(1 + self.kappa * v)
-        p = softmax(c * s)
-        q, rest = p[label], np.delete(p, label).sum()
-        if not (correct and rest < self.sure):
-            e = np.eye(self.K)[label]
-            if correct:
-                g = p - e
-                g[label] = -rest
-            else:
-                unforeseen = self.eta / (self.eta + rest)
-                g = -q * ((1 - unforeseen) * p / rest + unforeseen / (self.K - 1))
-                g[label] = max(q, self.rho * expit(c[label] * s[label]))
-            f = q * p**2 / rest
-            f[label] = q * rest
-            f *= self.m * (self.rounds / (self.rounds + self.tau))
-            for k in range(self.K):
-                share = v[k] / uncapped[k] if v[k] > 0 else 1.0
-                self.inputs[k] -= share * c[k] * g[k] * S[k] @ x
-                information = c[k] ** 2 * f[k]
-                if information * uncapped[k] > self.negligible:
-                    self.A[k] += information * (np.outer(x, x) if self.full else np.diag(x**2))
-        best = int(np.flatnonzero(s > s.max() - 1e-12)[0])  # of those that tie but for rounding
+        self.look(x)
+        mixed = self.mixture()
+        q, rest = mixed[label], np.delete(mixed, label).sum()
+        best = highest(self.line.s if len(self.members) == 1 else mixed)
+        of_bit = np.clip([member.p[label] for member in self.members], 1e-3, 1 - 1e-3)
+        self.trust = self.trust * (of_bit if correct else 1 - of_bit)
+        self.trust = (1 - 1e-4) * self.trust / self.trust.sum() + 1e-4 / len(self.trust)
+        for member in self.members:
+            member.learn(label, correct, self.rounds)
         self.rates.count(best, label, correct)
         if self.has_former:
-            self.compare_former(x, q, rest, label, correct)
-        found, everything = self.changes.changed(q, rest, v[label], label, correct, self.rounds - 1)
+            self.compare_former(q, rest, label, correct)
+        v = self.line.v[label]
+        found, everything = self.changes.changed(q, rest, v, label, correct, self.rounds - 1)
         if found.size:
             self.forget(found, everything)
         if self.scales is not None:
-            self.scales.observe(given, self.both)
+            self.scales.observe(x, self.line.both)
+        for column, value in zip(self.columns, x, strict=True):
+            column.observe(value, self.rounds - 1)
         self.t += 1
-        age = (1 + self.t / self.young) / (1 + (self.t - 1) / self.young)
-        self.A /= age**self.phi
+        for member in self.members:
+            member.grow_older(self.t)
 
-    def compare_former(self, x, q, rest, label, correct):
+    def compare_former(self, q, rest, label, correct):
         if correct and self.changes.evidence == 0:
             self.evidence_of_former = 0.0
             return
-        p = softmax(self.former @ x)
+        pairs = zip(self.says, self.members, strict=True)
+        p = sum(w * softmax(member.former @ member.x) for w, member in pairs)
         then = self.changes.mistake(p[label], np.delete(p, label).sum())
         now = self.changes.mistake(q, rest)
         more = np.log((1 - then) / (1 - now) if correct else then / now)
@@ -250,9 +393,12 @@ class OneBitClassifier:
         self.seen += [(self.rounds, name, returned) for name in names]
         self.rates.forget(changed, everything)
         if everything:
-            self.both[:] = np.roll(self.both, self.K, axis=0)
+            for member in self.members:
+                member.exchange()
             self.has_former, self.evidence_of_former, self.t = True, 0.0, 0
         if returned:
             return
-        self.inputs[changed] = 0.0
-        self.A[changed] = self.first
+        if everything:
+            self.trust[:] = 1 / len(self.trust)
+        for member in self.members:
+            member.forget(changed)

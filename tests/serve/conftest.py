@@ -10,7 +10,7 @@ from services import OwnProcess
 @pytest.fixture(autouse=True)
 def snapshots_at_each_stop(monkeypatch):
     """Let also a short log have a snapshot, for what is tested with it."""
-    monkeypatch.setattr("onebit.serve.service.STOP_ROWS", 1)
+    monkeypatch.setattr("onebit.serve.applying.STOP_ROWS", 1)
 
 
 @pytest.fixture(scope="module")

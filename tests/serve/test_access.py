@@ -1,5 +1,8 @@
 """Who is answered: holders of keys, or this machine where there never was a key."""
 
+import asyncio
+import socket
+
 import httpx
 import pytest
 
@@ -7,11 +10,14 @@ from onebit.serve.access import Access
 from onebit.serve.api import RefusedError
 from onebit.serve.keys import make_key
 from onebit.serve.log import Key
-from onebit.serve.paths import PATHS
+from onebit.serve.requests import Request, RequestHead
+from onebit.serve.routes import ROUTES
 from services import in_folder
 
-LIST = next(path for path in PATHS if path.handler == "list_models")
-HEALTH = next(path for path in PATHS if path.handler == "health")
+LIST, HEALTH, PAGE = (
+    next(route for route in ROUTES if route.name == name)
+    for name in ("list_models", "health", "page")
+)
 HERE = {b"host": b"localhost"}
 
 
@@ -21,10 +27,10 @@ def service(tmp_path):
         yield service
 
 
-def is_answered(access, peer, path=LIST, **headers):
+def is_answered(access, peer, route=LIST, **headers):
     found = {name.replace("_", "-").encode(): value.encode() for name, value in headers.items()}
     try:
-        access.check(path, peer, HERE | found)
+        access.check(route, Request(RequestHead("GET", route.template, HERE | found), peer))
     except RefusedError as error:
         return error.status not in (401, 403)
     return True
@@ -103,7 +109,7 @@ def test_removing_the_last_key_opens_nothing(exposed):
     assert not is_answered(access, "127.0.0.1")
     access.update([])
     assert not is_answered(access, "127.0.0.1")
-    assert not is_answered(access, "127.0.0.1", None)
+    assert not is_answered(access, "127.0.0.1", PAGE)
     assert is_answered(access, "203.0.113.9", HEALTH)
 
 
@@ -144,5 +150,37 @@ def test_proxies_that_are_named_say_who_asks():
     ):
         assert access.client_of(peer, {b"x-forwarded-for": said.encode()}) == client
     assert access.client_of("203.0.113.9", {}) == "203.0.113.9"
-    with pytest.raises(ValueError, match="address or network"):
-        Access(proxies=["proxy.example"])
+    for given in ("10.0.0.0/99", "10.0.0.999", "proxy example", "-proxy", "a..b", ""):
+        with pytest.raises(ValueError, match="address, network or host name"):
+            Access(proxies=[given])
+
+
+def test_proxies_may_be_given_by_their_host_names(monkeypatch):
+    """As in networks of containers, where addresses change."""
+    known = {"proxy": ["10.0.0.3", "10.0.0.4"], "gone": []}
+
+    async def look_up(host, port, **_):
+        if not known[host]:
+            raise socket.gaierror("no such host")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 0)) for one in known[host]]
+
+    access = Access(proxies=["proxy", "gone", "10.9.0.0/16"])
+
+    def clients():
+        said = {b"x-forwarded-for": b"203.0.113.9"}
+        return [access.client_of(f"10.{k}", said) for k in ("0.0.3", "0.0.4", "0.0.5", "9.1.1")]
+
+    async def resolve():
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up, raising=False)
+        await access.resolve_proxies()
+
+    theirs = "203.0.113.9"
+    assert clients() == [None, None, None, theirs]
+    asyncio.run(resolve())
+    assert clients() == [theirs, theirs, None, theirs]
+    known["proxy"] = ["10.0.0.5"]
+    asyncio.run(resolve())
+    assert clients() == [None, None, theirs, theirs]
+    known["proxy"] = []  # a name server that does not answer takes no trust away
+    asyncio.run(resolve())
+    assert clients() == [None, None, theirs, theirs]

@@ -7,14 +7,15 @@ import time
 import numpy as np
 import pytest
 
-from onebit.serve.api import Question
-from onebit.serve.api import Said as Feedback
+from onebit.serve.api import DecisionRequest, Feedback
+from onebit.serve.decisions import decide
+from onebit.serve.feedback import give_feedback
 from onebit.serve.limits import Limits
 from onebit.serve.model import Model
 from onebit.serve.packing import packed, unpacked
+from onebit.serve.replayable import ReplayableLearner
+from onebit.serve.replaying import restore
 from onebit.serve.rows import ModelSpec
-from onebit.serve.service import restore
-from onebit.serve.student import Student
 from services import SMALL, TICKETS, in_folder
 
 WIDE = {"learner": "Banditron", "n_features": 2**14}
@@ -24,7 +25,7 @@ WIDE = {"learner": "Banditron", "n_features": 2**14}
 def pack(service, name="m"):
     """Pack a model, as is done after a minute without requests."""
     work = service.app.service
-    assert service.do(work._pack(work.live[name]))
+    assert service.do(work.memory.pack(work.live[name]))
     assert work.live[name].model.is_packed
 
 
@@ -56,15 +57,15 @@ def test_arrays_are_unpacked_as_they_were(array):
 
 def test_a_packed_learner_is_small_and_goes_on():
     spec = ModelSpec(labels=list("abc"), seed=7, **WIDE)
-    student = Student.begin(spec, spec, spec.labels)
+    learner = ReplayableLearner.begin(spec, spec, spec.labels)
     for i in range(20):
-        decision = student.decide(student.example({"subject": f"card {i}"}), None, f"T{i}")
-        student.learn(decision, {"correct": i % 2 == 0}, i + 2)
-    found = packed(student)
-    assert found.size * 20 < student.size
+        decision = learner.decide(learner.example({"subject": f"card {i}"}), None, f"T{i}")
+        learner.learn(decision, {"correct": i % 2 == 0}, i + 2)
+    found = packed(learner)
+    assert found.size * 20 < learner.size
     again = unpacked(found)
-    assert again.to_bytes() == student.to_bytes()
-    decisions = [s.decide(s.example("card"), None, "T") for s in (student, again)]
+    assert again.to_bytes() == learner.to_bytes()
+    decisions = [s.decide(s.example("card"), None, "T") for s in (learner, again)]
     assert decisions[0].label == decisions[1].label
     assert decisions[0].probability == decisions[1].probability
 
@@ -109,13 +110,13 @@ def test_a_model_that_is_used_is_not_packed(tmp_path, monkeypatch):
             asyncio.run_coroutine_threadsafe(work.find("m"), service.loop).result(5)
             return packed(students)
 
-        monkeypatch.setattr("onebit.serve.service.packed", slow)
-        assert not service.do(work._pack(work.live["m"]))
+        monkeypatch.setattr("onebit.serve.memory.packed", slow)
+        assert not service.do(work.memory.pack(work.live["m"]))
         service.rounds(1)
 
 
 def test_learners_are_packed_beyond_the_memory_for_them(tmp_path, monkeypatch):
-    monkeypatch.setattr("onebit.serve.service.PACK_SECONDS", 0.01)
+    monkeypatch.setattr("onebit.serve.memory.PACK_SECONDS", 0.01)
     with in_folder(tmp_path, Limits(memory=1)) as service:
         names = ["a", "b", "c"]
         for name in names:
@@ -161,9 +162,14 @@ def test_models_are_read_when_they_are_asked_for(tmp_path, monkeypatch):
         assert service.ask("POST", "/v1/models", body)["rows"] == 5
         service.ask("POST", "/v1/models", body | {"name": "m0", "seed": 9}, 409)
         service.ask("DELETE", "/v1/models/m4", status=204)
+        # A list does not wait until all of them are read.
         shown = service.ask("GET", "/v1/models")
-        assert sorted(one["name"] for one in shown) == names[:4]
-        assert work.unread == {}
+        assert [(one["name"], one["is_loaded"]) for one in shown] == [
+            *(("m0", True), ("m1", True), ("m2", False), ("m3", True))
+        ]
+        assert (shown[1]["rows"], set(shown[2])) == (5, {"name", "is_loaded"})
+        assert "onebit_models_unread 1.0" in service.send("GET", "/metrics").text
+        assert list(work.unread) == ["m2"]
 
 
 def test_all_models_are_read_in_the_background(tmp_path):
@@ -184,7 +190,7 @@ def test_all_models_are_read_in_the_background(tmp_path):
 
 
 def test_a_stop_makes_no_snapshots_of_short_logs(tmp_path, monkeypatch):
-    monkeypatch.setattr("onebit.serve.service.STOP_ROWS", 500)
+    monkeypatch.setattr("onebit.serve.applying.STOP_ROWS", 500)
     with in_folder(tmp_path) as service:
         service.make(learner="Banditron")
         service.rounds(5)
@@ -256,11 +262,11 @@ def test_rows_written_while_a_model_is_held_are_applied_after(tmp_path):
         async def scenario():
             live = await work.find("m")
             async with work.hold(live) as model:
-                await work.decide(live, [Question("card", "a")])
-                await work.hear(live, [Feedback("a", True)], again=True)
+                await decide(work, live, [DecisionRequest("card", "a")])
+                await give_feedback(work, live, [Feedback("a", True)], look_up=True)
                 assert (model.n, len(live.deferred)) == (1, 2)
             assert (model.n, live.deferred) == (3, [])
-            return await work.hear(live, [Feedback("a", True)])
+            return await give_feedback(work, live, [Feedback("a", True)])
 
         (heard,) = service.do(scenario())
         assert heard.status == "repeated"

@@ -51,12 +51,12 @@ def test_metrics_of_several_processes_are_summed(tmp_path, monkeypatch):
     services = [InProcess(SQLiteLog(tmp_path / str(k))) for k in range(3)]
     for k, service in enumerate(services):
         service.app = App(SQLiteLog(tmp_path / str(k)), metrics=str(folder))
-        monkeypatch.setattr(service.app._metrics, "_file", lambda k=k: folder / f"{k}.json")
+        monkeypatch.setattr(service.app.metrics, "_file", lambda k=k: folder / f"{k}.json")
     with services[0] as one, services[1] as other, services[2] as ended:
         for service, rounds in ((one, 2), (other, 5), (ended, 4)):
             service.make(learner="Banditron")
             service.rounds(rounds)
-            service.do(publish_once(service.app._metrics))
+            service.do(publish_once(service.app.metrics))
         # What a process counted stays after its end; what it has now does not.
         for task in ended.app._tasks:
             ended.loop.call_soon_threadsafe(task.cancel)

@@ -8,17 +8,18 @@ import pytest
 
 from onebit.core import NONE_OF_THESE
 from onebit.evaluation import ConfidenceSequence
-from onebit.serve import estimates, model
+from onebit.serve import estimates, model, statistics
 from onebit.serve.committing import Committer
-from onebit.serve.keys import Keyring, make_key
+from onebit.serve.keys import make_key
 from onebit.serve.log import Entry, Snapshot
-from onebit.serve.model import Model, Statistics, agree, is_right
-from onebit.serve.paths import PATHS
-from onebit.serve.protocol import LONGEST_HEAD, head_of
+from onebit.serve.model import Model, agree, is_right
+from onebit.serve.protocol import LONGEST_HEAD, whole_head
+from onebit.serve.replayable import ReplayableLearner, _check_size, feedback_for
+from onebit.serve.routes import ROUTES
 from onebit.serve.rows import FeedbackBody, LearnerSpec, ModelSpec, Row, ShadowBody, text_of
 from onebit.serve.sqlite_log import SQLiteLog
-from onebit.serve.student import Student, _check_size, feedback_for
-from onebit.serve.writer import Part, Writer
+from onebit.serve.statistics import Statistics
+from onebit.serve.writer import PendingRow, Writer
 from services import SMALL, TICKETS, in_folder
 
 RIGHT, WRONG = FeedbackBody(correct=True), FeedbackBody(correct=False)
@@ -57,7 +58,7 @@ def test_feedback_agrees_as_far_as_both_say_anything(one, other, same):
 
 
 def test_a_curve_keeps_every_other_point_when_it_is_long(monkeypatch):
-    monkeypatch.setattr(model, "MOST_POINTS", 4)
+    monkeypatch.setattr(statistics, "MOST_POINTS", 4)
     found = Statistics()
     for t in range(1, 22):
         found.decisions += 2
@@ -177,10 +178,10 @@ def test_shadows_have_a_limit_and_names_of_their_own(monkeypatch):
             made._change(ShadowBody(action, "u"), 4)
     made._change(ShadowBody("remove", "s"), 4)
     assert [name for name, _ in made.shadows] == ["t"]
-    old = made.student
+    old = made.learner
     made._change(ShadowBody("promote", "t"), 5)
-    assert made.students["previous"] is old
-    assert made.meta.taught.learner == "Banditron"
+    assert made.learners["previous"] is old
+    assert made.meta.decider.learner == "Banditron"
     assert made.meta.shadows["previous"].since == 5
     with pytest.raises(ValueError, match="the learners that it names"):
         Model.restore(made.snapshot()[0], {"": old.to_bytes()})
@@ -194,7 +195,7 @@ def test_bits_of_shadows_are_weighted_and_counted_in_blocks(monkeypatch):
     expected = []
     for i in range(4):
         decision, body = made.decide(f"card {i}", None, f"d{i}", 99)
-        p = made.students["s"].probability_of(decision)
+        p = made.learners["s"].probability_of(decision)
         expected.append((float(i % 2), p / decision.probability))
         made.apply(row(made.n + 1, "decision", body, f"d{i}"))
         made.apply(row(made.n + 1, "feedback", FeedbackBody(correct=bool(i % 2)), f"d{i}"))
@@ -209,9 +210,11 @@ def test_draws_depend_on_the_seed_the_id_and_the_row():
     )
 
     def labels(seed, names):
-        student = Student.begin(msgspec.structs.replace(spec, seed=seed), spec, spec.labels)
-        x = student.example("card")
-        return [student.decide(x, None, name).label for name in names]
+        learner = ReplayableLearner.begin(
+            msgspec.structs.replace(spec, seed=seed), spec, spec.labels
+        )
+        x = learner.example("card")
+        return [learner.decide(x, None, name).label for name in names]
 
     names = [f"t{i}" for i in range(30)]
     assert labels(1, names) == labels(1, names[::-1])[::-1]
@@ -229,16 +232,16 @@ def test_a_learner_of_too_many_weights_is_refused():
 
 def test_explored_is_another_label_than_the_best_on_offer():
     spec = ModelSpec(labels=["a", "b", "c"], learner="Banditron", **SMALL)
-    student = Student.begin(spec, spec, spec.labels)
-    x = student.example("card")
-    scores = student.learner._run.scores
-    decision = student.decide(x)
+    learner = ReplayableLearner.begin(spec, spec, spec.labels)
+    x = learner.example("card")
+    scores = learner.learner._run.scores
+    decision = learner.decide(x)
     for label, among, expected in [
         ("a", None, False), ("b", None, True), ("b", ("b", "c"), False), ("c", ("b", "c"), True),
     ]:  # fmt: skip
         decision.label, decision.among = label, among
         scores[:] = 3.0, 2.0, 1.0
-        assert student.explored(decision) == expected
+        assert learner.explored(decision) == expected
 
 
 def test_a_committer_hands_results_and_errors_to_the_loop():
@@ -281,15 +284,15 @@ HEAD = b"POST /v1/models/m/decide HTTP/1.1\r\nhost: x\r\ncontent-length: 12\r\n\
         HEAD + b"x",
     ],
 )
-def test_unusual_heads_take_the_normal_path(content):
-    assert head_of(content) is None
+def test_unusual_heads_are_for_asgi(content):
+    assert whole_head(content) is None
 
 
-def test_usual_heads_take_the_fast_path():
-    found = head_of(HEAD)
-    assert (found.path, found.length) == ("/v1/models/m/decide", 12)
-    assert found.headers[b"host"] == b"x"
-    assert head_of(HEAD.replace(b"12", b"123456789")).length == 123_456_789
+def test_usual_heads_are_for_the_direct_entrance():
+    found = whole_head(HEAD)
+    assert (found.head.path, found.length) == ("/v1/models/m/decide", 12)
+    assert found.head.headers[b"host"] == b"x"
+    assert whole_head(HEAD.replace(b"12", b"123456789")).length == 123_456_789
     assert LONGEST_HEAD == 2048
 
 
@@ -340,8 +343,8 @@ def test_logs_that_cannot_be_imported_leave_nothing(tmp_path, monkeypatch):
         assert (made["rows"], made["decisions"]) == (7, 3)
         assert service.snapshot("copy") == service.snapshot("m")
         log = service.app.service.log
-        assert log._read.execute("SELECT count(*) FROM model").fetchone() == (2,)
-        assert log._read.execute("SELECT count(*) FROM log").fetchone() == (14,)
+        assert log._database.read.execute("SELECT count(*) FROM model").fetchone() == (2,)
+        assert log._database.read.execute("SELECT count(*) FROM log").fetchone() == (14,)
 
 
 def test_the_newest_decisions_are_shown_with_their_feedback(tmp_path):
@@ -374,17 +377,17 @@ def test_every_path_is_described_with_its_refusals(tmp_path):
         for path, methods in found["paths"].items()
         for method, what in methods.items()
     }
-    for one in PATHS:
+    for one in [route for route in ROUTES if route.summary]:
         expected = set(one.refuses)
         for applies, statuses in [
             (one.scope is not None, {401, 403, 422, 429}),
-            ("{model}" in one.path, {414}),
-            (one.takes is not None, {400, 408, 413, 415}),
+            ("{model}" in one.template, {414}),
+            (one.body is not None, {400, 408, 413, 415}),
             (one.method != "GET", {503}),
         ]:
             expected |= statuses if applies else set()
-        assert refused.pop(f"{one.method} {one.path}") == expected
-        assert 404 in expected or "{model}" not in one.path or one.method == "PUT"
+        assert refused.pop(f"{one.method} {one.template}") == expected
+        assert 404 in expected or "{model}" not in one.template or one.method == "PUT"
     assert refused == {}
 
 
@@ -402,7 +405,7 @@ def test_a_batch_ends_with_the_request_that_fills_it(n_parts, sizes, monkeypatch
 
     async def work():
         writer = Writer(AtOnce(), lambda live, parts, mine: numbers.append((live, mine)))
-        part = Part(Entry(1, "labels", None, 0.0, ""), None)
+        part = PendingRow(Entry(1, "labels", None, 0.0, ""), None)
         asked = [writer.write(i, [part] * n_parts) for i in range(18 // n_parts)]
         writer.start()
         await writer.stop()
@@ -419,7 +422,7 @@ def test_a_commit_is_on_disk_before_it_returns(tmp_path):
         log = SQLiteLog(tmp_path)
         await log.open()
         found = [
-            log._write.execute(f"PRAGMA {name}").fetchone()[0]
+            log._database.write.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("synchronous", "journal_mode")
         ]
         await log.close()
@@ -454,6 +457,3 @@ def test_a_key_has_at_least_one_scope(tmp_path):
         service.do(make_key(log, "x", ["decide", "admin", "decide"]))
         (key,) = service.do(log.keys())
         assert (key.name, key.scopes) == ("x", "admin,decide")
-        assert Keyring([key])
-        assert not Keyring([])
-        assert Keyring([key]).scopes_of("nobody") == frozenset()

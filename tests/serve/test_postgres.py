@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from onebit import Client
+from onebit.serve.keys import make_key
 from onebit.serve.log import Entry, LogError, NameTakenError, Snapshot
 from onebit.serve.postgres_appender import Appender, LostError
 from onebit.serve.postgres_connection import UnavailableError
@@ -86,10 +87,10 @@ def test_rows_are_numbered_in_their_order_by_many_writers(url):
         assert [row.n for row in rows] == list(range(1, 3 * 20 * 5 + 20 + 2))
         assert sorted(n for n in numbers if n) == [row.n for row in rows[1:]]
         assert len({(row.kind, row.id) for row in rows}) == len(rows)
-        assert await logs[0].teach([key]) == {key}
-        assert await logs[1].teach([key]) == set()
+        assert await logs[0].lead([key]) == {key}
+        assert await logs[1].lead([key]) == set()
         await logs[0].close()
-        while await logs[1].teach([key]) != {key}:  # until the database notices
+        while await logs[1].lead([key]) != {key}:  # until the database notices
             await asyncio.sleep(0.01)
         snapshot = Snapshot(3, b"meta", {"": b"learner", "s": b"\0other"}, logs[1].code)
         for n in range(3, 8):
@@ -118,6 +119,29 @@ def test_texts_are_kept_in_a_database_of_another_encoding(server):
     asyncio.run(work())
 
 
+def test_keys_have_limits_and_those_of_the_version_before_none(url):
+    async def keys(*made):
+        log = PostgresLog(url)
+        await log.open()
+        for name, limits in made:
+            await make_key(log, name, ["read"], **limits)
+        found = [key[4:] for key in await log.keys()]
+        await log.close()
+        return found
+
+    limited = "limited", {"models": ["m"], "expires": 2e9, "rate": 0.5}
+    assert asyncio.run(keys(limited, ("plain", {}))) == [("m", 2e9, 0.5), ("", None, None)]
+    with psycopg.connect(url, autocommit=True) as db:
+        for column in ("models", "expires", "rate"):
+            db.execute(f"ALTER TABLE onebit.key DROP COLUMN {column}")
+        db.execute("UPDATE onebit.version SET version = 2")
+    assert asyncio.run(keys(("late", {"rate": 3.0}))) == [
+        ("", None, 3.0),
+        ("", None, None),
+        ("", None, None),
+    ]
+
+
 def test_two_services_are_one(url):
     with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
         one.make()
@@ -143,7 +167,7 @@ def test_two_services_are_one(url):
         views = [service.ask("GET", "/v1/models/m") for service in (one, other)]
         assert [view["behind"] for view in views] == [0, 0]
         services = one.app.service, other.app.service
-        soon(lambda: sum(service.live["m"].taught_here for service in services) == 1)
+        soon(lambda: sum(service.live["m"].is_leader for service in services) == 1)
         one.ask("DELETE", "/v1/models/m", status=204)
         soon(lambda: not other.app.service.live)
 
@@ -153,13 +177,13 @@ def test_another_one_teaches_when_the_teacher_is_killed(url):
     first.wait()
     with Client(first.url, "m") as client:
         client.make(TICKETS, expiry_seconds=1, **SMALL)
-        soon(lambda: client.show()["taught_here"])
+        soon(lambda: client.show()["is_leader"])
         with InProcess(PostgresLog(url)) as second:
-            assert not second.live().taught_here
+            assert not second.live().is_leader
             decision = client.decide("card charged")
             first.kill()
             killed = time.monotonic()
-            soon(lambda: second.live().taught_here)
+            soon(lambda: second.live().is_leader)
             assert time.monotonic() - killed < 5
             said = {"id": decision.id, "correct": True}
             # The new teacher lets decisions expire.
@@ -518,8 +542,8 @@ def test_a_database_that_is_away(url, server, monkeypatch):
     ("seed", "n"), [(0, 100), *(pytest.param(k, 400, marks=pytest.mark.slow) for k in range(1, 10))]
 )
 def test_no_walk_through_two_services_ends_a_model(url, monkeypatch, seed, n):
-    monkeypatch.setattr("onebit.serve.service.SWEEP_SECONDS", 0.02)
-    monkeypatch.setattr("onebit.serve.service.SNAPSHOT_ROWS", 100)
+    monkeypatch.setattr("onebit.serve.expiry.EXPIRY_SECONDS", 0.02)
+    monkeypatch.setattr("onebit.serve.applying.SNAPSHOT_ROWS", 100)
     with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
         one.make(labels="abc")
         soon(lambda: "m" in other.app.service.live)

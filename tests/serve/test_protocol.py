@@ -1,4 +1,4 @@
-"""Usual requests take the short way, and are answered as on the long one."""
+"""Both entrances, directly from the connection and through ASGI, give the same replies."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 from onebit.serve.access import Access
 from onebit.serve.app import App
 from onebit.serve.keys import make_key
-from onebit.serve.protocol import Protocol, head_of
+from onebit.serve.protocol import Protocol, whole_head
 from onebit.serve.sqlite_log import SQLiteLog
 from services import SMALL, TICKETS
 
@@ -109,74 +109,86 @@ def split(data):
     return found
 
 
-def count_short(app, monkeypatch):
-    """Return a list that has an entry for each request that was taken the short way."""
-    taken, take = [], app.take
+def count_direct(app, monkeypatch):
+    """Return a list that has the path of each request that came through the direct entrance."""
+    paths, respond = [], app.respond
 
-    def counted(*arguments):
-        done = take(*arguments)
-        taken.append(done)
-        return done
+    def counted(request):
+        if request.content is not None:
+            paths.append(request.head.path)
+        return respond(request)
 
-    monkeypatch.setattr(app, "take", counted)
-    return taken
+    monkeypatch.setattr(app, "respond", counted)
+    return paths
 
 
-def test_a_pair_takes_the_short_way(serve, monkeypatch):
+def test_a_pair_takes_the_direct_entrance(serve, monkeypatch):
     async def scenario(app, connect):
-        taken, client = count_short(app, monkeypatch), connect()
+        direct, client = count_direct(app, monkeypatch), connect()
         record = {"subject": TICKETS["login"]}
         question = request("decide", {"record": record}, "x-request-id: mine")
         ((status, made, fields),) = await client.ask(question)
         assert (status, fields[b"x-request-id"]) == (200, b"mine")
         assert set(made) == {"id", "label", "probability", "confidence"}
         said = {"id": made["id"], "correct": True}
-        ((status, heard, _),) = await client.ask(request("feedback", said))
-        assert (status, heard) == (200, {"id": made["id"], "status": "accepted"})
-        assert taken == [True, True]
-        # The same feedback again is none that is awaited.
-        ((status, heard, _),) = await client.ask(request("feedback", said))
-        assert (status, heard["status"], taken[2:]) == (200, "repeated", [False])
+        ((status, result, _),) = await client.ask(request("feedback", said))
+        assert (status, result) == (200, {"id": made["id"], "status": "accepted"})
+        ((status, result, _),) = await client.ask(request("feedback", said))
+        assert (status, result["status"]) == (200, "repeated")
         many = [{"record": text} for text in TICKETS.values()]
         ((status, answers, _),) = await client.ask(request("decide", many))
         said = [{"id": one["id"], "truth": one["label"]} for one in answers]
-        ((status, heard, _),) = await client.ask(request("feedback", said))
-        assert [one["status"] for one in heard] == ["accepted"] * 3
-        assert taken[3:] == [True, True]
+        ((status, results, _),) = await client.ask(request("feedback", said))
+        assert [one["status"] for one in results] == ["accepted"] * 3
+        assert len(direct) == 5
         statistics = app.service.live["m"].model.meta.statistics
         assert (statistics.decisions, statistics.right) == (4, 4)
-        assert app._in_flight == 0
+        assert app.in_flight == 0
 
     serve(scenario)
 
 
 @pytest.mark.parametrize(
-    ("data", "status"),
+    ("data", "status", "is_direct"),
     [
-        (request("decide", b"{"), 400),
-        (request("decide", {"record": 3}), 422),
-        (request("decide", {"record": "x", "among": ["none"]}), 422),
-        (request("decide", []), 422),
-        (request("decide", {"record": "x"}, model="none"), 404),
-        (request("decide", {"record": "x"}, model="m/x"), 404),
-        (request("judge", {"record": "x"}), 404),
-        (request("decide", {"record": "x"}, method="PUT"), 405),
-        (request("feedback", {"id": "nobody", "correct": True}), 404),
-        (request("feedback", {"id": "nobody"}), 422),
-        (request("decide", {"record": "x"}).replace(b"localhost", b"example.org"), 403),
-        (request("decide", {"record": "x"}).replace(b"/json", b"/xml"), 415),
-        (request("decide", {"record": "x"}, length=10**7), 413),
+        (request("decide", {"record": "x", "id": "a"}), 200, True),
+        (request("decide", b"{"), 400, True),
+        (request("decide", {"record": 3}), 422, True),
+        (request("decide", {"record": "x", "among": ["none"]}), 422, True),
+        (request("decide", []), 422, True),
+        (request("decide", [{"record": "x"}] * 1001), 422, True),
+        (request("decide", {"record": "x"}, model="none"), 404, True),
+        (request("decide", {"record": "x"}, model="m/x"), 404, True),
+        (request("decide", {"record": "x"}, model="m" * 400), 414, True),
+        (request("judge", {"record": "x"}), 404, True),
+        (request("decisions", {"record": "x"}), 405, True),
+        (request("decide", {"record": "x"}, method="PUT"), 405, False),
+        (request("feedback", {"id": "nobody", "correct": True}), 404, True),
+        (request("feedback", {"id": "nobody"}), 422, True),
+        (request("labels", {"add": []}), 422, True),
+        (request("decide", {"record": "x"}).replace(b"localhost", b"example.org"), 403, True),
+        (request("decide", {"record": "x"}).replace(b"/json", b"/xml"), 415, True),
+        (request("decide", {"record": "x"}, length=10**7), 413, False),
     ],
 )
-def test_what_is_refused_is_refused_on_the_long_way(serve, monkeypatch, data, status):
+def test_both_entrances_give_the_same_reply(serve, monkeypatch, data, status, is_direct):
     async def scenario(app, connect):
-        taken = count_short(app, monkeypatch)
-        ((found, problem, _),) = await connect().ask(data)
-        assert found == status
-        assert problem.get("error") or problem.get("message")
-        assert True not in taken
-        assert app.service.live["m"].model.n == 1
-        assert app._in_flight == 0
+        direct, length = count_direct(app, monkeypatch), data.index(b"content-length")
+        # In two parts, a request goes through ASGI.
+        whole, parts = connect(), connect()
+        parts.protocol.data_received(data[:length])
+        found = [
+            (await client.ask(rest))[0] for client, rest in ((parts, data[length:]), (whole, data))
+        ]
+        for found_status, content, fields in found:
+            assert found_status == status
+            content.pop("request_id", None)
+            fields.pop(b"x-request-id", None)
+            fields.pop(b"connection", None)  # of a body that is not read
+        assert found[0] == found[1]
+        assert len(direct) == is_direct
+        assert app.service.live["m"].model.n == (2 if status == 200 else 1)
+        assert app.in_flight == 0
 
     serve(scenario)
 
@@ -232,37 +244,37 @@ def test_a_list_of_which_one_is_refused_leaves_nothing_behind(serve):
     serve(scenario)
 
 
-def test_keys_and_limits_hold_on_the_short_way(serve, monkeypatch):
+def test_keys_and_limits_hold_at_the_direct_entrance(serve, monkeypatch):
     async def scenario(app, connect):
-        log, taken, client = app.service.log, count_short(app, monkeypatch), connect()
+        log, direct, client = app.service.log, count_direct(app, monkeypatch), connect()
         keys = {scope: await make_key(log, scope, [scope]) for scope in ("decide", "feedback")}
         app.access.update(await log.keys())
         for key, status in ((keys["decide"], 200), (keys["feedback"], 403), ("none", 401)):
             asked = request("decide", {"record": "x"}, f"authorization: Bearer {key}")
             assert (await client.ask(asked))[0][0] == status
         assert (await client.ask(request("decide", {"record": "x"})))[0][0] == 401
-        assert taken == [True, False, False, False]
+        assert len(direct) == 4
         monkeypatch.setattr(app, "access", Access())
         with monkeypatch.context() as patched:
-            patched.setattr(app, "_in_flight", app.limits.in_flight)
+            patched.setattr(app, "in_flight", app.limits.in_flight)
             assert (await client.ask(request("decide", {"record": "x"})))[0][0] == 429
         assert app.service.live["m"].model.n == 2
 
     serve(scenario)
 
 
-def test_requests_are_counted_and_logged_on_the_short_way(serve, monkeypatch, caplog):
+def test_requests_are_counted_and_logged_at_the_direct_entrance(serve, monkeypatch, caplog):
     async def scenario(app, connect):
         monkeypatch.setattr(app, "_log_requests", True)
-        taken, client = count_short(app, monkeypatch), connect()
+        direct, client = count_direct(app, monkeypatch), connect()
         with caplog.at_level("INFO", logger="onebit.serve.app"):
             await client.ask(request("decide", {"record": "x"}, "x-request-id: mine"))
-        assert taken == [True]
+        assert len(direct) == 1
         (line,) = caplog.records
         assert line.getMessage() == "POST /v1/models/m/decide: 200"
         assert line.request_id == "mine"
         counted = 'path="POST /v1/models/{model}/decide",status="200"} 1.0'
-        assert counted in app._metrics.text(app._metrics.own()).decode()
+        assert counted in app.metrics.text(app.metrics.own()).decode()
 
     serve(scenario)
 
@@ -332,11 +344,11 @@ def test_after_the_last_answer_nothing_is_decided(serve):
 )
 def test_heads_that_are_not_usual(changed):
     head = request("decide", {"record": "x"}).partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
-    assert head_of(head).length == 15
+    assert whole_head(head).length == 15
     assert changed[0] in head
-    assert head_of(head.replace(*changed)) is None
-    assert head_of(head[:-2]) is None
-    assert head_of(b"\r\n\r\n") is None
+    assert whole_head(head.replace(*changed)) is None
+    assert whole_head(head[:-2]) is None
+    assert whole_head(b"\r\n\r\n") is None
 
 
 def test_a_head_that_does_not_come_is_not_waited_for(serve, monkeypatch):
@@ -411,7 +423,7 @@ def test_a_request_that_asks_for_http_2_is_answered_in_http_1(serve):
         assert (status, body) == (200, {"status": "ok"})
         client.protocol.data_received(b"CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n")
         assert client.wire.closed
-        assert app._in_flight == 0
+        assert app.in_flight == 0
 
     serve(scenario)
 

@@ -16,16 +16,18 @@ import onebit
 from onebit.cli import main
 from onebit.core import storage
 from onebit.evaluation import ConfidenceSequence, Log
-from onebit.serve.api import Question, RefusedError, Said
+from onebit.serve.api import DecisionRequest, Feedback, RefusedError
+from onebit.serve.decisions import decide
 from onebit.serve.estimates import accuracy, falls
+from onebit.serve.feedback import give_feedback
 from onebit.serve.limits import Limits
 from onebit.serve.log import Entry, LogError
+from onebit.serve.replayable import ReplayableLearner
+from onebit.serve.replaying import restore
 from onebit.serve.rows import LabelsBody, ModelSpec, Settings, ShadowBody
-from onebit.serve.service import restore
 from onebit.serve.sqlite_log import SQLiteLog
-from onebit.serve.student import Student
 from onebit.serve.verify import verify
-from onebit.serve.writer import Part, Writer
+from onebit.serve.writer import PendingRow, Writer
 from services import SMALL, TICKETS, in_folder
 from walks import Walk
 
@@ -240,7 +242,7 @@ def test_a_model_may_have_as_many_labels_as_are_promised():
     labels = [f"label {i}" for i in range(Limits().labels)]
     for n, width in ((3, 2**16), (256, 2**16), (257, 2**15), (len(labels), 2**14)):
         spec = ModelSpec(labels=labels[:n], learner="Banditron", seed=0)
-        assert Student.begin(spec, spec, spec.labels).learner.n_features_in_ == width
+        assert ReplayableLearner.begin(spec, spec, spec.labels).learner.n_features_in_ == width
 
 
 def test_records_are_written_as_they_were_learned_from(service):
@@ -303,10 +305,10 @@ def test_what_comes_too_late_for_a_model_is_refused(service):
     service.do(models.log.remove_model(old.key))
     service.make()
     late = [
-        models.decide(old, [Question("card")]),
-        models.decide(old, [Question("card", "own")]),
-        models.hear(old, [Said(awaited, True)]),
-        models.hear(old, [Said(awaited, True), Said(name, True)]),
+        decide(models, old, [DecisionRequest("card")]),
+        decide(models, old, [DecisionRequest("card", "own")]),
+        give_feedback(models, old, [Feedback(awaited, True)]),
+        give_feedback(models, old, [Feedback(awaited, True), Feedback(name, True)]),
         models.change_settings(old, Settings(frozen=True)),
         models.change_labels(old, LabelsBody(add=["fax"])),
     ]
@@ -434,14 +436,14 @@ def test_a_decision_that_comes_while_others_expire_expires_later(service):
         if (seen := service.ask("GET", "/v1/models/m"))["expired"] == 2:
             break
         time.sleep(0.05)
-    assert (seen["expired"], seen["awaited"], live.swept) == (2, 0, live.model.n)
+    assert (seen["expired"], seen["awaited"], live.expired_up_to) == (2, 0, live.model.n)
     for name in (made["id"], asked[0].json()["id"]):
         service.ask("POST", "/v1/models/m/feedback", {"id": name, "correct": True}, 410)
 
 
 def test_requests_have_their_turn_while_a_long_log_is_swept(service, monkeypatch):
     """SQLite is read by the event loop: what only reads never lets go of it by itself."""
-    monkeypatch.setattr("onebit.serve.service.ROWS_AT_ONCE", 1)
+    monkeypatch.setattr("onebit.serve.expiry.ROWS_AT_ONCE", 1)
     service.make()
     service.rounds(50)
     models = service.app.service
@@ -487,7 +489,7 @@ def test_limits(tmp_path):
 
 
 def test_the_model_is_the_fold_of_its_log(tmp_path, monkeypatch):
-    monkeypatch.setattr("onebit.serve.service.SNAPSHOT_ROWS", 40)
+    monkeypatch.setattr("onebit.serve.applying.SNAPSHOT_ROWS", 40)
     monkeypatch.setattr("onebit.serve.model.MOST_AWAITED", 5)
     with in_folder(tmp_path) as service:
         service.make()
@@ -612,7 +614,7 @@ def test_export_and_import(service):
         assert db.execute("SELECT count(*) FROM model").fetchone() == (3,)
         assert db.execute("SELECT count(DISTINCT model) FROM log").fetchone() == (3,)
     service.ask("DELETE", "/v1/models/both", status=204)
-    assert [model["name"] for model in service.ask("GET", "/v1/models")] == ["m", "copy"]
+    assert [model["name"] for model in service.ask("GET", "/v1/models")] == ["copy", "m"]
 
 
 def test_an_exported_log_is_a_log_to_evaluate(service, tmp_path):
@@ -654,7 +656,9 @@ def test_what_a_shadow_of_a_log_needs_is_compiled_in_a_thread(service, monkeypat
     service.make()
     service.ask("POST", "/v1/models/m/shadows", {"name": "s", "learner": "Banditron"})
     lines, begun = service.send("GET", "/v1/models/m/log").content, []
-    monkeypatch.setattr(Student, "warm_up", lambda _: begun.append(threading.current_thread()))
+    monkeypatch.setattr(
+        ReplayableLearner, "warm_up", lambda _: begun.append(threading.current_thread())
+    )
     headers = {"content-type": "application/x-ndjson"}
     service.ask("PUT", "/v1/models/copy/log", content=lines, headers=headers)
     assert len(begun) == 2  # the learner that decides, and the shadow
@@ -713,7 +717,7 @@ def test_half_of_the_requests_are_written_while_the_others_are_answered():
 
         async def user():
             for _ in range(20):
-                await writer.write(None, [Part(Entry(1, "labels", None, 0.0, ""), None)])
+                await writer.write(None, [PendingRow(Entry(1, "labels", None, 0.0, ""), None)])
 
         await asyncio.gather(*(user() for _ in range(8)))
         await writer.stop()
@@ -735,7 +739,7 @@ def test_what_is_not_written_did_not_happen(service, monkeypatch):
     made = service.ask("POST", "/v1/models/m/decide", {"record": "card"})
     before = service.snapshot()
     log = service.app.service.log
-    write = log._write
+    write = log._database.write
 
     class Full:
         """A connection to a disk that has no room."""
@@ -751,12 +755,12 @@ def test_what_is_not_written_did_not_happen(service, monkeypatch):
             return getattr(write, name)
 
     said = {"id": made["id"], "correct": True}
-    log._write = Full()
+    log._database.write = Full()
     service.ask("POST", "/v1/models/m/decide", {"record": "card", "id": "T1"}, 503)
     service.ask("POST", "/v1/models/m/feedback", said, 503)
     service.ask("GET", "/ready", status=503)
     assert service.snapshot() == before
-    log._write = write
+    log._database.write = write
     service.ask("GET", "/ready")
     assert service.ask("POST", "/v1/models/m/feedback", said)["status"] == "accepted"
     service.ask("POST", "/v1/models/m/decide", {"record": "card", "id": "T1"})
@@ -768,7 +772,7 @@ def test_a_model_that_cannot_go_on_is_refused(tmp_path, monkeypatch):
         service.make()
         service.make("other")
         service.rounds(5)
-        monkeypatch.setattr(service.model().student, "learn", lambda *_: 1 / 0)
+        monkeypatch.setattr(service.model().learner, "learn", lambda *_: 1 / 0)
         service.rounds(1)  # what is on disk is acknowledged
         for path, body in (("decide", {"record": "card"}), ("feedback", {"id": "x"})):
             service.ask("POST", f"/v1/models/m/{path}", body, 503)
@@ -808,7 +812,7 @@ def test_a_disk_that_cannot_be_written(tmp_path, limit):
     with in_folder(tmp_path) as service:
         service.make()
         service.rounds(5)
-        connection = service.app.service.log._write
+        connection = service.app.service.log._database.write
         connection.execute(f"PRAGMA {limit}")
         statuses = [
             service.send("POST", "/v1/models/m/decide", {"record": "x " * 2000}).status_code
@@ -844,9 +848,9 @@ def test_a_shadow_learns_from_the_same_log(service):
     assert (seen["learner"], seen["since"]) == ("Banditron", 22)
     assert 0 <= seen["accuracy"]["low"] <= seen["accuracy"]["estimate"] <= seen["accuracy"]["high"]
     assert seen["live"]["low"] > 0.5
-    student = service.model().students["s"]
+    student = service.model().learners["s"]
     assert service.ask("POST", "/v1/models/m/shadows/s/promote")["learner"] == "Banditron"
-    assert service.model().student is student
+    assert service.model().learner is student
     service.rounds(5)
     (before,) = service.ask("GET", "/v1/models/m")["shadows"]
     assert (before["name"], before["learner"]) == ("previous", "OneBitClassifier")
@@ -883,8 +887,8 @@ def test_feedback_for_a_decision_whose_labels_were_retired_since(service):
     ("seed", "n"), [(0, 150), *(pytest.param(k, 500, marks=pytest.mark.slow) for k in range(1, 20))]
 )
 def test_no_walk_through_the_requests_ends_a_model(tmp_path, monkeypatch, seed, n):
-    monkeypatch.setattr("onebit.serve.service.SWEEP_SECONDS", 0.02)
-    monkeypatch.setattr("onebit.serve.service.SNAPSHOT_ROWS", 100)
+    monkeypatch.setattr("onebit.serve.expiry.EXPIRY_SECONDS", 0.02)
+    monkeypatch.setattr("onebit.serve.applying.SNAPSHOT_ROWS", 100)
     with in_folder(tmp_path) as service:
         service.make(labels="abc")
         Walk([service], seed).go(n)
@@ -893,7 +897,7 @@ def test_no_walk_through_the_requests_ends_a_model(tmp_path, monkeypatch, seed, 
         service.send("GET", "/v1/models/m")
         after = service.snapshot()
         # As if it were killed: no snapshot at the end.
-        monkeypatch.setattr(service.app.service, "_snapshot", lambda _: asyncio.sleep(0))
+        monkeypatch.setattr(service.app.service.applier, "snapshot", lambda _: asyncio.sleep(0))
     with in_folder(tmp_path) as service:
         assert service.snapshot() == after
     found = verdict(tmp_path)
@@ -949,11 +953,11 @@ def test_a_body_that_does_not_come_is_not_waited_for(tmp_path):
 def test_probes_are_answered_at_the_limit_of_requests(tmp_path):
     with in_folder(tmp_path, Limits(in_flight=1)) as service:
         service.make()
-        service.app._in_flight = 5
+        service.app.in_flight = 5
         service.ask("GET", "/v1/models", status=429)
         service.ask("GET", "/health")
         service.ask("GET", "/ready")
-        service.app._in_flight = 0
+        service.app.in_flight = 0
 
 
 def test_readiness_is_looked_up_once_a_second(service, monkeypatch):

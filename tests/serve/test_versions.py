@@ -11,8 +11,8 @@ from onebit.cli import main
 from onebit.serve.code import this_code
 from onebit.serve.log import LogError
 from onebit.serve.model import Model
+from onebit.serve.replayable import ReplayableLearner
 from onebit.serve.sqlite_log import VERSION, SQLiteLog
-from onebit.serve.student import Student
 from onebit.serve.verify import verify
 from services import in_folder
 
@@ -102,10 +102,10 @@ def test_a_log_of_the_first_version_is_verified_at_once(folder):
 def test_tables_in_use_by_the_version_before_are_left_alone(folder):
     async def work():
         service = SQLiteLog(folder)
-        service._take_lock()  # as the version before does
+        service._database.lock()  # as the version before does
         with pytest.raises(LogError, match="another onebit serve"):
             await SQLiteLog(folder, alone=False, make=False).open()
-        service._lock.close()
+        service._database.unlock()
 
     asyncio.run(work())
     assert version_of(folder) == 1
@@ -123,12 +123,12 @@ def other_version(monkeypatch, name="onebit 9.9, other"):
     """Replace the code by another version, which learns otherwise."""
     for module in ("sqlite_log", "verify"):
         monkeypatch.setattr(f"onebit.serve.{module}.this_code", lambda: name)
-    learn = Student.learn
+    learn = ReplayableLearner.learn
 
     def otherwise(student, decision, said, n):
         learn(student, decision, {"correct": not said["correct"]}, n)
 
-    monkeypatch.setattr(Student, "learn", otherwise)
+    monkeypatch.setattr(ReplayableLearner, "learn", otherwise)
 
 
 def test_what_another_version_made_is_no_fault(folder, capsys):

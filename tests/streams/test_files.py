@@ -36,6 +36,44 @@ def test_a_table_of_numbers_is_dense(tmp_path, suffix):
     assert play(Banditron(classes=stream.classes), stream).rounds == 3
 
 
+def test_arrays_are_a_stream(tmp_path):
+    X, y = np.arange(8, dtype=np.float32).reshape(4, 2), np.array([7, 3, 7, 7])
+    np.savez_compressed(tmp_path / "some.npz", X=X, y=y)
+    stream = streams.from_file(tmp_path / "some.npz", size=3)
+    assert (stream.n_examples, stream.n_features, stream.classes.tolist()) == (4, 2, [3, 7])
+    for _ in range(2):
+        assert [labels.tolist() for _, labels in stream] == [[7, 3, 7], [7]]
+    np.testing.assert_array_equal(streams.in_memory(stream)[0], X)
+    assert play(Banditron(classes=stream.classes), stream).rounds == 4
+
+
+@pytest.mark.parametrize(
+    ("arrays", "fault"),
+    [
+        ({"X": np.eye(2)}, "needs arrays named 'X' and 'y'"),
+        ({"X": np.eye(2), "y": np.ones(3)}, r"got shapes \(2, 2\) and \(3,\)"),
+        ({"X": np.ones(2), "y": np.ones(2)}, r"got shapes \(2,\) and \(2,\)"),
+        ({"X": np.ones((0, 2)), "y": np.ones(0)}, r"got shapes \(0, 2\) and \(0,\)"),
+        ({"X": np.array([["a"], ["b"]]), "y": np.ones(2)}, "X must have numbers"),
+        ({"X": np.eye(2), "y": np.array([1j, 1.0])}, "y numbers or texts"),
+        ({"X": np.eye(2), "y": np.array([np.nan, 1.0])}, "y has NaN"),
+        ({"X": np.array([[0.0], [np.inf]]), "y": np.ones(2)}, "row 1 of X has NaN, infinity"),
+        ({"X": np.array([[None], [1]]), "y": np.ones(2)}, "cannot be read as .npz"),
+    ],
+)
+def test_arrays_that_are_no_stream_are_refused(tmp_path, arrays, fault):
+    np.savez(tmp_path / "some.npz", **arrays)
+    with pytest.raises(ValueError, match=rf"some.npz: .*{fault}"):
+        streams.in_memory(streams.from_file(tmp_path / "some.npz"))
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 broken"])
+def test_a_file_that_is_no_archive_is_refused(tmp_path, content):
+    (tmp_path / "some.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"some.npz: cannot be read as .npz"):
+        streams.in_memory(streams.from_file(tmp_path / "some.npz"))
+
+
 def test_a_table_of_texts_has_the_examples_of_its_records(tmp_path):
     path = tmp_path / "some.csv"
     path.write_text(TEXTS)

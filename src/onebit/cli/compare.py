@@ -183,7 +183,7 @@ def notes_on_orders(streams: list[Asked], seeds: int) -> Iterator[str]:
 
 
 @contextmanager
-def progress_to(hidden: bool) -> Iterator[Callable[[int, int], None]]:
+def progress_to(hidden: bool, what: str = "runs") -> Iterator[Callable[[int, int], None]]:
     """Show how many runs are done and how much time is left, on stderr if it is a terminal.
 
     The process that plays shows it, not another thread, as `lab.processes` requires.
@@ -204,7 +204,7 @@ def progress_to(hidden: bool) -> Iterator[Callable[[int, int], None]]:
     ) as bar:
         task = bar.add_task("compiling", total=None)
         yield lambda done, total: bar.update(
-            task, completed=done, total=total, description="runs", refresh=True
+            task, completed=done, total=total, description=what, refresh=True
         )
 
 

@@ -11,10 +11,13 @@ from rich.console import Console
 from onebit.cli.app import Seed, app
 from onebit.cli.parameters import learner_classes
 from onebit.cli.pictures import NOISE, check_picture, check_writable, draw_demo
-from onebit.cli.playing import Result, play_timed, progress_bar
+from onebit.cli.playing import Result, compiling_bar, play_timed, progress_bar
 from onebit.cli.run import microseconds, percent
 from onebit.cli.tables import plain_table
+from onebit.core.workers import can_start
 from onebit.streams import Asked
+from onebit.streams.synthetic import N_FEATURES
+from onebit.warming import compile_elsewhere
 
 if TYPE_CHECKING:
     from onebit import Learner
@@ -39,12 +42,19 @@ def demo(
     check_writable(plot)
     check_picture(plot)
     stream = Asked("synnonsep", rounds).open(seed)
+    learners = {
+        name: cls(classes=stream.classes, random_state=seed)
+        for name, cls in learner_classes().items()
+        if cls.cost.is_linear
+    }
+    if can_start():
+        # The flagship's code for examples of this size is another than for small ones.
+        sized = [learner._at_size(N_FEATURES, len(stream.classes)) for learner in learners.values()]
+        with compiling_bar(hidden=False) as show:
+            compile_elsewhere(sized, ("play",), progress=show)
     results: dict[str, tuple[Learner, Result]] = {}
     with progress_bar(hidden=False) as bar:
-        for name, cls in learner_classes().items():
-            if not cls.cost.is_linear:
-                continue
-            learner = cls(classes=stream.classes, random_state=seed)
+        for name, learner in learners.items():
             results[name] = learner, play_timed(learner, stream, bar)
     ranked = dict(sorted(results.items(), key=lambda item: item[1][1].history.error_rate))
 

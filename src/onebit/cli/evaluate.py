@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +16,7 @@ from rich.markup import escape
 
 import onebit
 from onebit.cli.app import AsJson, app
+from onebit.cli.compare import progress_to
 from onebit.cli.parameters import parsed
 from onebit.cli.pictures import INK, check_picture, check_writable
 from onebit.cli.stream import REPEATABLE
@@ -32,7 +35,8 @@ def evaluate(
         Path,
         typer.Argument(
             metavar="LOG",
-            help="Read this log of decisions: a .parquet, .jsonl, .csv or .dsjson file.",
+            help="Read this log of decisions: a .parquet, .jsonl, .csv or .dsjson file, or a "
+            "folder of such files, the parts of one log in the order of their names.",
         ),
     ],
     policy: Annotated[
@@ -79,6 +83,14 @@ def evaluate(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the accuracies in this file.")
     ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Read the parts of a folder on the workers of this Dask scheduler, where they "
+            "have the same path.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Estimate how accurate the decisions of a log are.
@@ -90,17 +102,30 @@ def evaluate(
     check_writable(plot)
     if plot:
         check_picture(plot)
+    if dask is not None and not log.is_dir():
+        raise ValueError(f"--dask is for a folder of parts; got {log}")
+    if labels and log.is_dir():
+        raise ValueError(f"--labels reads all of a log into memory; {log} is a folder of parts")
     judged = {None: None} | {name: _policy(name) for name in policy or []}
-    kind, found = "anytime" if anytime else "fixed", []
-    for name, one in judged.items():
-        # The log is read again for each policy, in batches, as it may be larger than memory.
-        batches = evaluation.Log.batches(log, least=least)
-        is_model = hasattr(one, "policy")
-        result = evaluation.estimate(batches, one, method, level, kind, greedy=greedy and is_model)
-        found.append((name or "what was chosen", result))
-    whole = evaluation.Log.read(log, least=least) if labels or plot else None
+    found = []
+    with _reader(dask, hidden=as_json) as map_parts:
+        for name, one in judged.items():
+            # The log is read again for each policy, in batches, as it may be larger than memory.
+            result = evaluation.estimate_parts(
+                log,
+                one,
+                method,
+                level,
+                "anytime" if anytime else "fixed",
+                greedy=greedy and hasattr(one, "policy"),
+                least=least,
+                map_parts=map_parts,
+            )
+            found.append((name or "what was chosen", result))
+    in_memory = (labels or plot is not None) and not log.is_dir()
+    whole = evaluation.Log.read(log, least=least) if in_memory else None
     rows = evaluation.by_label(whole, level) if labels and whole is not None else []
-    if plot and whole is not None:
+    if plot:
         _draw(plot, found, whole)
     if as_json:
         told: dict[str, Any] = {
@@ -116,6 +141,38 @@ def evaluate(
         _print_labels(rows)
     if plot:
         print(f"picture saved to {plot}")
+
+
+@contextmanager
+def _reader(dask: str | None, hidden: bool) -> Iterator[Any]:
+    """Yield what applies a function to all parts: `map`, or that of a cluster."""
+    if dask is None:
+        yield map
+        return
+    from distributed import Client, as_completed
+
+    with Client(dask) as client, progress_to(hidden, "parts") as progress:
+        client.wait_for_workers(1, timeout=60)
+
+        def map_parts(function: Any, parts: list[Path]) -> list[Any]:
+            # One task that all others depend on: a model is sent once, and if the worker that
+            # has it is killed, again.
+            sent = client.submit(_same, function, pure=False)
+            files = [part.absolute() for part in parts]
+            futures = client.map(_call, [sent] * len(files), files, pure=False)
+            for done, _ in enumerate(as_completed(futures), start=1):
+                progress(done, len(parts))
+            return client.gather(futures)
+
+        yield map_parts
+
+
+def _same(function: Any) -> Any:
+    return function
+
+
+def _call(function: Any, part: Path) -> Any:
+    return function(part)
 
 
 def _policy(name: str) -> Any:
@@ -199,7 +256,7 @@ def _draw(path: Path, found: list[tuple[str, Estimate]], log: Any) -> None:
 
     from onebit.evaluation import calibration
 
-    confident = not np.isnan(log.confidence).all() and log.has_feedback.any()
+    confident = log is not None and not np.isnan(log.confidence).all() and log.has_feedback.any()
     height = max(2.0 + 0.5 * len(found), 4.0 if confident else 0.0)
     figure = Figure(figsize=(11 if confident else 7, height), layout="constrained")
     axes = figure.subplots(

@@ -61,6 +61,18 @@ def run(
         int | None,
         typer.Option(metavar="N", min=1, help="Play with at most this many seeds; by default all."),
     ] = None,
+    tables: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Play the tables in this folder, files as --stream of onebit run takes them; for "
+            "bakeoff.",
+        ),
+    ] = None,
+    fresh: Annotated[
+        bool,
+        typer.Option(help="Play other tools too where the package has their results."),
+    ] = False,
     jobs: Jobs = -1,
     dask: Dask = None,
     out: Out = Path("lab"),
@@ -74,6 +86,8 @@ def run(
             scale,
             out,
             seeds=seeds,
+            tables=tables,
+            fresh=fresh,
             jobs=jobs,
             dask=dask,
             progress=lambda _, done, total: progress(done, total),
@@ -93,7 +107,7 @@ def show(
     from onebit.lab.reports import sections_of
     from onebit.lab.verdicts import table
 
-    console = Console(highlight=False)
+    console, unlimited = Console(highlight=False), Console(highlight=False, width=1_000)
     for section in sections_of(name.lower(), scale, out):
         for title, rows in section.tables.items():
             shown = table(f"{section.title}: {title}", ["learner"], *map(str, rows.columns))
@@ -101,7 +115,8 @@ def show(
                 column.no_wrap = False
             for row in rows.itertuples(index=False):
                 shown.add_row(*map(shown_value, row))
-            console.print(shown)
+            # A wide table would be nothing but broken words in a narrow terminal.
+            (unlimited if section.wide else console).print(shown)
             console.print()
         for finding in section.findings:
             console.print(f"[bold]{finding.verdict}[/] {escape(finding.claim)}")

@@ -17,8 +17,7 @@ NOT_SET = ("classes", "random_state")
 
 def learner_classes() -> dict[str, type[Learner]]:
     """Return every learner by its name, in alphabetical order."""
-    names = sorted(onebit.learners.__all__, key=str.lower)
-    return {name: getattr(onebit.learners, name) for name in names}
+    return {cls.__name__: cls for cls in onebit.learners.classes()}
 
 
 def make_learner(name: str, settings: list[str], seed: int) -> Learner:

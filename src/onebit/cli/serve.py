@@ -59,8 +59,8 @@ def serve(
     trusted_proxy: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ADDRESS",
-            help="Trust a proxy at this address or network; repeat it for more.",
+            metavar="PROXY",
+            help="Trust a proxy at this address, network or host name; repeat it for more.",
             show_default=False,
         ),
     ] = None,
@@ -192,6 +192,30 @@ def add(
             help="Allow these of decide, feedback, read and admin, separated by commas.",
         ),
     ] = "decide,feedback",
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Allow only requests to this model; repeat it for more.",
+            show_default=False,
+        ),
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Expire the key after this time, such as 90d, 12h or 30m.",
+            show_default=False,
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            help="Allow this many requests a second, to each process; items of a list count.",
+            show_default=False,
+        ),
+    ] = None,
     data: Data = "onebit-data",
     database: Database = None,
 ) -> None:
@@ -200,14 +224,28 @@ def add(
     from onebit.serve.keys import make_key
 
     wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
-    print(_with_log(data, database, lambda log: make_key(log, name, wanted)))
+    until = None if expires is None else time.time() + _seconds(expires)
+    print(
+        _with_log(
+            data,
+            database,
+            lambda log: make_key(log, name, wanted, models=model or (), expires=until, rate=rate),
+        )
+    )
 
 
 @key_app.command("list")
 def list_keys(data: Data = "onebit-data", database: Database = None) -> None:
-    """List the API keys by name."""
+    """List the API keys by name, and what they are limited to."""
     for key in _with_log(data, database, lambda log: log.keys(), make=False):
-        print(f"{key.name}: {key.scopes}")
+        limits = [f"models {key.models}"] if key.models else []
+        if key.expires is not None:
+            verb = "expires" if key.expires > time.time() else "expired"
+            date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(key.expires))
+            limits.append(f"{verb} {date}")
+        if key.rate is not None:
+            limits.append(f"{key.rate:g} requests a second")
+        print("; ".join([f"{key.name}: {key.scopes}", *limits]))
 
 
 @key_app.command()
@@ -219,6 +257,15 @@ def remove(
     """Remove an API key: within seconds it opens nothing."""
     if not _with_log(data, database, lambda log: log.remove_key(name), make=False):
         raise ValueError(f"there is no key {name!r}")
+
+
+def _seconds(duration: str) -> float:
+    """Return the seconds of a duration such as 90d, 12h or 30m."""
+    units = {"d": 86_400.0, "h": 3600.0, "m": 60.0}
+    number, unit = duration[:-1], duration[-1:]
+    if unit not in units or not number.isdecimal() or not 0 < int(number) < 100_000:
+        raise ValueError(f"--expires takes a number of days, hours or minutes, 90d; got {duration}")
+    return int(number) * units[unit]
 
 
 def _with_log(

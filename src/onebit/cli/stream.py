@@ -8,8 +8,8 @@ import typer
 
 STREAM = (
     "Play this stream: a name, one of onebit.streams.NAMES, or a file. Files are tables (.csv, "
-    ".tsv, .parquet), Vowpal Wabbit's (.vw) or else svmlight; compressed ones end in .gz, .bz2 or "
-    ".xz."
+    ".tsv, .parquet), arrays X and y (.npz), Vowpal Wabbit's (.vw) or else svmlight; compressed "
+    "ones end in .gz, .bz2 or .xz."
 )
 REPEATABLE = " This option may be repeated."
 

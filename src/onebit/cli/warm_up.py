@@ -10,6 +10,7 @@ import typer
 import onebit
 from onebit.cli.app import AsJson, app
 from onebit.cli.parameters import learner_classes
+from onebit.cli.playing import compiling_bar
 
 
 @app.command()
@@ -22,25 +23,34 @@ def warm_up(
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Compile all learners there are.")] = False,
+    native: Annotated[
+        bool,
+        typer.Option(
+            "--native",
+            help="Compile for this processor, also where code for its family came with onebit.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compile learners ahead of time, and store the code on disk."""
+    """Compile learners ahead of time, on all cores, and store the code on disk."""
     if every and names:
         raise ValueError(f"--all takes no names of learners; got {', '.join(names)}")
     classes = [onebit.learners.named(name) for name in names or ["OneBitClassifier"]]
-    rows, cache = [], None
-    for cls in learner_classes().values() if every else classes:
-        for form in cls.forms:
-            (warmed,), cache = onebit.warm_up(cls(**form))
-            row = {
-                "learner": str(warmed.learner),
-                "seconds": round(warmed.seconds, 2),
-                "compiled": warmed.compiled,
-                "loaded": warmed.loaded,
-            }
-            rows.append(row)
-            if not as_json:
-                print("{learner}: {compiled} compiled, {loaded} loaded, {seconds} s".format(**row))
+    with compiling_bar(hidden=as_json) as progress:
+        forms, cache = onebit.warm_up(
+            *(learner_classes().values() if every else classes), native=native, progress=progress
+        )
+    rows = [
+        {
+            "learner": str(form.learner),
+            "seconds": round(form.seconds, 2),
+            "compiled": form.compiled,
+            "loaded": form.loaded,
+        }
+        for form in forms
+    ]
+    for row in () if as_json else rows:
+        print("{learner}: {compiled} compiled, {loaded} loaded, {seconds} s".format(**row))
     if as_json:
         print(json.dumps({"forms": rows, "cache": None if cache is None else str(cache)}, indent=2))
     elif cache is None:

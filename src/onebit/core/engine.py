@@ -28,19 +28,25 @@ learned: it is neither saved nor compared. What `policy` puts there `learn` cann
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from functools import cache, cached_property
+from importlib import import_module
+from time import perf_counter
 from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float64, int64, typeof
-from numba.core.types import NoneType
+from numba import boolean, float64, int64, typeof, uint8
+from numba.core.types import NoneType, none
 
-from onebit.core.compiling import chosen_by_type, compiled, entry_point, lean_kernel
+from onebit.core import code_cache, compiling, progress, workers
+from onebit.core.compiling import chosen_by_type, compiled, entry_point, is_stored, lean_kernel
 from onebit.core.confidence import share
-from onebit.core.example import EXAMPLE, row
+from onebit.core.example import EXAMPLE, ROWS, row
+from onebit.core.fingerprint import FingerprintError, digest, fingerprint
 from onebit.core.generator import LEAST_PROBABILITY, draw
 from onebit.core.offer import on_offer
+from onebit.core.workers import Task, Worker, WorkerError
 
 MISTAKE, EXPLORED, UPDATED = 1, 2, 4
 """The bits of the byte that records a round."""
@@ -54,6 +60,10 @@ FEW_ROWS = 2_000
 Single rounds, which are compiled before anyone decides, take a few microseconds for each row; to
 compile the loop takes seconds, and a service that asks for one row at a time never waits for it.
 """
+
+
+ENTRIES = ("decide", "learn", "play", "evaluate")
+"""What is compiled ahead of time, of `TEMPLATES`."""
 
 
 class Noted(NamedTuple):
@@ -140,6 +150,7 @@ class Kernels:
         self._module, self._name = getattr(learn, "py_func", learn).__module__, name
         self._kernels = {"score": score, "policy": policy, "learn": learn}
         self._single_rounds: dict[str, Any] = {}
+        self._worker: Worker | None = None
         _ALL[self._module, name] = self
 
     @property
@@ -152,12 +163,26 @@ class Kernels:
         return make.__module__, make.__name__, *plain
 
     @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the code of single rounds, and of all that it reaches."""
+        try:
+            functions = [self.function(name).py_func for name in ("decide", "learn")]
+            return digest(*(fingerprint(function, {}) for function in functions))
+        except (AttributeError, FingerprintError):  # Python code may depend on anything
+            return "unknown"
+
+    @property
+    def is_own(self) -> bool:
+        """Whether other processes find these kernels by importing onebit."""
+        return self.reference[0].startswith("onebit.")
+
+    @cached_property
     def play(self) -> Any:
         """``play(state, rows, truth, full, scores, offer, p, flags, noted)``: a round for each row.
 
         What was chosen is noted in `noted`, a `Noted` or None.
         """
-        return self._compiled("play", _play, nogil=True)
+        return self.function("play")
 
     @cached_property
     def replay(self) -> Any:
@@ -166,7 +191,7 @@ class Kernels:
         `logged` is a `Logged`; `chosen` gets the probability of each label under the policy of
         the moment, and `taken` whether it was learned from.
         """
-        return self._compiled("replay", _replay, nogil=True)
+        return self.function("replay")
 
     def evaluate(self, n: int) -> Any:
         """Return ``evaluate(state, rows, scores, offer, p)``, for `n` rows in all.
@@ -180,7 +205,7 @@ class Kernels:
     @cached_property
     def evaluate_loop(self) -> Any:
         """What `evaluate` returns for many rows, compiled."""
-        return self._compiled("evaluate", _evaluate, nogil=True)
+        return self.function("evaluate")
 
     def _evaluate_each(self, state: Any, rows: Any, scores: Any, offer: Any, p: Any) -> None:
         decide, unused = self.decide(state), np.empty(scores.shape[1])
@@ -199,25 +224,78 @@ class Kernels:
         array, of all labels if need be: to compile it once more for None takes as long as the first
         time. Until DRAW, it fills the scores or the policy and leaves the generator as it is.
         """
-        return self._entry("decide", _decide, state, int64[::1], float64[::1], int64)
+        return self._entry("decide", state)
 
     def learn(self, state: Any) -> Any:
         """Return ``learn(state, x, scores, label, probability, offer, feedback) -> updated``."""
-        return self._entry("learn", _learn, state, int64, float64, int64[::1], self._feedback)
+        return self._entry("learn", state)
 
-    def _entry(self, name: str, template: Any, state: Any, *types: Any) -> Any:
+    def _entry(self, name: str, state: Any) -> Any:
         if name not in self._single_rounds:
-            self._single_rounds[name] = self._new_entry(name, template, state, *types)
+            self._single_rounds[name] = self._new_entry(name, state)
         return self._single_rounds[name]
 
-    def _new_entry(self, name: str, template: Any, state: Any, *types: Any) -> Any:
-        function = self._compiled(name, template, nogil=False)
-        signature = (typeof(state), typeof(EXAMPLE), float64[::1], *types)
-        return entry_point(function, signature)
+    def _new_entry(self, name: str, state: Any) -> Any:
+        if name == "decide":
+            self._begin_learn(state)
+        elif name == "learn":
+            self._await_learn()
+        return entry_point(self.function(name), self.signature(name, state))
 
-    def _compiled(self, name: str, template: Any, *, nogil: bool) -> Any:
+    def _begin_learn(self, state: Any) -> None:
+        """Compile `learn` in another process, if this one is about to compile `decide`.
+
+        Whoever decides soon learns, and each takes seconds to compile.
+        """
+        tasks = self.missing(state, ("decide", "learn"))
+        if len(tasks) == 2 and self.is_own and workers.can_start():
+            with suppress(OSError, WorkerError):
+                self._worker = Worker()
+                self._worker.start(tasks["learn"])
+
+    def _await_learn(self) -> None:
+        """Wait until the other process has compiled `learn`; if it fails, this one compiles it."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            title = compiling.title(f"{self._module}.{self._name}")
+            with progress.compiling(title, code_cache.writable_root), suppress(WorkerError):
+                worker.result()
+            worker.close()
+
+    def function(self, name: str) -> Any:
+        """Return the function for Python of that name, one of `TEMPLATES`."""
+        template, nogil = TEMPLATES[name]
         full_name = f"{self._module}.{self._name}.{name}"
         return compiled(full_name, template, nogil=nogil, **self._kernels)
+
+    def signature(self, name: str, state: Any) -> tuple[Any, ...]:
+        """Return the types of the arguments of a function, one of `ENTRIES`."""
+        x, rows, scores, labels = typeof(EXAMPLE), typeof(ROWS), float64[::1], int64[::1]
+        matrix = float64[:, ::1]
+        arguments = {
+            "decide": (x, scores, labels, scores, int64),
+            "learn": (x, scores, int64, float64, labels, self._feedback),
+            "play": (rows, labels, boolean, scores, none, scores, uint8[::1], none),
+            "evaluate": (rows, matrix, labels, matrix),
+        }
+        return typeof(state), *arguments[name]
+
+    def missing(
+        self, state: Any, entries: tuple[str, ...] = ENTRIES, *, native: bool = False
+    ) -> dict[str, Task]:
+        """Return tasks that compile the `entries` that are not on disk."""
+        return {
+            name: task
+            for name, task in self.tasks(state, entries).items()
+            if not is_stored(self.function(name), self.signature(name, state), native=native)
+        }
+
+    def tasks(self, state: Any, entries: tuple[str, ...] = ENTRIES) -> dict[str, Task]:
+        """Return tasks that compile `entries` in another process."""
+        return {
+            name: Task(compile_entry, (self.reference, name, self.signature(name, state)))
+            for name in entries
+        }
 
 
 class PythonKernels(Kernels):
@@ -226,13 +304,21 @@ class PythonKernels(Kernels):
     The state is an object with a field `rng`, and with `_asdict` and `_replace` as a NamedTuple.
     """
 
-    def _new_entry(self, name: str, template: Any, state: Any, *types: Any) -> Any:
-        return self._compiled(name, template, nogil=False)
+    def _new_entry(self, name: str, state: Any) -> Any:
+        return self.function(name)
 
-    def _compiled(self, name: str, template: Any, *, nogil: bool) -> Any:
+    def function(self, name: str) -> Any:
+        """Return the function of that name."""
+        template, _ = TEMPLATES[name]
         # From a lean kernel, Python would get the arrays that a row is a view of.
         names = {**template.__globals__, **self._kernels, "row": row.py_func}
         return FunctionType(template.__code__, names)
+
+    def missing(
+        self, state: Any, entries: tuple[str, ...] = ENTRIES, *, native: bool = False
+    ) -> dict[str, Task]:
+        """Return no tasks."""
+        return {}
 
 
 _ALL: dict[tuple[str, str], Any] = {}
@@ -254,6 +340,22 @@ def kernels_named(module: str, name: str, *arguments: Any) -> Kernels:
     if isinstance(found, Kernels):
         return found
     return found(*(kernels_named(*a) if isinstance(a, tuple) else a for a in arguments))
+
+
+def compile_entry(reference: tuple[Any, ...], name: str, signature: tuple[Any, ...]) -> float:
+    """Compile a function of the kernels that have this `reference`; return the seconds."""
+    start = perf_counter()
+    _import_modules(reference)
+    kernels_named(*reference).function(name).compile(signature)
+    return perf_counter() - start
+
+
+def _import_modules(reference: tuple[Any, ...]) -> None:
+    """Import what defines the kernels that have this `reference`, those inside included."""
+    import_module(reference[0])
+    for argument in reference[2:]:
+        if isinstance(argument, tuple):
+            _import_modules(argument)
 
 
 # In the functions below, `compiled` binds these names to the kernels of a learner.
@@ -318,3 +420,13 @@ def _evaluate(state, rows, scores, offer, p):
         score(state, x, scores[i])
         if i < p.shape[0]:
             policy(state, x, scores[i], offer, p[i])
+
+
+TEMPLATES: dict[str, tuple[Any, bool]] = {
+    "decide": (_decide, False),
+    "learn": (_learn, False),
+    "play": (_play, True),
+    "evaluate": (_evaluate, True),
+    "replay": (_replay, True),
+}
+"""What kernels are compiled into, by its name, and whether it releases the GIL."""

@@ -8,14 +8,13 @@ share, so no row is copied or converted.
 from __future__ import annotations
 
 from functools import cache
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numba import int64, typeof
 
-from onebit.core.compiling import called_from_python, entry_point, lean_kernel
+from onebit.core.compiling import as_writeable, called_from_python, entry_point, lean_kernel
 
 INDEX = np.uint32
 """Type of a feature's index: half the memory traffic of int64, and never counted from the end."""
@@ -50,6 +49,10 @@ class Rows(NamedTuple):
     sparse: bool
 
 
+ROWS = Rows(np.zeros(1, dtype=np.int64), *EXAMPLE, sparse=True)
+"""Prototype of Numba's Rows type."""
+
+
 @lean_kernel
 def row(rows, i):
     """Return example `i` of `rows`, as views."""
@@ -68,29 +71,15 @@ def rows_of(X: Any) -> Rows:
         indptr = np.array(X.indptr, dtype=np.int64)
         indices = np.ascontiguousarray(X.indices, dtype=np.int32).view(INDEX)
         values = np.ascontiguousarray(X.data)
-        return Rows(indptr, _for_kernels(indices), _for_kernels(values), d, sparse=True)
+        return Rows(indptr, as_writeable(indices), as_writeable(values), d, sparse=True)
     indptr = np.arange(n + 1, dtype=np.int64) * d
-    return Rows(indptr, np.arange(d, dtype=INDEX), _for_kernels(X.reshape(-1)), d, sparse=False)
+    return Rows(indptr, np.arange(d, dtype=INDEX), as_writeable(X.reshape(-1)), d, sparse=False)
 
 
 def one_row(x: Example) -> Rows:
     """Return one example as rows."""
     indptr = np.array([0, x.values.size])
-    return Rows(indptr, _for_kernels(x.indices), _for_kernels(x.values), x.n_features, sparse=True)
-
-
-def _for_kernels(array: np.ndarray) -> np.ndarray:
-    """Return a view that is not read-only, as Numba would compile all kernels again for those.
-
-    No kernel writes into an example.
-    """
-    if array.flags.writeable:
-        return array
-    interface = array.__array_interface__
-    address, _ = interface["data"]
-    return np.asarray(
-        SimpleNamespace(__array_interface__=interface | {"data": (address, False)}, array=array)
-    )
+    return Rows(indptr, as_writeable(x.indices), as_writeable(x.values), x.n_features, sparse=True)
 
 
 def count_rows(rows: Rows) -> int:
@@ -109,8 +98,8 @@ LARGEST = 1e30
 SOUND, TOO_LARGE, NOT_SORTED, OUTSIDE, NO_ROW = 0, 1, 2, 3, 4
 
 
-@called_from_python
-def inspect(indices, values, n_features):
+@lean_kernel
+def inspect_row(indices, values, n_features):
     """Return what is wrong with one row, and where; SOUND if it can be an example as it is."""
     previous = -1
     for i in range(values.size):
@@ -122,6 +111,12 @@ def inspect(indices, values, n_features):
     if previous >= n_features:
         return OUTSIDE, values.size - 1
     return SOUND, 0
+
+
+@called_from_python
+def inspect(indices, values, n_features):
+    """Return `inspect_row`, for Python."""
+    return inspect_row(indices, values, n_features)
 
 
 @cache
@@ -139,7 +134,8 @@ def inspect_rows(indptr, indices, values, n_features, sparse):
             return NO_ROW, 0, r
     for r in range(indptr.size - 1):
         lo, hi = indptr[r], indptr[r + 1]
-        fault, i = inspect(indices[lo:hi] if sparse else indices, values[lo:hi], n_features)
+        own = indices[lo:hi] if sparse else indices
+        fault, i = inspect_row(own, values[lo:hi], n_features)
         if fault != SOUND:
             return fault, i, r
     return SOUND, 0, 0

@@ -53,6 +53,10 @@ LEAST_PROBABILITY = 1e-30
 """The least probability of a decision that can be learned from: learners divide by it."""
 
 
+PROBABILITY_ROUNDING = 1e-4
+"""By how much probabilities from other tools may exceed one, as where they are float32."""
+
+
 @lean_kernel
 def uniform(rng):
     """Draw from [0, 1)."""

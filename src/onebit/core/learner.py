@@ -33,6 +33,7 @@ from onebit.core.engine import DRAW, Kernels, Logged, Noted
 from onebit.core.example import Example, Rows, count_rows, one_row, row, slice_rows
 from onebit.core.generator import (
     LEAST_PROBABILITY,
+    PROBABILITY_ROUNDING,
     draw_rows,
     new_generator,
     random_state_of,
@@ -54,9 +55,6 @@ from onebit.core.validation import (
     refuse,
     unknown,
 )
-
-_ROUNDING = 1e-4
-"""By how much the probabilities of a log may exceed one, as where they were summed as float32."""
 
 _PAUSE = 0.05
 """Seconds of compiled code, about, between two reports of progress.
@@ -147,11 +145,24 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         """
         return self
 
-    _before: ClassVar[dict[str, Any]] = {}
-    """Parameters that came later, with what they stand for in files from before."""
+    state_version: ClassVar[int] = 0
+    """Version of the layout of the state's arrays in files.
 
-    _later: ClassVar[tuple[str, ...]] = ()
-    """How the names of arrays begin that came later: in files from before, they are the first."""
+    A learner whose arrays get other names, shapes or meanings gets the next version, and reads
+    files of earlier ones with `_migrate`.
+    """
+
+    @classmethod
+    def _migrate_parameters(cls, version: int, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters of a file of an earlier `state_version`, as they are today."""
+        return parameters
+
+    def _migrate(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the arrays of a file of an earlier `state_version`, in today's layout.
+
+        Arrays that it leaves out are those of the initial state.
+        """
+        return arrays
 
     # The online interface
 
@@ -451,7 +462,7 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         positions = positions_of(run.classes, check_labels(labels, n, self))
         p = _column(probabilities, n, "probabilities")
         refuse(
-            ~((p >= LEAST_PROBABILITY) & (p <= 1.0 + _ROUNDING)),
+            ~((p >= LEAST_PROBABILITY) & (p <= 1.0 + PROBABILITY_ROUNDING)),
             lambda i: f"a probability is in [{LEAST_PROBABILITY:g}, 1]; got {p[i]} in row {i}",
         )
         bits = _column(correct, n, "correct")
@@ -681,10 +692,6 @@ class Learner(ClassifierMixin, BaseEstimator, ABC):
         storage.write(path, self)
 
     # Internals
-
-    def _migrated(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the arrays of a file, which may be of an older version, in the layout of today."""
-        return arrays
 
     @property
     def _started(self) -> bool:
@@ -1077,7 +1084,7 @@ def _bit(correct: Any) -> int | None:
 
 def _probability(probability: Any) -> float:
     try:
-        sound = LEAST_PROBABILITY <= probability <= 1.0 + _ROUNDING
+        sound = LEAST_PROBABILITY <= probability <= 1.0 + PROBABILITY_ROUNDING
     except (TypeError, ValueError, ArithmeticError):  # of None, arrays, decimals that are NaN
         sound = False
     if not sound:

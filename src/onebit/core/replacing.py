@@ -10,10 +10,7 @@ import secrets
 import stat
 from os import PathLike
 
-try:
-    import fcntl
-except ImportError:  # missing on Windows, where an open file cannot be removed
-    fcntl = None  # type: ignore[assignment]
+from onebit.core.locking import CAN_LOCK, lock
 
 
 def replace_file(path: str | PathLike[str], content: bytes) -> None:
@@ -37,9 +34,9 @@ def replace_file(path: str | PathLike[str], content: bytes) -> None:
                 if before is not None:
                     _copy_owner_and_mode(before, descriptor)
                 os.fsync(descriptor)
-                if fcntl is not None:  # while it is locked
+                if CAN_LOCK:  # while it is locked
                     os.replace(temporary, place)
-            if fcntl is None:
+            if not CAN_LOCK:  # on Windows, an open file cannot be replaced
                 os.replace(temporary, place)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -67,9 +64,9 @@ def _new_file(folder: str, prefix: str, mode: int) -> tuple[str, int]:
     while True:
         name = os.path.join(folder, prefix + secrets.token_hex(8))
         descriptor = os.open(name, flags, mode)
-        if fcntl is None:
+        if not CAN_LOCK:
             return name, descriptor
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock(descriptor)
         if os.path.exists(name):
             return name, descriptor
         os.close(descriptor)  # another process took it for a leftover before it was locked
@@ -84,12 +81,12 @@ def _remove_leftovers(folder: str, prefix: str) -> None:
         with contextlib.suppress(OSError):  # locked by a live process, or not ours
             descriptor = os.open(leftover, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
             try:
-                if fcntl is not None:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if CAN_LOCK:
+                    lock(descriptor, wait=False)
                     os.unlink(leftover)
             finally:
                 os.close(descriptor)
-            if fcntl is None:
+            if not CAN_LOCK:
                 os.unlink(leftover)
 
 

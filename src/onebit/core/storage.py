@@ -14,6 +14,7 @@ import re
 import stat
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -45,11 +46,14 @@ if TYPE_CHECKING:
     from onebit.core.pipeline import Pipeline
     from onebit.core.started import Started
 
-FORMAT = 3
+FORMAT = 4
 """Version of the layout below; a file of a later version is refused.
 
-Version 1 had no checksum, and named a class without its module. Since version 2, arrays may have
-changed: `Learner._migrated`.
+- 1: no checksum; classes are named without their modules.
+- 2: a checksum.
+- 3: the same; arrays of `OneBitClassifier` have changed.
+- 4: the version of the learner's arrays (`Learner.state_version`, 0 in earlier formats), and which
+  code wrote the file.
 """
 
 _LEARNER = "onebit.learner"
@@ -163,10 +167,29 @@ def _header(learner: Learner, parameters: dict[str, Any], steps: list[Any]) -> d
     """Return the header entries of a learner that has not started."""
     return {
         "format": FORMAT,
+        "made_by": made_by(learner),
         "learner": name_of(type(learner)),
+        "state_version": learner.state_version,
         "parameters": _plain_parameters(learner, parameters),
         **({"steps": steps} if steps else {}),
     }
+
+
+def made_by(learner: Learner) -> str:
+    """Return which code a learner runs: the version of onebit, and a fingerprint of its kernels.
+
+    Files hold it, see `maker_of`: a learner that another version made may go on differently.
+    """
+    version = import_module("onebit").__version__
+    code = learner._run.kernels.fingerprint if learner._started else "not started"
+    return f"onebit {version}, {code}"
+
+
+def maker_of(content: bytes) -> str | None:
+    """Return what `made_by` returned when a file was written; None for formats before 4."""
+    metadata, _ = _parse(content)
+    header = _json(metadata["onebit"], "the header")
+    return _item(header, "made_by", str) if "made_by" in header else None
 
 
 def _in_file(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
@@ -205,10 +228,13 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     if names and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
         raise ValueError(f"feature_names are not the names of {n_features} features")
     learner = _made(header, version)
+    state_version = _state_version(header, learner)
+    older = state_version < learner.state_version
     sizes = _sizes(learner, learner.get_params(deep=False), n_features, classes.size)
     try:
-        arrays = learner._migrated(arrays)
-        _check_shapes(learner, arrays, sizes)
+        if older:
+            arrays = learner._migrate(state_version, arrays)
+        _check_shapes(learner, arrays, sizes, older)
         learner._start(classes, n_features, np.array(names, dtype=object) if names else None)
     except _MismatchError:
         raise
@@ -216,16 +242,25 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
         # Whatever error a learner raises for parameters that no valid file has.
         raise ValueError(_wrong_parameters(learner, error)) from error
     grows = isinstance(learner._kernels, PythonKernels)
-    for later in learner._later:
-        if not any(name.startswith(later) for name in arrays):
-            first = arrays_of(learner._state)
-            arrays |= {name: array for name, array in first if name.startswith(later)}
+    if older:
+        arrays = dict(arrays_of(learner._state)) | arrays
     state = _restored(learner._state, arrays, grows)
     check_state(state, sizes)
     learner._state = state
     learner._run.retire(_retired(header, classes.size))
     learner._run.learned = dict.fromkeys(map(key_of, _learned(header)))
     return steps, learner
+
+
+def _state_version(header: Mapping[str, Any], learner: Learner) -> int:
+    """Return the version of the arrays in a file; earlier formats have none."""
+    version = _item(header, "state_version", int) if "state_version" in header else 0
+    if not 0 <= version <= learner.state_version:
+        raise ValueError(
+            f"state_version is {version}, and this onebit reads {type(learner).__name__} up to "
+            f"{learner.state_version}"
+        )
+    return version
 
 
 def _unstarted(header: Mapping[str, Any], version: int) -> Learner:
@@ -349,7 +384,11 @@ def _plain_parameters(learner: Learner, given: dict[str, Any]) -> dict[str, Any]
         value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
         if isinstance(value, Learner):
             inner = _plain_parameters(value, value.get_params(deep=False))
-            value = {_LEARNER: name_of(type(value)), "parameters": inner}
+            value = {
+                _LEARNER: name_of(type(value)),
+                "state_version": value.state_version,
+                "parameters": inner,
+            }
         try:
             json.dumps(value, allow_nan=False)
         except (TypeError, ValueError):
@@ -363,7 +402,9 @@ def _plain_parameters(learner: Learner, given: dict[str, Any]) -> dict[str, Any]
 def _made(header: Mapping[str, Any], version: int, key: str = "learner") -> Learner:
     """Return a new learner, and the learner among its parameters, if any."""
     cls = class_named(_item(header, key, str), without_module=version == 1)
-    parameters = cls._before | _item(header, "parameters", dict)
+    parameters = cls._migrate_parameters(
+        header.get("state_version", 0), _item(header, "parameters", dict)
+    )
     unknown = parameters.keys() - set(cls._get_param_names())
     if unknown:
         raise ValueError(f"{cls.__name__} has no parameter {short(min(unknown))}")
@@ -404,7 +445,9 @@ def _sizes(
     return inside | sizes_of(n_features, n_classes, parameters)
 
 
-def _check_shapes(learner: Learner, arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
+def _check_shapes(
+    learner: Learner, arrays: dict[str, np.ndarray], sizes: dict[str, int], older: bool
+) -> None:
     """Raise ValueError unless the arrays have the shapes of a state, before memory is allocated.
 
     A small learner of the same form shows which arrays there are, and their axes.
@@ -414,9 +457,7 @@ def _check_shapes(learner: Learner, arrays: dict[str, np.ndarray], sizes: dict[s
     small._validate_params()
     _, state = small._begin(min(n_features, 2), min(n_classes, 2), new_generator(0))
     expected = {_of_any_class(name): (array, field) for name, array, field in declared(state)}
-    for name in sorted(expected.keys() - set(map(_of_any_class, arrays))):
-        if name.startswith(learner._later):
-            continue  # in an older file
+    for name in () if older else sorted(expected.keys() - set(map(_of_any_class, arrays))):
         raise _MismatchError(f"it has no {name}")
     for name, array in arrays.items():
         if _of_any_class(name) not in expected:

@@ -6,6 +6,7 @@ from onebit.evaluation.estimators import Estimate, estimate
 from onebit.evaluation.intervals import ConfidenceSequence, Interval
 from onebit.evaluation.labels import Confusion, LabelResult, by_label, confusion
 from onebit.evaluation.log import Log
+from onebit.evaluation.parts import estimate_parts
 from onebit.evaluation.replay import Counterfactual, counterfactual
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "confusion",
     "counterfactual",
     "estimate",
+    "estimate_parts",
 ]

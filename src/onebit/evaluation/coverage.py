@@ -85,6 +85,14 @@ class Coverage:
         self._unsure += (short.sum(), short @ short)
         self._bound.update(w)
 
+    def __add__(self, other: Coverage) -> Coverage:
+        """Return what the rows of both say."""
+        both = Coverage()
+        for name in ("n", "sum", "squares", "_uncovered", "_sure", "_unsure", "_bound"):
+            setattr(both, name, getattr(self, name) + getattr(other, name))
+        both.largest = max(self.largest, other.largest)
+        return both
+
     @property
     def mean_weight(self) -> float:
         """Mean of the weights."""

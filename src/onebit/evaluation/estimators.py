@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -167,18 +168,19 @@ def estimate(
     >>> print(estimate(log, 3))
     always 3: 0.1063, 0.0909 to 0.3476 at 95%
     """
-    if method not in METHODS:
-        raise ValueError(f"method is one of {', '.join(METHODS)}; got {method!r}")
-    if interval not in ("fixed", "anytime"):
-        raise ValueError(f'interval is "fixed" or "anytime"; got {interval!r}')
-    check_level(level)
-    if not clip > 0.0:
-        raise ValueError(f"clip is a weight, above 0; got {clip!r}")
+    check_interval(level, interval)
     sums = Sums(policy, method, greedy=greedy, model=model, clip=clip)
     parts: Iterable[Log] = [log] if isinstance(log, Log) else log
     for part in parts:
         sums.take(part)
     return sums.estimate(level, anytime=interval == "anytime")
+
+
+def check_interval(level: float, interval: str) -> None:
+    """Raise unless there are such intervals."""
+    if interval not in ("fixed", "anytime"):
+        raise ValueError(f'interval is "fixed" or "anytime"; got {interval!r}')
+    check_level(level)
 
 
 class Bets:
@@ -222,9 +224,7 @@ class Bets:
 
     def __add__(self, other: Bets) -> Bets:
         both = Bets()
-        for name in ("right", "wrong"):
-            one, two, made = (getattr(bets, name) for bets in (self, other, both))
-            made.n, made.log_capital = one.n + two.n, one.log_capital + two.log_capital
+        both.right, both.wrong = self.right + other.right, self.wrong + other.wrong
         return both
 
 
@@ -254,15 +254,66 @@ def one_for_all(q: float, mass: np.ndarray, most: np.ndarray) -> Modelled:
 class Sums:
     """What an estimate needs from the rows so far; its size does not grow."""
 
-    def __init__(self, policy: Any, method: str, *, greedy: bool, model: Any, clip: float) -> None:
+    def __init__(
+        self,
+        policy: Any,
+        method: str,
+        *,
+        greedy: bool = False,
+        model: Any = None,
+        clip: float = 100.0,
+    ) -> None:
+        if method not in METHODS:
+            raise ValueError(f"method is one of {', '.join(METHODS)}; got {method!r}")
+        if not clip > 0.0:
+            raise ValueError(f"clip is a weight, above 0; got {clip!r}")
         self.policy, self.method, self.clip, self.greedy = policy, method, clip, greedy
         self.probabilities = None if policy is None else probabilities_of(policy, greedy=greedy)
         self.model, self.started = model, False
+        self._frozen = False
+        self._block = FIRST_BLOCK
+        self._share = 0.5
+        self._clear()
+
+    def _clear(self) -> None:
         self.rows = self.taught = 0
         self.known, self.unknown = Bets(), Bets()
         self.coverage = Coverage()
         self.right = self.modelled = self.added = 0.0
-        self._block = FIRST_BLOCK
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no model learns any more: what further rows add does not depend on each other."""
+        return self.method != "auto" and (
+            self.policy is None or self.method not in MODELLED or not self._learns
+        )
+
+    @property
+    def _learns(self) -> bool:
+        return not self._frozen and self.rows < ENOUGH_ROWS
+
+    def emptied(self) -> Sums:
+        """Return sums of no rows that take rows as these do, once they are settled."""
+        made = copy(self)
+        made._frozen, made._block = True, LARGEST_BLOCK
+        made._clear()
+        return made
+
+    def __add__(self, other: Sums) -> Sums:
+        """Return the sums of the rows of both; `other` was made by `emptied`."""
+        both = copy(self)
+        for name in (
+            "rows",
+            "taught",
+            "known",
+            "unknown",
+            "coverage",
+            "right",
+            "modelled",
+            "added",
+        ):
+            setattr(both, name, getattr(self, name) + getattr(other, name))
+        return both
 
     def take(self, log: Log) -> None:
         """Take more rows of a log."""
@@ -311,7 +362,7 @@ class Sums:
         if not self.started:
             self.model, self.started = model_for(self.model, self.policy, log), True
         q = self.model.predict(log)
-        if self.rows < ENOUGH_ROWS:
+        if self._learns:
             self.model.learn(log)
         return q
 
@@ -320,7 +371,9 @@ class Sums:
     ) -> Modelled:
         """Return a model's predictions for rows; `p` is the covered part of the policy."""
         if q is None:  # snips
-            return one_for_all((self.right + 0.5) / (self.coverage.sum + 1.0), mass, most)
+            if self._learns:
+                self._share = (self.right + 0.5) / (self.coverage.sum + 1.0)
+            return one_for_all(self._share, mass, most)
         return Modelled(
             (q * p).sum(axis=1),
             q[np.arange(len(log)), log.labels],

@@ -63,6 +63,27 @@ def read(path: str | PathLike[str], size: int | None, **columns: Any) -> Iterato
             raise ValueError(f"{path}: not UTF-8: {error}") from None
 
 
+def parts_of(path: str | PathLike[str]) -> list[Path]:
+    """Return the files of a log: those in a folder, in the order of their names, or the file."""
+    path = Path(path)
+    if not path.is_dir():
+        return [path]
+    parts = sorted(
+        part for part in path.iterdir() if part.suffix.lower().removeprefix(".") in FORMATS
+    )
+    if not parts:
+        raise ValueError(f"{path}: no file in this folder ends in .{', .'.join(FORMATS)}")
+    return parts
+
+
+def joined_classes(parts: Iterable[list[Any]], path: str | PathLike[str]) -> list[Any]:
+    """Return the labels of a log from those of its files: as all say, or else sorted."""
+    lists = list(parts)
+    if all(some == lists[0] for some in lists):
+        return lists[0]
+    return _sorted_labels({label for some in lists for label in some}, Path(path))
+
+
 def classes_in(path: str | PathLike[str]) -> list[Any]:
     """Return the labels of a log in a file, which is read to find them unless it lists them."""
     path, found = Path(path), set[Any]()
@@ -78,6 +99,10 @@ def classes_in(path: str | PathLike[str]) -> list[Any]:
         found |= {value for offer in part.get("among") or () for value in offer or ()}
         if "classes" in part:
             return part["classes"]
+    return _sorted_labels(found, path)
+
+
+def _sorted_labels(found: set[Any], path: Path) -> list[Any]:
     try:
         return sorted(found - {None})
     except TypeError:

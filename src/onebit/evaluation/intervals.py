@@ -81,6 +81,12 @@ class LowerBound:
             self.log_capital += gained if bets is BETS else np.tile(gained, 2)
         self.n += len(found)
 
+    def __add__(self, other: LowerBound) -> LowerBound:
+        """Return the bound from the values of both."""
+        both = LowerBound()
+        both.n, both.log_capital = self.n + other.n, self.log_capital + other.log_capital
+        return both
+
     def bound(self, alpha: float, *, anytime: bool) -> float:
         """Return a lower bound that exceeds the mean with probability at most `alpha`.
 

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from onebit.core.decision import NONE_OF_THESE, Decision
 from onebit.core.example import Example, dense
+from onebit.core.generator import PROBABILITY_ROUNDING
 from onebit.core.validation import positions_of, unknown
 
 UNKNOWN = -1
@@ -19,9 +20,6 @@ UNKNOWN = -1
 
 NONE = -2
 """The position of NONE_OF_THESE, until its bit is noted."""
-
-ROUNDING = 1e-4
-"""By how much probabilities from other tools may exceed one."""
 
 
 Where = Callable[[Any], str]
@@ -145,7 +143,7 @@ class Log:
         least = np.full(n, least) if np.ndim(least) == 0 and least is not None else least
         self.least = _numbers(least, n, "least", where, missing=True)
         _check_range(self.least, "the least probability of a label", where)
-        for i in np.flatnonzero(self.least > self.probabilities * (1.0 + ROUNDING)):
+        for i in np.flatnonzero(self.least > self.probabilities * (1.0 + PROBABILITY_ROUNDING)):
             raise ValueError(
                 f"{where(i)}: the label had probability {self.probabilities[i]}, and the least of "
                 f"all labels is said to be {self.least[i]}"
@@ -243,7 +241,8 @@ class Log:
 
         Parameters
         ----------
-        path : path of the file
+        path : path of the file, or of a folder of files
+            Files of a folder are parts of one log, in the order of their names.
         size : int, default=50_000
             Rows of a batch.
         **columns
@@ -357,7 +356,7 @@ class Log:
         for i in np.flatnonzero(~((p >= 0.0).all(axis=1) & (np.abs(p.sum(axis=1) - 1.0) < 1e-3))):
             raise ValueError(f"{where(i)}: the probabilities of all labels do not sum to one")
         chosen = p[np.arange(n), self.labels]
-        for i in np.flatnonzero(np.abs(chosen - self.probabilities) > ROUNDING):
+        for i in np.flatnonzero(np.abs(chosen - self.probabilities) > PROBABILITY_ROUNDING):
             raise ValueError(
                 f"{where(i)}: the label had probability {self.probabilities[i]}, and "
                 f"{chosen[i]} in the probabilities of all labels"
@@ -383,11 +382,15 @@ class LogFile:
         self.path, self.size, self.columns = path, size, columns
 
     def __iter__(self) -> Any:
-        from onebit.evaluation.files import classes_in, read
+        from onebit.evaluation.files import classes_in, joined_classes, parts_of, read
 
+        files = parts_of(self.path)
         if self.columns.get("classes") is None:
-            self.columns = self.columns | {"classes": classes_in(self.path)}
-        return (Log(**part) for part in read(self.path, size=self.size, **self.columns))
+            classes = joined_classes(map(classes_in, files), self.path)
+            self.columns = self.columns | {"classes": classes}
+        return (
+            Log(**part) for file in files for part in read(file, size=self.size, **self.columns)
+        )
 
 
 _COLUMNS = (
@@ -503,7 +506,7 @@ def _numbers(values: Any, n: int, name: str, where: Where, *, missing: bool = Fa
 
 def _check_range(values: np.ndarray, what: str, where: Where, above: float | None = None) -> None:
     low = values > above if above is not None else values >= 0.0
-    for i in np.flatnonzero(~(np.isnan(values) | (low & (values <= 1.0 + ROUNDING)))):
+    for i in np.flatnonzero(~(np.isnan(values) | (low & (values <= 1.0 + PROBABILITY_ROUNDING)))):
         ends = "(0, 1]" if above is not None else "[0, 1]"
         raise ValueError(f"{where(i)}: {what} is in {ends}; got {values[i]}")
     np.minimum(values, 1.0, out=values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,12 @@ Probabilities = Callable[[Log], np.ndarray]
 def probabilities_of(policy: Any, *, greedy: bool = False) -> Probabilities:
     """Return the probabilities of a policy: a learner, a function, or a constant label."""
     if hasattr(policy, "policy") and hasattr(policy, "predict"):
-        return lambda log: _of_learner(policy, log, greedy)
+        return partial(_of_learner, policy, greedy=greedy)
     if greedy:
         raise ValueError(f"greedy=True is for a learner; got {policy!r:.80}")
     if callable(policy):
-        return lambda log: _of_function(policy, log)
-    return lambda log: _constant(policy, log)
+        return partial(_of_function, policy)
+    return partial(_constant, policy)
 
 
 def name_of(policy: Any, *, greedy: bool = False) -> str:

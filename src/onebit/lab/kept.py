@@ -1,4 +1,4 @@
-"""Runs of other tools, stored in the repository.
+"""Runs of other tools on the named streams, which come with the package.
 
 They are determined by the version and the seed, and take hours, so a comparison reads them from
 here. Each line of the file is a tool on a stream, with the number of mistakes for each seed.
@@ -7,13 +7,14 @@ here. Each line of the file is a tool on a stream, with the number of mistakes f
 from __future__ import annotations
 
 import csv
-import os
+import io
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
-PATH = Path(__file__).parents[3] / "bench" / "rivals.csv"
-"""Path in the repository; the file is not installed with the package."""
+from onebit.core.replacing import replace_file
+
+PATH = Path(__file__).parent / "rivals.csv"
 
 SEEDS = 5
 
@@ -74,15 +75,14 @@ class Kept:
         self._write()
 
     def _write(self) -> None:
-        unfinished = self.path.with_name(f"{self.path.name}.{os.getpid()}")
-        with unfinished.open("w", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow([*Runs._fields, "version", *(f"seed {s}" for s in range(SEEDS))])
-            for runs in sorted(self.mistakes):
-                found = self.mistakes[runs]
-                numbers = (found.get(seed, "") for seed in range(SEEDS))
-                writer.writerow([*runs, self.versions[runs], *numbers])
-        os.replace(unfinished, self.path)
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*Runs._fields, "version", *(f"seed {s}" for s in range(SEEDS))])
+        for runs in sorted(self.mistakes):
+            found = self.mistakes[runs]
+            numbers = (found.get(seed, "") for seed in range(SEEDS))
+            writer.writerow([*runs, self.versions[runs], *numbers])
+        replace_file(self.path, file.getvalue().encode())
 
     def errors(self, runs: Runs, most: int) -> list[float]:
         """Return the errors in percent with seeds 0, 1, ..., up to the first that is missing."""

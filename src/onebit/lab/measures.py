@@ -11,6 +11,7 @@ from time import perf_counter, process_time
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 
 from onebit.core import History, Learner, play
@@ -96,6 +97,32 @@ def _totals(history: History) -> dict[str, Any]:
         "curve_rounds": rounds.tolist(),
         "curve_errors": errors.tolist(),
     }
+
+
+@dataclass(frozen=True)
+class OnlineStandardized:
+    """Mistakes as in `Online`, with columns standardised in hindsight, and a constant one."""
+
+    def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
+        """Return what `Online` does."""
+        return Online()(learner, with_constant(standardized(X)), y, epochs)
+
+
+def standardized(X: Any) -> Any:
+    """Return columns of mean 0 and variance 1; those of sparse rows are not centred."""
+    if sp.issparse(X):
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        square = np.asarray(X.multiply(X).mean(axis=0)).ravel()
+        sd = np.sqrt(np.maximum(square - mean**2, 0.0))
+        return sp.csr_array(X @ sp.diags_array(1.0 / np.where(sd > 0, sd, 1.0)))
+    sd = X.std(axis=0)
+    return (X - X.mean(axis=0)) / np.where(sd > 0, sd, 1.0)
+
+
+def with_constant(X: Any) -> Any:
+    """Return X with a column of ones after all others."""
+    ones = np.ones((X.shape[0], 1))
+    return sp.csr_array(sp.hstack([X, ones])) if sp.issparse(X) else np.hstack([X, ones])
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,9 @@ from onebit.core.replacing import replace_file
 from onebit.lab.papers import PAPERS, Paper
 from onebit.lab.papers.paper import SCALES, Finding, Section
 from onebit.lab.results import read_table
+from onebit.lab.shipped import shipped
 from onebit.lab.sweeps import code_fingerprint, sweep
+from onebit.streams.named import VARIABLE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,22 +35,42 @@ def run_paper(
     folder: Path,
     *,
     seeds: int | None = None,
+    tables: Path | None = None,
+    fresh: bool = False,
     jobs: int = -1,
     dask: str | None = None,
     progress: Callable[[str, int, int], Any] | None = None,
 ) -> Path:
     """Run what is missing of a paper's experiments, and return the folder of the results.
 
-    `seeds` is the largest number of seeds of each sweep, by default all.
+    `seeds` is the largest number of seeds of each sweep, by default all; `tables` a folder of
+    tables, for papers that take any. Results of other tools that come with the package are not
+    played again, unless `fresh`.
     """
     place = _place(name, scale, folder)
+    paper = PAPERS[name]
+    if tables is not None:
+        if paper.on_tables is None:
+            takes = ", ".join(other for other in PAPERS if PAPERS[other].on_tables)
+            raise ValueError(f"{name} has its own streams; tables are for {takes}")
+        paper = paper.on_tables(tables)
     sweeps = {
         part: wanted._replace(seeds=wanted.seeds[:seeds])
-        for part, wanted in PAPERS[name].sweeps(scale).items()
+        for part, wanted in paper.sweeps(scale).items()
     }
-    for part, wanted in sweeps.items():
+    if not sweeps:
+        raise ValueError(
+            f"{name} has no data here: {VARIABLE} names their folder"
+            + (", or --tables one of tables" if paper.on_tables else "")
+        )
+    for part, wanted in list(sweeps.items()):
         said = None if progress is None else _progress_of(part, progress)
-        sweep(*wanted, jobs=jobs, dask=dask, folder=place / part, progress=said)
+        known = None if fresh else shipped
+        table = sweep(
+            *wanted, jobs=jobs, dask=dask, folder=place / part, progress=said, known=known
+        )
+        if table.empty:  # of tools that are not installed
+            del sweeps[part]
     about = {
         "paper": name,
         "scale": scale,
@@ -183,7 +205,8 @@ def _section_as_html(section: Section, prefix: str, folder: Path) -> str:
 
 def _table_as_html(table: pd.DataFrame) -> str:
     rows = [[_cell(value) for value in row] for row in table.itertuples(index=False)]
-    numbers = [all(map(_begins_with_number, column)) for column in zip(*rows, strict=True)]
+    columns = zip(*rows, strict=True) if rows else [()] * len(table.columns)
+    numbers = [all(map(_begins_with_number, column)) for column in columns]
 
     def line(tag: str, cells: Iterable[str]) -> str:
         parts = zip(cells, numbers, strict=True)

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onebit.core.locking import lock
 from onebit.core.replacing import replace_file
 
 if TYPE_CHECKING:
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
 MEASURED = ("rounds", "mistakes", "explored", "updated", "error", "seconds")
 """Columns that are counted and timed in a run."""
 
+UNKNOWN_OF_TOOLS = ("explored", "updated")
+"""Those that are NaN in runs of other tools."""
 
 SUMMARISED = (
     *("curve_rounds", "curve_errors", "curve_explored", "fold_errors", "chosen"),
     *("times", "regret", "allowed", "seeds", "error_sd", "microseconds"),
+    *("version", "n_features", "n_classes"),
 )
 """Other columns of a table or its summary that are not parameters."""
 
@@ -63,11 +67,9 @@ class Folder:
 @contextmanager
 def locked(path: Path, wait: bool = True) -> Iterator[None]:
     """Hold a file as a lock, with or without waiting for others."""
-    import fcntl
-
     with path.open("w") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            lock(file, wait=wait)
         except BlockingIOError:
             raise ValueError(f"{path.parent} is in use by another sweep") from None
         yield
@@ -143,7 +145,8 @@ def read_table(path: Path) -> pd.DataFrame:
             expected, fits = "texts", all(isinstance(value, str) for value in table[name])
         else:
             column = table[name]
-            expected, fits = "numbers", is_numeric_dtype(column) and column.notna().all()
+            known = name in UNKNOWN_OF_TOOLS or column.notna().all()
+            expected, fits = "numbers", is_numeric_dtype(column) and known
         if not fits:
             raise ValueError(f"{path}: no table of a sweep: {name!r} has not only {expected}")
     return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import shutil
@@ -26,6 +27,7 @@ from onebit.lab.measures import Measure, Online, candidates
 from onebit.lab.processes import in_copies, may_copy
 from onebit.lab.results import Folder, as_table, write_table
 from onebit.lab.shared import Shared, data_name, fingerprint, shared, store
+from onebit.lab.tools import Tool
 from onebit.streams import Asked
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ class Run:
     ----------
     name : str
         What the learner is called in tables.
-    learner : Learner
+    learner : Learner or Tool
         With its parameters; `classes` and `random_state` are set by the run.
     stream : str
         What the stream is called in tables.
@@ -59,7 +61,7 @@ class Run:
     """
 
     name: str
-    learner: Learner
+    learner: Learner | Tool
     stream: str
     source: Asked | Shared
     seed: int
@@ -77,17 +79,27 @@ class Run:
         }
 
     @property
-    def key(self) -> str:
-        """What the result depends on, hashed: learner, parameters, data, seed and our code."""
-        what = {
+    def what(self) -> dict[str, Any]:
+        """What is played: learner, parameters, data and seed."""
+        return {
             "learner": type(self.learner).__name__,
             "parameters": self.parameters,
             "source": fingerprint(self.source),
             "seed": self.seed,
             "measure": repr(self.measure),
-            "code": code_fingerprint(),
         }
-        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
+
+    @property
+    def key(self) -> str:
+        """A hash of what the result depends on: what is played, and our code or the tool's."""
+        if isinstance(self.learner, Tool):
+            return digest(self.what | {"version": self.learner.version})
+        return digest(self.what | {"code": code_fingerprint()})
+
+    @property
+    def can_play(self) -> bool:
+        """Whether the package that plays is installed."""
+        return not isinstance(self.learner, Tool) or self.learner.version is not None
 
     def __str__(self) -> str:
         return f"{self.learner} on {self.stream}, seed {self.seed}"
@@ -101,11 +113,18 @@ class Run:
 
     def _play(self, data: Path) -> dict[str, Any]:
         X, y, n_classes = shared(self.source, self.seed, data)
+        if isinstance(self.learner, Tool):
+            return self.learner.play(X, y, n_classes, self.seed)
         learner = clone(self.learner).set_params(
             classes=np.arange(n_classes), random_state=self.seed
         )
         epochs = self.source.epochs if isinstance(self.source, Asked) else 1
         return self.measure(learner, X, y, epochs)
+
+
+def digest(what: dict[str, Any]) -> str:
+    """Return a hash of JSON types."""
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def sweep(
@@ -119,12 +138,14 @@ def sweep(
     dask: str | None = None,
     folder: str | PathLike[str] | None = None,
     progress: Callable[[int, int], Any] | None = None,
+    known: Callable[[Run], dict[str, Any] | None] | None = None,
 ) -> pd.DataFrame:
     """Play all combinations of learners, parameters, streams and seeds.
 
     Parameters
     ----------
     learners : list of Learner, class or name; or dict {name: Learner, or list of them}
+        Also tools of `onebit.lab.tools`; those that are not installed are left out.
     grid : dict {parameter: values}, optional
         Each learner that has such a parameter is played with each of its values; one that has none
         of them is played as it is.
@@ -144,6 +165,8 @@ def sweep(
         is killed. The table is written there too, as results.parquet.
     progress : callable, optional
         Called with the number of results so far and of all.
+    known : callable, optional
+        Returns the result of a run that need not be played, or None.
 
     Returns
     -------
@@ -175,8 +198,8 @@ def sweep(
         data.mkdir()
         stack.callback(shutil.rmtree, data, ignore_errors=True)
         runs = runs_of(learners, grid, streams, seeds, measure, data)
-        results = _results(runs, kept, data, jobs, dask, progress)
-        table = as_table([_row(run, results[run.key]) for run in runs])
+        results = _results(runs, kept, data, jobs, dask, progress, known or _nothing)
+        table = as_table([_row(run, results[run.key]) for run in runs if run.key in results])
         write_table(table, kept.path / "results.parquet")
         return table
 
@@ -191,7 +214,7 @@ def runs_of(
 ) -> list[Run]:
     """Return all combinations, those of one stream and seed together; arrays go to `data`."""
     grid = grid or {}
-    settings: list[tuple[str, Learner, tuple[tuple[str, Any], ...]]] = []
+    settings: list[tuple[str, Learner | Tool, tuple[tuple[str, Any], ...]]] = []
     used: set[str] = set()
     for name, learner in _named_learners(learners):
         for chosen in candidates(learner, grid):
@@ -215,7 +238,7 @@ def runs_of(
     ]
 
 
-def _named_learners(learners: Any) -> Iterator[tuple[str, Learner]]:
+def _named_learners(learners: Any) -> Iterator[tuple[str, Learner | Tool]]:
     if isinstance(learners, Mapping):
         for name, some in learners.items():
             for learner in some if isinstance(some, list | tuple) else [some]:
@@ -226,11 +249,11 @@ def _named_learners(learners: Any) -> Iterator[tuple[str, Learner]]:
         yield type(made).__name__, made
 
 
-def _as_learner(learner: Any) -> Learner:
+def _as_learner(learner: Any) -> Learner | Tool:
     if isinstance(learner, str):
         learner = onebit.learners.named(learner)
     made = learner() if isinstance(learner, type) else learner
-    if not isinstance(made, Learner):
+    if not isinstance(made, Learner | Tool):
         raise ValueError(f"a learner, its class or its name is needed; got {made!r}")
     return made
 
@@ -258,11 +281,16 @@ def _results(
     jobs: int,
     dask: str | None,
     progress: Callable[[int, int], Any] | None,
+    known: Callable[[Run], dict[str, Any] | None],
 ) -> dict[str, dict[str, Any]]:
-    """Return the result of each run by its key, read from the folder or played."""
+    """Return the result of each run by its key: known, read from the folder, or played."""
     wanted = {run.key: run for run in runs}
-    results = {key: found for key in wanted if (found := kept.read(key)) is not None}
-    missing = {key: run for key, run in wanted.items() if key not in results}
+    results: dict[str, dict[str, Any]] = {}
+    for key, run in wanted.items():
+        found = known(run) or kept.read(key)
+        if found is not None:
+            results[key] = found
+    missing = {key: run for key, run in wanted.items() if key not in results and run.can_play}
     left = Counter((run.source, run.seed) for run in missing.values())
     for key, result in _played(missing, data, jobs, dask):
         kept.write(key, result)
@@ -272,8 +300,12 @@ def _results(
         if not left[of] and isinstance(of[0], Asked):
             shutil.rmtree(data / data_name(*of), ignore_errors=True)
         if progress is not None:
-            progress(len(results), len(wanted))
+            progress(len(results), len(results) + left.total())
     return results
+
+
+def _nothing(run: Run) -> None:
+    return None
 
 
 def _played(
@@ -337,7 +369,10 @@ def _row(run: Run, result: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def code_fingerprint() -> str:
-    """Return a hash of all code that a result depends on, to detect results of older code."""
+    """Return a hash of all code that a result depends on, to detect results of older code.
+
+    An edited comment or docstring changes nothing.
+    """
     package = Path(onebit.__file__).parent
     found = hashlib.sha256(onebit.__version__.encode())
     for room in (
@@ -353,5 +388,23 @@ def code_fingerprint() -> str:
     ):
         place = package / room
         for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
-            found.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+            found.update(f"{path.relative_to(package).as_posix()}\n{code_of(path)}".encode())
     return found.hexdigest()
+
+
+def code_of(path: Path) -> str:
+    """Return the code in a module without comments, documentation and layout."""
+    module = ast.parse(path.read_bytes())
+    for node in ast.walk(module):
+        if isinstance(body := getattr(node, "body", None), list):
+            body[:] = [part for part in body if not _is_text(part)]
+    return ast.dump(module)
+
+
+def _is_text(node: ast.AST) -> bool:
+    """Whether a statement is nothing but a text, as documentation is."""
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )

@@ -41,6 +41,11 @@ __all__ = [
 ]
 
 
+def classes() -> list[type[_Learner]]:
+    """Return the classes of all learners, in the order of their names."""
+    return [globals()[name] for name in sorted(__all__, key=str.lower)]
+
+
 def named(name: str) -> type[_Learner]:
     """Return the learner that someone named, in any case."""
-    return _chosen_class(name, (globals()[of_class] for of_class in __all__))
+    return _chosen_class(name, classes())

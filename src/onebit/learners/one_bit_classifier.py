@@ -12,12 +12,18 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
-from onebit.core.compiling import no_alias
-from onebit.core.example import INDEX
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.state import Amount, Count, Field, Generator, Within
 from onebit.numerics.argmax import argmax
+from onebit.numerics.bins import (
+    Bins,
+    binned,
+    last_binned,
+    n_inputs,
+    new_bins,
+    observe_bins,
+)
 from onebit.numerics.changes import (
     EVERYTHING,
     NOTHING,
@@ -34,7 +40,27 @@ from onebit.numerics.changes import (
     remember,
 )
 from onebit.numerics.constant import Rates, forget_rates, hedge, new_rates, rate
-from onebit.numerics.linear import fill_unit, products, unit_scores, with_values
+from onebit.numerics.linear import products, with_values
+from onebit.numerics.pair_products import (
+    ProductScratch,
+    last_with_products,
+    n_products,
+    new_product_scratch,
+    with_products,
+)
+from onebit.numerics.posterior import (
+    TOLD,
+    Posterior,
+    exchange_former,
+    fill_policy,
+    forget_class,
+    grow_older,
+    learn_posterior,
+    new_posterior,
+    predict,
+    score_posterior,
+    sum_of_others,
+)
 from onebit.numerics.scales import (
     Scales,
     inputs_of,
@@ -43,275 +69,234 @@ from onebit.numerics.scales import (
     new_scales,
     observe,
 )
-from onebit.numerics.second_order import (
-    Inverse,
-    fill_times,
-    inner,
-    lean_class_inverse,
-    new_inverses,
-    subtract,
-)
 from onebit.numerics.softmax import softmax
-from onebit.numerics.winning import ROOM, fill_winning
 from onebit.theory import bounds
 
 LARGEST_FULL = 200_000
 """covariance="auto" takes full matrices up to so many numbers in them: d * d * K."""
 
-OPENNESS = 6
-"""How steeply draws widen where no label is known to be right: the power of (1 - q) r.
+LARGEST_PRODUCTS = 800_000
+"""views="auto" takes products if their matrices have at most so many numbers."""
 
-Less, and labels of two that are as likely as each other are tried in vain; more, and a label that
-looked bad at first is not tried again."""
+MOST_COLUMNS, MOST_CLASSES = 256, 32
+"""views="auto" takes cells of at most so many columns, and for at most so many labels.
 
-UNLIKELY = 0.05
-"""Where the best label is less likely to be wrong, draws stay as they are: its power is nothing."""
+The tables of cells then take at most 54 MB; 17 MB for ten labels, 3 MB for ten columns."""
 
-TOLD = 2
-"""The feedback that the label is right, from someone who says it, not from a decision."""
+SHARE = 1e-4
+"""Of all trust, the part that goes back to all members in each round (fixed share).
 
-YOUNG = 1000.0
-"""Rounds after which forgetting begins to matter."""
+With 1e-3, errors on the bake-off's tables are half a percent higher; with 1 / t, about as high."""
 
-OLDEST = 1e100
-"""No age is higher."""
+LEAST_TRUST = 0.01
+"""A member with less trust listens and learns, and has no say."""
+
+LEAST_LIKELIHOOD = 1e-3
+"""No bit has a lower likelihood when trust is weighed: a member that was sure once too often
+would never be heard again."""
 
 ENOUGH_TO_RETURN = math.log(1e2)
-"""Evidence for weights of before, where all changed: by how much they explain the last bits better.
-"""
+"""Evidence for the former weights, where all changed: by how much they explain the last bits
+better."""
 
-
-class Form(NamedTuple):
-    """What the two forms do differently.
-
-    prior: a (ln K)^2, explore: nu / ln K, and forgetting: phi, if they are not given; constant: the
-    first variance of the constant's weight, as a multiple of others'; doubt: kappa; least_lesson:
-    rho, the least gradient of a wrong label, as a share of its gradient with two classes;
-    unforeseen: eta; information_weight: m, which is m t / (t + settling) in round t; sure: a right
-    label that had at least the probability 1 - sure teaches nothing; negligible: a covariance is
-    not updated if v would change by a smaller share.
-    """
-
-    prior: float
-    explore: float
-    constant: float
-    doubt: float
-    least_lesson: float
-    unforeseen: float
-    information_weight: float
-    settling: float
-    forgetting: float
-    sure: float
-    negligible: float
-
-
-DIAGONAL_FORM = Form(
-    prior=0.35,
-    explore=0.035,
-    constant=1.0,
-    doubt=0.03,
-    least_lesson=0.3,
-    unforeseen=0.1,
-    information_weight=3.0,
-    settling=0.0,
-    forgetting=0.0,
-    sure=2e-2,
-    negligible=1e-3,
-)
-FULL_FORM = Form(
-    prior=0.3,
-    explore=0.05,
-    constant=4.0,
-    doubt=0.25,
-    least_lesson=0.45,
-    unforeseen=0.0,
-    information_weight=2.0,
-    settling=30.0,
-    forgetting=0.5,
-    sure=1e-3,
-    negligible=1e-6,
-)
+VIEWS = ("line", "cells", "products")
+"""Values of `views`: each has the members of those before it."""
 
 
 class Settings(NamedTuple):
     """What parameters stand for.
 
-    explore: nu; floor: the least of a probability; widest: 1 / a; widest_constant: the first
-    variance of the constant's weight; notices: whether changes are noticed; the others as in
-    `Form`.
+    Attributes
+    ----------
+    explores
+        Whether any label but the greedy one is ever chosen for the sake of exploration.
+    floor
+        The least probability of a label.
+    notices
+        Whether changes are noticed.
     """
 
-    explore: float
+    explores: bool
     floor: float
-    widest: float
-    widest_constant: float
-    doubt: float
-    least_lesson: float
-    unforeseen: float
-    information_weight: float
-    settling: float
-    forgetting: float
-    sure: float
-    negligible: float
     notices: bool
 
 
-class Scratch(NamedTuple):
-    """What is computed of one x, and scratch.
-
-    x: its values, normalised; squares: their squares; v: x' S_k x, at most 1 / a; share: the part
-    of it that is left so; g: the gradient; f: the information; p: of each label to be right;
-    deviations: of the draws; room: for their integrals; Sx: in the full form S_k x, a row for each
-    class; retired: which labels cannot be right, as they are retired; said: the probabilities that
-    the chosen label is right, and wrong; informed: the classes whose variances change.
-    """
-
-    x: np.ndarray
-    squares: np.ndarray
-    v: np.ndarray
-    share: np.ndarray
-    g: np.ndarray
-    f: np.ndarray
-    p: np.ndarray
-    deviations: np.ndarray
-    room: np.ndarray
-    Sx: np.ndarray
-    retired: np.ndarray
-    said: np.ndarray
-    informed: np.ndarray
-
-
 class Former(NamedTuple):
-    """W: the weights that were forgotten when all changed last; evidence: that they are true again.
+    """What is known of the weights that were forgotten when everything changed last.
 
-    rounds: how many they were learned in, zero if there are none.
+    Attributes
+    ----------
+    rounds
+        How many they were learned in, zero if there are none.
+    evidence
+        That they are true again.
     """
 
-    W: Annotated[np.ndarray, Field("inputs", "classes")]
     rounds: Count
     evidence: Amount
 
 
-class State(NamedTuple):
-    """W: means of the weights; S: their variances, or covariance matrices; rounds: t - 1.
+class Scratch(NamedTuple):
+    """Memory for one x.
 
-    There is a matrix for each class. Variances and covariances are `age` times S. Inputs are the
-    features as `scales` make them, with a constant; without scales, the features.
+    Attributes
+    ----------
+    products
+        Its products.
+    said
+        The probabilities that the chosen label is right, and wrong, by all members.
+    p
+        Probabilities of all members.
     """
 
-    W: Annotated[np.ndarray, Field("inputs", "classes")]
-    S: (
-        Annotated[np.ndarray, Field("inputs", "classes", least=0.0)]
-        | Annotated[Inverse, Within(n="inputs", each="classes")]
-    )
-    age: Amount
+    products: ProductScratch
+    said: np.ndarray
+    p: np.ndarray
+
+
+class Views(NamedTuple):
+    """The members of the mixture beside the line, and how far each one is trusted.
+
+    Attributes
+    ----------
+    bins
+        How columns are cut.
+    cells
+        The member that sees bins and pairs of bins.
+    products
+        The member that sees products, if there is one.
+    trust
+        The weight of each member: of the line, of cells, of products.
+    """
+
+    bins: Bins
+    cells: Annotated[Posterior, Within(inputs="cell_inputs")]
+    products: Annotated[Posterior, Within(inputs="product_inputs")] | None
+    trust: Annotated[np.ndarray, Field("members", least=0.0, most=1.0)]
+    scratch: Scratch
+
+    def check(self) -> None:
+        """Check that someone is trusted."""
+        if not 0.999 < self.trust.sum() < 1.001:
+            raise ValueError(f"trust adds up to {self.trust.sum():g}, and should to 1")
+
+
+class State(NamedTuple):
+    """The line, what else there is, and what all members share.
+
+    Attributes
+    ----------
+    line
+        The member that sees the features as `scales` make them, with a constant; without scales,
+        the features.
+    rounds
+        t - 1.
+    views
+        The other members, if there are any.
+    """
+
+    line: Posterior
     rounds: Count
     scales: Scales | None
     changes: Changes
     former: Former
     rates: Rates
+    views: Views | None
     settings: Settings
     rng: Generator
-    scratch: Scratch
 
     def check(self) -> None:
-        """Check that what was learned has not become younger, nor all changed in rounds to come."""
-        if self.age < 1.0:
-            raise ValueError(f"age is {self.age}, and should be at least 1")
+        """Check that not all changed in rounds to come."""
         if self.changes.began > self.rounds:
             raise ValueError(f"all changed after {self.changes.began} rounds of {self.rounds}")
 
-    def begin_classes(self, first: int) -> None:
-        """Let new classes be as little known as before the first round."""
-        new = self.S[:, first:] if isinstance(self.S, np.ndarray) else self.S.base[first:]
-        new /= self.age
-
     def retire_classes(self, retired: list[int]) -> None:
-        """Let these classes be neither right nor learned about."""
-        self.scratch.retired[:] = False
-        self.scratch.retired[retired] = True
+        """Take these classes, and no others, to be neither right nor learned about."""
+        members = [self.line]
+        if self.views is not None:
+            members += [self.views.cells]
+            members += [] if self.views.products is None else [self.views.products]
+        for member in members:
+            member.scratch.retired[:] = False
+            member.scratch.retired[retired] = True
+
+
+# Of the functions that take None for views or products, Numba compiles only what is left for them.
 
 
 @lean_kernel
-def score_diagonal(state, x, scores):
-    """Fill the mean of each class's score, and its variance v."""
-    v, age = state.scratch.v, state.age[()]
-    inputs = inputs_of(state.scales, x)
-    unit_scores(state.W, state.S, inputs, state.scratch, scores, v)
-    for k in range(v.size):
-        v[k] *= age
-    end_score(state, scores)
+def score(state, x, scores):
+    """Fill the scores of the line; with other members, the logarithms of the mixture."""
+    line, scales = state.line, state.scales
+    inputs = inputs_of(scales, x)
+    score_posterior(line, inputs, scores)
+    mix_scores(state.views, line, x, inputs, scores)
 
 
 @lean_kernel
-def score_full(state, x, scores):
-    """Fill the mean of each class's score, and its variance v."""
-    scratch = state.scratch
-    inputs = inputs_of(state.scales, x)
-    fill_unit(inputs, scratch.x, scratch.squares)
-    unit = with_values(inputs, scratch.x)
-    products(state.W, unit, scores)
+def mix_scores(views, line, x, inputs, scores):
+    """Replace the scores of the line by the logarithm of the probabilities of all members."""
+    if views is None:
+        return
+    of_line = line.scratch.scores
     for k in range(scores.size):
-        fill_times(lean_class_inverse(state.S, k), unit, scratch.Sx[k])
-        # It is non-negative up to rounding.
-        scratch.v[k] = max(0.0, state.age[()] * inner(unit, scratch.Sx[k]))
-    end_score(state, scores)
-
-
-@lean_kernel
-def end_score(state, scores):
-    """Let no score be less known than at first, and none of a retired label be right."""
-    v, share, widest = state.scratch.v, state.scratch.share, state.settings.widest
+        of_line[k] = scores[k]
+    predict(line.scratch, line.settings.doubt, of_line)
+    cells = views.cells
+    seen = binned(views.bins, x, inputs, scores.size)
+    score_posterior(cells, seen, cells.scratch.scores)
+    predict(cells.scratch, cells.settings.doubt, cells.scratch.scores)
+    score_products(views.products, views.scratch.products, inputs)
+    fill_mixture(views, line, scores)
     for k in range(scores.size):
-        share[k] = 1.0
-        if v[k] > widest:
-            share[k] = widest / v[k]
-            v[k] = widest
-        if state.scratch.retired[k]:
+        scores[k] = math.log(scores[k]) if scores[k] > 1e-300 else -700.0
+        if line.scratch.retired[k]:
             scores[k] = -math.inf
 
 
 @lean_kernel
-def fill_deviations(state, scores, best, offer):
-    """Fill the deviation of each class's draw: nu_k sqrt(v_k), with nu_k at least nu.
-
-    Where the highest score, of `best`, is not likely to be that of the right label, what is known
-    less well than it has draws up to as wide as the model says.
-    """
-    v, deviations, settings = state.scratch.v, state.scratch.deviations, state.settings
-    for k in on_offer(offer, scores.size):
-        deviations[k] = settings.explore * math.sqrt(v[k])
-    least, near = math.log(n_on_offer(offer, scores.size) / UNLIKELY), 0
-    for k in on_offer(offer, scores.size):
-        gap = scores[best] - scores[k]
-        near += gap * gap <= least * least * (1.0 + settings.doubt * (v[best] + v[k]))
-    if near > 1 and 0.0 < settings.explore < 1.0:  # best itself is one of them
-        widen(settings.explore, settings.doubt, scores, v, best, offer, state.scratch.g, deviations)
+def score_products(member, scratch, inputs):
+    """Let the member that sees products, if there is one, predict."""
+    if member is None:
+        return
+    seen = with_products(scratch, inputs)
+    score_posterior(member, seen, member.scratch.scores)
+    predict(member.scratch, member.settings.doubt, member.scratch.scores)
 
 
 @lean_kernel
-def widen(nu, kappa, scores, v, best, offer, z, deviations):
-    """Fill the deviations where the highest score is not far above all others; z is scratch."""
-    no_alias()
-    for k in range(v.size):
-        z[k] = (scores[k] - scores[best]) / math.sqrt(1.0 + kappa * (v[best] + v[k]))
-    likely = 0.0
-    for k in on_offer(offer, scores.size):
-        likely += math.exp(z[k])
-    wrong = 1.0 - 1.0 / likely
-    for k in range(v.size):
-        open_to = wrong * (1.0 - v[best] / v[k]) if v[k] > v[best] else 0.0
-        deviations[k] = (nu + (1.0 - nu) * open_to**OPENNESS) * math.sqrt(v[k])
+def say(trust):
+    """Return the weight that a member's word has."""
+    return trust if trust >= LEAST_TRUST else 0.0
+
+
+@lean_kernel
+def fill_mixture(views, line, p):
+    """Fill the probabilities of the labels by all members, up to a common factor."""
+    trust = views.trust
+    a, b = say(trust[0]), say(trust[1])
+    of_line, of_cells = line.scratch.p, views.cells.scratch.p
+    for k in range(p.size):
+        p[k] = a * of_line[k] + b * of_cells[k]
+    add_products(views.products, trust, p)
+
+
+@lean_kernel
+def add_products(member, trust, p):
+    """Add the probabilities of the member that sees products, if there is one."""
+    if member is None:
+        return
+    weight, of_products = say(trust[2]), member.scratch.p
+    for k in range(p.size):
+        p[k] += weight * of_products[k]
 
 
 @lean_kernel
 def policy(state, x, scores, offer, p):
-    """Fill the probability that a class's draw is the largest, hedged."""
-    scratch, settings = state.scratch, state.settings
-    best = argmax(scores, offer)
-    fill_deviations(state, scores, best, offer)
-    fill_winning(scores, scratch.deviations, best, p, scratch.room, offer)
-    if settings.explore > 0.0:
+    """Fill the mixture of the members' policies, hedged; return the greedy label."""
+    settings = state.settings
+    best = mix_policies(state.views, state.line, settings.explores, scores, offer, p)
+    if settings.explores:
         best = hedge(state.rates, best, offer, p)
     for k in on_offer(offer, p.size):
         p[k] = settings.floor + (1.0 - n_on_offer(offer, p.size) * settings.floor) * p[k]
@@ -319,84 +304,128 @@ def policy(state, x, scores, offer, p):
 
 
 @lean_kernel
-def lesson(state, scores, label, correct):
-    """Fill the gradient g and the information f of each class's score; return whether to update.
-
-    The bit has the likelihood q if the label is right, 1 - q if not, where q is its probability
-    under softmax of the scores, each shrunk by its doubt, of all labels: if not, another one is
-    right, on offer or not. The surer the model was, the likelier it did not foresee which.
-    """
-    scratch, settings = state.scratch, state.settings
-    v, g, f, p = scratch.v, scratch.g, scratch.f, scratch.p
+def mix_policies(views, line, explores, scores, offer, p):
+    """Fill the mixture of the members' policies; return the label with the highest score."""
+    if views is None:
+        return fill_policy(line.scratch, line.settings, scores, offer, p)
+    best = argmax(scores, offer)
     for k in range(p.size):
-        f[k] = 1.0 / math.sqrt(1.0 + settings.doubt * v[k])
-        g[k] = f[k] * scores[k]
-    alone = 0.0 if correct else 1.0 / (1.0 + math.exp(-g[label]))
-    softmax(g, 1.0, p)
+        p[k] = 0.0
+    if not explores:
+        p[best] = 1.0
+        return best
+    trust = views.trust
+    total = add_policy(line, say(trust[0]), offer, p)
+    total += add_policy(views.cells, say(trust[1]), offer, p)
+    total += add_policy_of_products(views.products, trust, offer, p)
+    for k in on_offer(offer, p.size):
+        p[k] /= total
+    return best
+
+
+@lean_kernel
+def add_policy(member, weight, offer, p):
+    """Add the policy of a member, so many times; return the weight."""
+    if weight > 0.0:
+        scratch = member.scratch
+        fill_policy(scratch, member.settings, scratch.scores, offer, scratch.policy)
+        for k in on_offer(offer, p.size):
+            p[k] += weight * scratch.policy[k]
+    return weight
+
+
+@lean_kernel
+def add_policy_of_products(member, trust, offer, p):
+    """Add the policy of the member that sees products, if there is one; return its weight."""
+    if member is None:
+        return 0.0
+    return add_policy(member, say(trust[2]), offer, p)
+
+
+@lean_kernel
+def learn(state, x, scores, label, probability, offer, correct):
+    """Let every member learn from the bit, and trust those that foresaw it."""
+    line, views, scales = state.line, state.views, state.scales
+    inputs = last_inputs(scales, x)
+    rounds = state.rounds[()]
+    updated = learn_members(views, line, inputs, scores, rounds, label, correct)
+    what = changed(state, inputs, scores, label, offer, correct)
+    if what != NOTHING:
+        begin_change(state, what)
+        for k in range(scores.size):
+            if has_changed(state.changes, what, k):
+                forget_class(line, k)
+                forget_in_views(views, k)
+        remember(state.changes, what, rounds)
+    observe(scales, rounds, x, (line.W, line.former))
+    state.rounds[()] += 1
+    since = state.rounds[()] - state.changes.began[()]
+    grow_older(line, since)
+    end_round_of_views(views, rounds, since)
+    return updated
+
+
+@lean_kernel
+def learn_members(views, line, inputs, scores, rounds, label, correct):
+    """Take a step in each posterior, and of trust; return whether any was updated."""
+    if views is None:
+        predict(line.scratch, line.settings.doubt, scores)
+        updated = learn_posterior(line, inputs, scores, rounds, label, correct)
+        return updated
+    p, said, cells = views.scratch.p, views.scratch.said, views.cells
+    fill_mixture(views, line, p)
     others = sum_of_others(p, label)
-    q = p[label]
-    scratch.said[0], scratch.said[1] = q, others
-    if correct and others < settings.sure:
+    total = p[label] + others
+    said[0], said[1] = p[label] / total, others / total
+    weigh(views, line, label, correct)
+    updated = learn_posterior(line, inputs, line.scratch.scores, rounds, label, correct)
+    seen = last_binned(views.bins)
+    also = learn_posterior(cells, seen, cells.scratch.scores, rounds, label, correct)
+    third = learn_products(views.products, views.scratch.products, inputs, rounds, label, correct)
+    return updated or also or third
+
+
+@lean_kernel
+def learn_products(member, scratch, inputs, rounds, label, correct):
+    """Take a step in the posterior of products, if there is one; return whether it was updated."""
+    if member is None:
         return False
-    if others < 1e-9:
-        others = 1e-9
-    t = state.rounds[()] + 1.0
-    weight = settings.information_weight * t / (t + settings.settling)
-    unforeseen = settings.unforeseen / (settings.unforeseen + others)
-    foreseen, any_other = (1.0 - unforeseen) / others, unforeseen / n_others(scratch.retired)
-    if correct == TOLD:
-        implicit = implicit_share(q, others, v[label] / (1.0 + settings.doubt * v[label]))
-    else:
-        implicit = 1.0
-    # - d log likelihood / d score_k, and the information of one bit, (dq)^2 / (q (1 - q)).
-    of_label = f[label]
-    for k in range(p.size):
-        right = 0.0 if scratch.retired[k] else foreseen * p[k] + any_other
-        g[k] = (implicit * p[k] if correct else -q * right) * f[k] * scratch.share[k]
-        f[k] = q * p[k] * p[k] / others * (weight * f[k] * f[k])
-    g[label] = -implicit * others if correct else max(q, settings.least_lesson * alone)
-    g[label] *= of_label * scratch.share[label]
-    f[label] = q * others * (weight * of_label * of_label)
-    return True
+    seen = last_with_products(scratch, inputs)
+    updated = learn_posterior(member, seen, member.scratch.scores, rounds, label, correct)
+    return updated
 
 
 @lean_kernel
-def sum_of_others(p, label):
-    """Return the probability of all labels but one, exact also where it is small."""
-    others = 0.0
-    for k in range(p.size):
-        if k != label:
-            others += p[k]
-    return others
+def weigh(views, line, label, correct):
+    """Multiply the trust in each member by the likelihood that it gave to the bit."""
+    trust = views.trust
+    trust[0] *= likelihood(line.scratch.p[label], correct)
+    trust[1] *= likelihood(views.cells.scratch.p[label], correct)
+    weigh_products(views.products, trust, label, correct)
+    total = 0.0
+    for m in range(trust.size):
+        total += trust[m]
+    for m in range(trust.size):
+        trust[m] = (1.0 - SHARE) * (trust[m] / total) + SHARE / trust.size
 
 
 @lean_kernel
-def n_others(retired):
-    """Return how many labels there are beside one, but for those that are retired; at least one."""
-    n = 0
-    for k in range(retired.size):
-        n += not retired[k]
-    return max(1, n - 1)
+def weigh_products(member, trust, label, correct):
+    """Do the same for the member that sees products, if there is one."""
+    if member is None:
+        return
+    trust[2] *= likelihood(member.scratch.p[label], correct)
 
 
 @lean_kernel
-def implicit_share(q, others, v):
-    """Return r / (1 - q), where r is 1 - q after a step of r, not 1 - q, moved the score by r v.
-
-    The root of r = others / (others + q e^{r v}) in [0, 1], by bisection.
-    """
-    low, high = 0.0, 1.0
-    for _ in range(30):
-        r = 0.5 * (low + high)
-        if r * (1.0 + q / others * math.exp(min(r * v, 700.0))) < 1.0:
-            low = r
-        else:
-            high = r
-    return min(1.0, low / others)
+def likelihood(q, correct):
+    """Return the probability of a bit, where q is that of a right label; bounded."""
+    q = min(max(q, LEAST_LIKELIHOOD), 1.0 - LEAST_LIKELIHOOD)
+    return q if correct else 1.0 - q
 
 
 @lean_kernel
-def changed(state, x, scores, label, offer, correct):
+def changed(state, inputs, scores, label, offer, correct):
     """Return what the bit says has changed, if anything: SOME labels, EVERYTHING, or RETURNED.
 
     One that is told says nothing of the label that would have been chosen.
@@ -406,35 +435,77 @@ def changed(state, x, scores, label, offer, correct):
     rate(state.rates, argmax(scores, offer), offer, label, correct)
     if not state.settings.notices:
         return NOTHING
-    changes, said, rounds = state.changes, state.scratch.said, state.rounds[()]
+    line, changes, rounds = state.line, state.changes, state.rounds[()]
+    q, others = said_by_all(state.views, line)
+    v = line.scratch.v[label]
     if state.former.rounds[()] > 0:
-        compare_former(state, x, label, correct)
-    what = notice(changes, said[0], said[1], state.scratch.v[label], label, correct, rounds)
+        if correct and changes.evidence[()] == 0.0:
+            state.former.evidence[()] = 0.0
+        else:
+            then = former_prediction(state.views, line, inputs, label)
+            compare_former(changes, state.former, q, others, then, correct)
+    what = notice(changes, q, others, v, label, correct, rounds)
     if what == EVERYTHING and state.former.evidence[()] > ENOUGH_TO_RETURN:
         return RETURNED
     return what
 
 
 @lean_kernel
-def compare_former(state, x, label, correct):
-    """Count how much better the former weights foresee bits, while there is evidence of a change.
+def said_by_all(views, line):
+    """Return the probabilities that the label was right, and wrong, before the bit came."""
+    if views is None:
+        return line.scratch.said[0], line.scratch.said[1]
+    return views.scratch.said[0], views.scratch.said[1]
 
-    What the word of either model is worth, the levels of `Changes` tell.
+
+@lean_kernel
+def compare_former(changes, former, q, others, then, correct):
+    """Count how much better the former weights foresee bits.
+
+    q and `others` are the probabilities of both bits, `then` is that of a right one by the former
+    weights. The error rates per level of `Changes` calibrate both.
     """
-    changes, former, scratch = state.changes, state.former, state.scratch
-    if correct and changes.evidence[()] == 0.0:
-        former.evidence[()] = 0.0
-        return
-    levels, said, z, p = changes.levels, scratch.said, scratch.g, scratch.p
-    products(former.W, with_values(last_inputs(state.scales, x), scratch.x), z)
+    levels = changes.levels
+    before = expected(levels[level_of(then, 1.0 - then)])
+    now = expected(levels[level_of(q, others)])
+    more = math.log((1.0 - before) / (1.0 - now)) if correct else math.log(before / now)
+    former.evidence[()] = max(0.0, former.evidence[()] + more)
+
+
+@lean_kernel
+def former_prediction(views, line, inputs, label):
+    """Return the probability that the label is right, by the former weights of all members."""
+    fill_former(line, inputs)
+    if views is None:
+        return line.scratch.p[label]
+    p = views.scratch.p
+    fill_former(views.cells, last_binned(views.bins))
+    fill_former_of_products(views.products, views.scratch.products, inputs)
+    fill_mixture(views, line, p)
+    total = 0.0
+    for k in range(p.size):
+        total += p[k]
+    return p[label] / total
+
+
+@lean_kernel
+def fill_former(member, seen):
+    """Fill a member's probabilities of the labels by its former weights."""
+    scratch = member.scratch
+    z = scratch.g
+    products(member.former, with_values(seen, scratch.x), z)
     for k in range(z.size):
         if scratch.retired[k]:
             z[k] = -math.inf
-    softmax(z, 1.0, p)
-    then = expected(levels[level_of(p[label], sum_of_others(p, label))])
-    now = expected(levels[level_of(said[0], said[1])])
-    more = math.log((1.0 - then) / (1.0 - now)) if correct else math.log(then / now)
-    former.evidence[()] = max(0.0, former.evidence[()] + more)
+    softmax(z, 1.0, scratch.p)
+
+
+@lean_kernel
+def fill_former_of_products(member, scratch, inputs):
+    """Do the same for the member that sees products, if there is one."""
+    if member is None:
+        return
+    fill_former(member, last_with_products(scratch, inputs))
 
 
 @lean_kernel
@@ -442,131 +513,101 @@ def begin_change(state, what):
     """Exchange the weights with the former ones if all changed; forget the rates of what changed.
 
     If it did not return, the weights are then to be forgotten. Covariances stay as they are if it
-    did: what x are like, these know too.
+    did: they also reflect what x is like.
     """
     if what == SOME:
-        for k in range(state.W.shape[1]):
+        for k in range(state.rates.labels.shape[0]):
             if has_changed(state.changes, what, k):
                 forget_rates(state.rates, k)
         return
     forget_rates(state.rates, EVERYTHING)
-    W, former = state.W, state.former
-    for j in range(W.shape[0]):
-        for k in range(W.shape[1]):
-            W[j, k], former.W[j, k] = former.W[j, k], W[j, k]
-    former.rounds[()] = state.rounds[()] - state.changes.began[()]
-    former.evidence[()] = 0.0
+    exchange_former(state.line)
+    exchange_in_views(state.views)
+    state.former.rounds[()] = state.rounds[()] - state.changes.began[()]
+    state.former.evidence[()] = 0.0
     if what == EVERYTHING:
-        state.age[()] = 1.0
+        state.line.age[()] = 1.0
+        begin_views(state.views)
 
 
 @lean_kernel
-def forget_diagonal(state, k):
-    """Let class k be as little known as before the first round."""
-    last = state.W.shape[0] - 1
-    for j in range(last + 1):
-        state.W[j, k] = 0.0
-        state.S[j, k] = first_variance(state, j, last)
+def exchange_in_views(views):
+    """Exchange the weights of the other members, if there are any, with their former ones."""
+    if views is None:
+        return
+    exchange_former(views.cells)
+    exchange_in_products(views.products)
 
 
 @lean_kernel
-def forget_full(state, k):
-    """Let class k be as little known as before the first round."""
-    S = state.S.base[k]
-    last = S.shape[0] - 1
-    for i in range(last + 1):
-        state.W[i, k] = 0.0
-        for j in range(last + 1):
-            S[i, j] = first_variance(state, i, last) if i == j else 0.0
-    state.S.n_pending[k, 0] = 0
+def exchange_in_products(member):
+    """Do the same for the member that sees products, if there is one."""
+    if member is None:
+        return
+    exchange_former(member)
 
 
 @lean_kernel
-def first_variance(state, j, last):
-    """Return what S has for weight j before the first round, at the age of now."""
-    settings = state.settings
-    return (settings.widest_constant if j == last else settings.widest) / state.age[()]
+def begin_views(views):
+    """Trust all members alike, and let none be older than the others."""
+    if views is None:
+        return
+    for m in range(views.trust.size):
+        views.trust[m] = 1.0 / views.trust.size
+    views.cells.age[()] = 1.0
+    begin_products(views.products)
 
 
 @lean_kernel
-def end_round(state, x):
-    """Count the values of x, and age what was learned."""
-    observe(state.scales, state.rounds[()], x, (state.W, state.former.W))
-    state.rounds[()] += 1
-    if state.settings.forgetting > 0.0:
-        since = state.rounds[()] - state.changes.began[()]
-        older = (since + YOUNG) / (since - 1 + YOUNG)
-        state.age[()] = min(state.age[()] * older**state.settings.forgetting, OLDEST)
+def begin_products(member):
+    """Make the member that sees products, if there is one, as young as the others."""
+    if member is None:
+        return
+    member.age[()] = 1.0
 
 
 @lean_kernel
-def update_diagonal(W, S, age, indices, x, g, f, informed, n):
-    """Do w_k -= g_k S_k x, and S_k^{-1} += f_k x x' for those informed, with only the diagonals."""
-    no_alias()
-    for i in range(indices.size):
-        j, step, square = indices[i], age * x[i], age * (x[i] * x[i])
-        for k in range(g.size):
-            W[j, k] -= step * g[k] * S[j, k]
-        for m in range(n):
-            k = informed[m]
-            S[j, k] /= 1.0 + square * f[k] * S[j, k]
+def forget_in_views(views, k):
+    """Forget class k in the other members, if there are any."""
+    if views is None:
+        return
+    cells = views.cells
+    forget_class(cells, k)
+    forget_in_products(views.products, k)
 
 
 @lean_kernel
-def learn_diagonal(state, x, scores, label, probability, offer, correct):
-    """One step of an online Bayes rule, kept normal and independent."""
-    scratch, age = state.scratch, state.age[()]
-    updated = lesson(state, scores, label, correct)
-    if updated:
-        inputs, informed, n = last_inputs(state.scales, x), scratch.informed, 0
-        for k in range(scores.size):
-            if scratch.f[k] * scratch.v[k] > state.settings.negligible * scratch.share[k]:
-                informed[n] = k
-                n += 1
-        update_diagonal(
-            state.W, state.S, age, inputs.indices, scratch.x, scratch.g, scratch.f, informed, n
-        )
-    what = changed(state, x, scores, label, offer, correct)
-    if what != NOTHING:
-        begin_change(state, what)
-        for k in range(scores.size):
-            if has_changed(state.changes, what, k):
-                forget_diagonal(state, k)
-        remember(state.changes, what, state.rounds[()])
-    end_round(state, x)
-    return updated
+def forget_in_products(member, k):
+    """Do the same for the member that sees products, if there is one."""
+    if member is None:
+        return
+    forget_class(member, k)
 
 
 @lean_kernel
-def learn_full(state, x, scores, label, probability, offer, correct):
-    """One step of an online Bayes rule, kept normal, with the classes independent."""
-    scratch, age = state.scratch, state.age[()]
-    updated = lesson(state, scores, label, correct)
-    if updated:
-        for k in range(scores.size):
-            Sx, f = scratch.Sx[k], scratch.f[k]
-            step = age * scratch.g[k]
-            for j in range(Sx.size):
-                state.W[j, k] -= step * Sx[j]
-            v = scratch.v[k] / scratch.share[k]
-            if f * v > state.settings.negligible:
-                subtract(lean_class_inverse(state.S, k), Sx, age * f / (1.0 + f * v))
-    what = changed(state, x, scores, label, offer, correct)
-    if what != NOTHING:
-        begin_change(state, what)
-        for k in range(scores.size):
-            if has_changed(state.changes, what, k):
-                forget_full(state, k)
-        remember(state.changes, what, state.rounds[()])
-    end_round(state, x)
-    return updated
+def end_round_of_views(views, rounds, since):
+    """Count the values of x in bins, and age the other members, if there are any."""
+    if views is None:
+        return
+    observe_bins(views.bins, rounds)
+    grow_older(views.cells, since)
+    age_products(views.products, since)
 
 
-DIAGONAL = Kernels("diagonal", score_diagonal, policy, learn_diagonal)
-FULL = Kernels("full", score_full, policy, learn_full)
-# Without scales, the types of a state differ.
-DIAGONAL_AS_PREPARED = Kernels("diagonal_as_prepared", score_diagonal, policy, learn_diagonal)
-FULL_AS_PREPARED = Kernels("full_as_prepared", score_full, policy, learn_full)
+@lean_kernel
+def age_products(member, since):
+    """Age the member that sees products, if there is one."""
+    if member is None:
+        return
+    grow_older(member, since)
+
+
+# States of one form have the same types, and so have compiled functions.
+FORMS = {
+    (covariance, view): Kernels(f"{covariance}_{view}", score, policy, learn)
+    for covariance in ("diagonal", "full")
+    for view in ("prepared", "line", "cells", "products")
+}
 
 
 class OneBitClassifier(ProbabilityLearner):
@@ -701,21 +742,20 @@ class OneBitClassifier(ProbabilityLearner):
     """
 
     uses_truth, _told_bit = True, TOLD
-    _before: ClassVar[dict[str, Any]] = {"standardize": False}
-    _later: ClassVar[tuple[str, ...]] = (
-        "changes.",
-        "rates.",
-        "changes.familiar",
-        "changes.totals",
-        "former.",
-    )
+    state_version = 1
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.ONE_BIT_CLASSIFIER
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
+        {"views": "line"},
         {"covariance": "diagonal", "standardize": False},
-        {"covariance": "diagonal", "forgetting": 0.5, "min_probability": 0.01},
+        {
+            "covariance": "diagonal",
+            "views": "cells",
+            "forgetting": 0.5,
+            "min_probability": 0.01,
+        },
     ]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -726,6 +766,7 @@ class OneBitClassifier(ProbabilityLearner):
         "standardize": ["boolean"],
         "notice_changes": ["boolean"],
         "min_probability": [Interval(Real, 0, 1, closed="left")],
+        "views": [StrOptions({"auto", *VIEWS})],
     }
 
     def __init__(
@@ -737,6 +778,7 @@ class OneBitClassifier(ProbabilityLearner):
         min_probability: float = 0.0,
         standardize: bool = True,
         notice_changes: bool = True,
+        views: str = "auto",
         *,
         classes: Any = None,
         random_state: Any = None,
@@ -748,14 +790,19 @@ class OneBitClassifier(ProbabilityLearner):
         self.min_probability = min_probability
         self.standardize = standardize
         self.notice_changes = notice_changes
+        self.views = views
         self.classes = classes
         self.random_state = random_state
 
     def _at_size(self, n_features: int, n_classes: int) -> OneBitClassifier:
-        if self.covariance != "auto":
-            return self
-        full = n_features**2 * n_classes <= LARGEST_FULL
-        return clone(self).set_params(covariance="full" if full else "diagonal")
+        sized = clone(self)
+        if self.covariance == "auto":
+            is_full = n_features**2 * n_classes <= LARGEST_FULL
+            sized.set_params(covariance="full" if is_full else "diagonal")
+        if self.views == "auto":
+            views = views_for(n_features, n_classes) if self.standardize else "line"
+            sized.set_params(views=views)
+        return sized
 
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         if self.min_probability * n_classes > 1.0:
@@ -763,66 +810,91 @@ class OneBitClassifier(ProbabilityLearner):
                 f"min_probability={self.min_probability} for each of {n_classes} labels is more "
                 "than one in all"
             )
-        full = self._at_size(n_features, n_classes).covariance == "full"
-        form = FULL_FORM if full else DIAGONAL_FORM
-        ln_K = max(1.0, math.log(n_classes))
-        a = form.prior / ln_K**2 if self.a is None else float(self.a)
-        explore = form.explore * ln_K if self.explore is None else float(self.explore)
-        forgetting = form.forgetting if self.forgetting is None else float(self.forgetting)
-        settings = Settings(
-            explore=explore,
-            floor=float(self.min_probability),
-            widest=1.0 / a,
-            widest_constant=(form.constant if self.standardize else 1.0) / a,
-            doubt=form.doubt,
-            least_lesson=form.least_lesson,
-            unforeseen=form.unforeseen,
-            information_weight=form.information_weight,
-            settling=form.settling,
-            forgetting=forgetting,
-            sure=form.sure,
-            negligible=form.negligible,
-            notices=bool(self.notice_changes),
+        sized = self._at_size(n_features, n_classes)
+        if sized.views != "line" and not self.standardize:
+            raise ValueError(f"views={self.views!r} needs standardize=True, or take views='line'")
+        given = {"explore": self.explore, "a": self.a, "forgetting": self.forgetting}
+        line = new_posterior(
+            n_features + bool(self.standardize),
+            n_classes,
+            full=sized.covariance == "full",
+            has_constant=bool(self.standardize),
+            **given,
         )
-        scales = new_scales(n_features) if self.standardize else None
-        n_inputs = n_features + bool(self.standardize)
-        W = np.zeros((n_inputs, n_classes))
-        age, rounds = np.ones(()), np.zeros((), dtype=np.int64)
-        x, squares = np.zeros((2, n_inputs))
-        v, share, g, f, p, deviations = np.zeros((6, n_classes))
-        room = np.zeros((ROOM, n_classes))
-        Sx = np.zeros((n_classes if full else 0, n_inputs))
-        retired = np.zeros(n_classes, dtype=np.bool_)
-        changes, rates = new_changes(n_classes), new_rates(n_classes)
-        said, informed = np.zeros(2), np.zeros(n_classes, dtype=INDEX)
-        scratch = Scratch(
-            x, squares, v, share, g, f, p, deviations, room, Sx, retired, said, informed
+        state = State(
+            line=line,
+            rounds=np.zeros((), dtype=np.int64),
+            scales=new_scales(n_features) if self.standardize else None,
+            changes=new_changes(n_classes),
+            former=Former(np.zeros((), dtype=np.int64), np.zeros(())),
+            rates=new_rates(n_classes),
+            views=None
+            if sized.views == "line"
+            else new_views(n_features, n_classes, sized.views, given),
+            settings=Settings(
+                explores=line.settings.explore > 0.0,
+                floor=float(self.min_probability),
+                notices=bool(self.notice_changes),
+            ),
+            rng=rng,
         )
-        variances = np.full(n_inputs, settings.widest)
-        variances[-1:] = settings.widest_constant
-        if full:
-            S: Any = new_inverses(n_classes, n_inputs, 1.0 / variances.max())
-            S.base[:, np.arange(n_inputs), np.arange(n_inputs)] = variances
-        else:
-            S = np.repeat(variances[:, np.newaxis], n_classes, axis=1)
-        former = Former(np.zeros_like(W), np.zeros((), dtype=np.int64), np.zeros(()))
-        if self.standardize:
-            kernels = FULL if full else DIAGONAL
-        else:
-            kernels = FULL_AS_PREPARED if full else DIAGONAL_AS_PREPARED
-        return kernels, State(
-            W, S, age, rounds, scales, changes, former, rates, settings, rng, scratch
-        )
+        view = sized.views if self.standardize else "prepared"
+        return FORMS[sized.covariance, view], state
 
-    def _migrated(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    @classmethod
+    def _migrate_parameters(cls, version: int, parameters: dict[str, Any]) -> dict[str, Any]:
+        # Files of version 0 are from before there were members; some, from before the scales.
+        if version == 0:
+            return {"standardize": False, "views": "line", **parameters}
+        return parameters
+
+    def _migrate(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        arrays = {_name_in_mixture(name): array for name, array in arrays.items()}
         if "scales.features" in arrays and "scales.columns" not in arrays:
             return arrays | migrated_scales(arrays)
         return arrays
 
     @property
     def coef_(self) -> np.ndarray:
-        """Weights, of shape (n_classes, n_features), for standardised examples of unit length."""
-        return super().coef_[:, : self._run.all_features.size]
+        """Weights of the line, of shape (n_classes, n_features).
+
+        They are for standardised examples of unit length. With other members, scores are not
+        linear in x; `members_` says how far the line is trusted.
+        """
+        return self._line_weights()[:, : self._run.all_features.size]
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Weights of the line's constant, one for each class; zero where none is added."""
+        weights = self._line_weights()
+        return np.zeros(len(weights)) if self._state.scales is None else weights[:, -1]
+
+    def _line_weights(self) -> np.ndarray:
+        if not self._started:
+            raise AttributeError(f"this {type(self).__name__} has not started: it has no weights")
+        with self._run.turns:
+            return np.array(self._state.line.W.T, order="C")
+
+    @property
+    def members_(self) -> list[Member]:
+        """The models in the mixture: each has a name, a weight and how many inputs it sees.
+
+        The weight is the probability, given all bits so far, that this member foresees the next
+        ones best. "line" sees the features; "cells" also sees an indicator for the bin of each
+        column and for the cell of each pair of columns; "products" sees the products of all pairs
+        of features, squares included.
+        """
+        check_is_fitted(self)
+        with self._run.turns:
+            state = self._state
+            if state.views is None:
+                return [Member("line", 1.0, len(state.line.W))]
+            weights = state.views.trust.tolist()
+        posteriors = [state.line, state.views.cells, state.views.products]
+        return [
+            Member(name, weight, len(posterior.W))
+            for name, weight, posterior in zip(VIEWS, weights, posteriors, strict=False)
+        ]
 
     @property
     def changes_(self) -> list[Change]:
@@ -841,8 +913,58 @@ class OneBitClassifier(ProbabilityLearner):
         check_is_fitted(self)
         return int(self._state.rounds)
 
-    @property
-    def intercept_(self) -> np.ndarray:
-        """Weights of the constant, one for each class; zero where none is added."""
-        weights = super().coef_
-        return np.zeros(len(weights)) if self._state.scales is None else weights[:, -1]
+
+class Member(NamedTuple):
+    """A model in the mixture.
+
+    Attributes
+    ----------
+    name
+        What it sees: "line", "cells" or "products".
+    weight
+        How far it is trusted; weights add up to one.
+    n_inputs
+        How many inputs its view of x has at most.
+    """
+
+    name: str
+    weight: float
+    n_inputs: int
+
+
+def views_for(n_features: int, n_classes: int) -> str:
+    """Return what views="auto" stands for."""
+    if n_features > MOST_COLUMNS or n_classes > MOST_CLASSES:
+        return "line"
+    is_affordable = n_products(n_features) ** 2 * n_classes <= LARGEST_PRODUCTS
+    return "products" if is_affordable else "cells"
+
+
+def new_views(n_features: int, n_classes: int, views: str, given: dict[str, Any]) -> Views:
+    """Return the members beside the line before the first round."""
+    has_products = views == "products"
+    n = 3 if has_products else 2
+    full = (
+        new_posterior(n_products(n_features), n_classes, full=True, **given)
+        if has_products
+        else None
+    )
+    return Views(
+        bins=new_bins(n_features, n_classes),
+        cells=new_posterior(n_inputs(n_features), n_classes, full=False, **given),
+        products=full,
+        trust=np.full(n, 1.0 / n),
+        scratch=Scratch(
+            new_product_scratch(n_features if has_products else 0),
+            np.zeros(2),
+            np.zeros(n_classes),
+        ),
+    )
+
+
+def _name_in_mixture(name: str) -> str:
+    """Return what an array of a file from before the mixture is called now."""
+    first = name.partition(".")[0]
+    if name == "former.W":
+        return "line.former"
+    return f"line.{name}" if first in ("W", "S", "age") else name

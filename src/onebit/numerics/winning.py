@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
+from safetensors.numpy import load_file
 from scipy.special import log_ndtr
 
 from onebit.core.compiling import lean_kernel, no_alias
@@ -49,7 +51,7 @@ _CELLS = 32
 
 
 def _tabulated() -> np.ndarray:
-    """Return ln Phi(z) and phi(z) / Phi(z) as cubics in each cell of z, lowest powers first.
+    """Return _TABLE: ln Phi(z) and phi(z) / Phi(z) as cubics in each cell of z, by their powers.
 
     Each is right to 1e-9. Both take eight products; an exponential and a quotient would take
     several times as long.
@@ -68,9 +70,9 @@ _START, _END = _FARTHEST * _CELLS, (_FARTHEST + _CERTAIN) * _CELLS
 """Places in the table: of z = 0, and of all beyond it."""
 
 
-_TABLE = _tabulated()
-
-_NODES, _WEIGHTS = (tuple(values.tolist()) for values in np.polynomial.legendre.leggauss(12))
+def _legendre() -> tuple[np.ndarray, np.ndarray]:
+    """Return _NODES and _WEIGHTS, of Gauss and Legendre."""
+    return np.polynomial.legendre.leggauss(12)
 
 
 _NEAR, _WIDTHS = 1.0, 0.0025
@@ -95,8 +97,36 @@ def _nodes_and_powers(n: int) -> tuple[np.ndarray, np.ndarray]:
     return nodes, np.linalg.inv(np.vander(nodes, increasing=True))
 
 
-_MEAN_NODES, _MEAN_POWERS = _nodes_and_powers(_OF_MEANS)
-_WIDTH_NODES, _WIDTH_POWERS = _nodes_and_powers(_OF_WIDTHS)
+TABLES = Path(__file__).with_name("winning.safetensors")
+"""The tables below, computed once.
+
+Their last bits depend on the processor and on the libraries that compute them. Read from a file,
+they are the same everywhere, and so are the decisions that follow from them, and the machine code
+that contains them.
+"""
+
+
+def tables() -> dict[str, np.ndarray]:
+    """Compute what is in TABLES; `tools/winning_tables.py` writes it."""
+    nodes, weights = _legendre()
+    mean_nodes, mean_powers = _nodes_and_powers(_OF_MEANS)
+    width_nodes, width_powers = _nodes_and_powers(_OF_WIDTHS)
+    return {
+        "table": _tabulated(),
+        "nodes": nodes,
+        "weights": weights,
+        "mean_nodes": mean_nodes,
+        "mean_powers": mean_powers,
+        "width_nodes": width_nodes,
+        "width_powers": width_powers,
+    }
+
+
+_READ = load_file(TABLES)
+_TABLE = _READ["table"]
+_NODES, _WEIGHTS = tuple(_READ["nodes"].tolist()), tuple(_READ["weights"].tolist())
+_MEAN_NODES, _MEAN_POWERS = _READ["mean_nodes"], _READ["mean_powers"]
+_WIDTH_NODES, _WIDTH_POWERS = _READ["width_nodes"], _READ["width_powers"]
 _MEAN_VALUES, _WIDTH_VALUES = _MEAN_POWERS.T.copy(), _WIDTH_POWERS.T.copy()
 
 

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+import logging
 import re
+import socket
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from onebit.core.validation import short
 from onebit.serve.api import RefusedError
-from onebit.serve.keys import Keyring
+from onebit.serve.keys import Grant, Keyring
 from onebit.serve.log import Key
-from onebit.serve.paths import Path
+from onebit.serve.requests import Request
+
+if TYPE_CHECKING:
+    from onebit.serve.routes import Route
+
+_HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
+_ADDRESS = re.compile(r"[0-9.]+")
+"""What is no host name, as its last part is a number."""
 
 _LOCAL_HOST = re.compile(rb"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?", re.IGNORECASE)
 
@@ -19,8 +31,7 @@ _FORWARDED_FOR = b"x-forwarded-for"
 _OF_PROXIES = frozenset((b"forwarded", _FORWARDED_FOR, b"x-forwarded-host", b"x-real-ip", b"via"))
 """Headers by which a proxy says that a request comes from elsewhere."""
 
-_PROBES = ("health", "ready")
-"""What everyone may ask: whoever runs the service must see that it lives."""
+_logger = logging.getLogger(__name__)
 
 
 class Access:
@@ -36,61 +47,78 @@ class Access:
     exposed : bool, default=False
         Whether others can reach the service.
     proxies : iterable of str, optional
-        Addresses or networks of proxies. From their connections, the header ``X-Forwarded-For``
-        says where a request comes from.
+        Addresses, networks or host names of proxies. From their connections, the header
+        ``X-Forwarded-For`` says where a request comes from.
     """
 
     def __init__(self, *, exposed: bool = False, proxies: Iterable[str] = ()) -> None:
-        self._keys, self._open = Keyring([]), not exposed
-        self._proxies = networks_of(proxies)
+        self._keys, self._open = Keyring(), not exposed
+        self._networks, self._hosts = parse_proxies(proxies)
+        self._resolved: dict[str, tuple[_Network, ...]] = {}
+        """Addresses of the proxies that are given by their host names."""
+
+    async def resolve_proxies(self) -> None:
+        """Look up the addresses of proxies; of a host that is not found, the last ones count."""
+        loop = asyncio.get_running_loop()
+        for host in self._hosts:
+            try:
+                found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            except OSError as error:
+                _logger.error("the proxy %s is not found: %s", host, error)
+                continue
+            # An address of IPv6 may have a zone.
+            addresses = {str(one[4][0]).partition("%")[0] for one in found}
+            self._resolved[host] = tuple(map(ipaddress.ip_network, sorted(addresses)))
 
     def update(self, keys: list[Key]) -> None:
         """Replace the keys; once there was one, the service stays closed to those without."""
-        self._keys = Keyring(keys)
+        self._keys.update(keys)
         self._open = self._open and not keys
 
-    def check(self, path: Path | None, peer: str | None, headers: Mapping[bytes, bytes]) -> None:
-        """Refuse a request that is not allowed.
-
-        Parameters
-        ----------
-        path : Path or None
-            What is asked; None for the page, which anyone with access may see.
-        peer : str or None
-            Address of the other end of the connection.
-        headers : mapping
-        """
-        if path is not None and path.handler in _PROBES:
+    def check(self, route: Route, request: Request) -> None:
+        """Refuse a request that is not allowed; remember what its key allows."""
+        if route.probe:  # whoever runs the service must see that it lives
             return
+        headers = request.head.headers
         if self._keys:
-            if path is not None and path.scope is not None:
-                self._check_key(path.scope, headers)
+            if route.scope is not None:
+                request.grant = self._granted(route, request)
+                request.grant.use()
         elif not self._open:
             raise RefusedError(403, "there is no key: onebit key add makes one")
         else:
-            self._check_local(self.client_of(peer, headers), headers)
+            self._check_local(self.client_of(request.peer, headers), headers)
 
     def client_of(self, peer: str | None, headers: Mapping[bytes, bytes]) -> str | None:
         """Return the address that a request comes from; None if nobody trustworthy says it.
 
         The last address that is not of a trusted proxy itself; others can be invented.
         """
-        if peer is None or not _is_in(peer, self._proxies):
+        if peer is None or not self._is_proxy(peer):
             return peer if _OF_PROXIES.isdisjoint(headers) else None
-        said = headers.get(_FORWARDED_FOR, b"").decode("latin-1")
-        addresses = [address.strip() for address in said.split(",") if address.strip()]
-        while addresses and _is_in(addresses[-1], self._proxies):
+        header = headers.get(_FORWARDED_FOR, b"").decode("latin-1")
+        addresses = [address.strip() for address in header.split(",") if address.strip()]
+        while addresses and self._is_proxy(addresses[-1]):
             addresses.pop()
         return addresses[-1] if addresses else peer
 
-    def _check_key(self, scope: str, headers: Mapping[bytes, bytes]) -> None:
-        kind, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-        scopes = self._keys.scopes_of(key) if kind.lower() == "bearer" else frozenset()
-        if not scopes:
-            challenge = {"www-authenticate": "Bearer"}
-            raise RefusedError(401, "a key is needed: Authorization: Bearer ...", challenge)
-        if scope not in scopes and "admin" not in scopes:
-            raise RefusedError(403, f"this key does not allow {scope}")
+    def _granted(self, route: Route, request: Request) -> Grant:
+        """Return what the key of a request allows; refuse what it does not."""
+        given = request.head.headers.get(b"authorization", b"").decode("latin-1")
+        kind, _, key = given.partition(" ")
+        grant = self._keys.grant_of(key if kind.lower() == "bearer" else "")
+        if route.scope is not None:
+            grant.check_scope(route.scope)
+        if "model" in request.parameters:
+            grant.check_model(request.parameters["model"])
+        elif grant.models is not None and not route.keeps_to_models:
+            raise RefusedError(403, "this key is for some models, not for the whole service")
+        return grant
+
+    def _is_proxy(self, address: str) -> bool:
+        if not self._networks and not self._resolved:
+            return False
+        return _is_in(address, self._networks + tuple(chain(*self._resolved.values())))
 
     @staticmethod
     def _check_local(client: str | None, headers: Mapping[bytes, bytes]) -> None:
@@ -113,12 +141,18 @@ class Access:
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-def networks_of(addresses: Iterable[str]) -> tuple[_Network, ...]:
-    """Return addresses and networks, parsed; raise ValueError for one that is neither."""
-    try:
-        return tuple(ipaddress.ip_network(address) for address in addresses)
-    except ValueError as error:
-        raise ValueError(f"a proxy is named by its address or network: {error}") from None
+def parse_proxies(proxies: Iterable[str]) -> tuple[tuple[_Network, ...], tuple[str, ...]]:
+    """Return the networks and the host names among proxies; raise ValueError for anything else."""
+    networks, hosts = [], []
+    for proxy in proxies:
+        try:
+            networks.append(ipaddress.ip_network(proxy))
+        except ValueError as error:
+            if not _HOST_NAME.fullmatch(proxy) or _ADDRESS.fullmatch(proxy):
+                given = f"a proxy is given by its address, network or host name: {error}"
+                raise ValueError(given) from None
+            hosts.append(proxy)
+    return tuple(networks), tuple(hosts)
 
 
 def is_loopback_host(host: str) -> bool:

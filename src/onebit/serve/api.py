@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, defstruct
+from msgspec.structs import fields
 
 from onebit.serve.rows import Id, Label, Labels, LearnerSpec, ModelSpec, Name
 
@@ -24,7 +25,7 @@ class Problem(Struct, frozen=True):
     request_id: str
 
 
-class Question(Struct, frozen=True, forbid_unknown_fields=True):
+class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """What to decide about."""
 
     record: str | dict[str, Any] | list[Any]
@@ -35,7 +36,7 @@ class Question(Struct, frozen=True, forbid_unknown_fields=True):
     """The labels on offer; by default all that are not retired."""
 
 
-class Answer(Struct, frozen=True):
+class DecisionResult(Struct, frozen=True):
     """A decision."""
 
     id: str
@@ -46,7 +47,7 @@ class Answer(Struct, frozen=True):
     """The learner's own estimate of the probability that the label is right."""
 
 
-class Said(Struct, frozen=True, forbid_unknown_fields=True):
+class Feedback(Struct, frozen=True, forbid_unknown_fields=True):
     """Feedback for a decision: `correct`, or `truth`."""
 
     id: Id
@@ -59,12 +60,12 @@ class Said(Struct, frozen=True, forbid_unknown_fields=True):
 Status = Literal["accepted", "repeated", "unknown", "expired", "contradiction", "invalid"]
 
 
-class Heard(Struct, frozen=True, omit_defaults=True):
+class FeedbackResult(Struct, frozen=True, omit_defaults=True):
     """What happened to feedback."""
 
     id: str
     status: Status
-    """accepted: it is in the log; repeated: it already was, and teaches nothing more."""
+    """accepted: it is in the log; repeated: it already was, and nothing more is learned."""
     message: str | None = None
 
 
@@ -99,7 +100,7 @@ class LabelView(Struct, frozen=True):
 
 
 class ShadowView(Struct, frozen=True):
-    """A learner that is taught by the same log, and the accuracy it would have had."""
+    """A learner that learns from the same log, and the accuracy it would have had."""
 
     name: str
     learner: str
@@ -134,8 +135,8 @@ class ModelView(Struct, frozen=True):
     """Rows of its log that it has applied."""
     behind: int
     """Rows of its log that it has not applied yet."""
-    taught_here: bool
-    """Whether this process makes its snapshots and lets decisions expire."""
+    is_leader: bool
+    """Whether this process makes its snapshots and expires its decisions."""
     frozen: bool
     expiry_seconds: float | None
     expired_counts_as: str
@@ -148,6 +149,22 @@ class ModelView(Struct, frozen=True):
     """Decisions whose feedback may still come."""
     accuracy: Interval | None
     labels: list[LabelView]
+
+
+ListedModel = defstruct(
+    "ListedModel",
+    [
+        ("name", str),
+        ("is_loaded", bool),
+        *(
+            (one.name, one.type | UnsetType, UNSET) for one in fields(ModelView)[1:]
+        ),  # after the name
+    ],
+    namespace={"__doc__": "A model in a list; before it is read from the log, only its name."},
+    module=__name__,
+    frozen=True,
+    omit_defaults=True,
+)
 
 
 class ModelDetail(ModelView, frozen=True):

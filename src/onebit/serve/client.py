@@ -24,7 +24,7 @@ except ModuleNotFoundError as missing:
     ) from None
 
 RETRIES = 5
-"""How often to repeat a request that got no answer, or was told to try again."""
+"""Most repetitions of a request that got no reply, or one that asks to try again."""
 
 _TRY_AGAIN = (429, 502, 503, 504)
 
@@ -181,7 +181,7 @@ class _Methods:
         return self._post("labels", {"add": list(map(_plain, classes))}, lambda _: self)
 
     def retire_classes(self, classes: Iterable[Any]) -> Any:
-        """Take labels off offer. Return the client."""
+        """Stop offering labels. Return the client."""
         return self._post("labels", {"retire": list(map(_plain, classes))}, lambda _: self)
 
     def freeze(self) -> Any:
@@ -218,7 +218,7 @@ class _Methods:
         return self._request("DELETE", f"{self._path}/shadows/{quote(name, safe='')}")
 
     def promote(self, name: str) -> Any:
-        """Let a shadow decide from now on. Return the client."""
+        """Make a shadow the learner that decides. Return the client."""
         return self._post(f"shadows/{quote(name, safe='')}/promote", None, lambda _: self)
 
     def _post(self, verb: str, body: Any, read: Callable[[Any], Any]) -> Any:

@@ -14,7 +14,7 @@ import onebit
 
 _ARITHMETIC = (
     *("core", "numerics", "learners", "features", "losses.py"),
-    *("serve/student.py", "serve/model.py", "serve/estimates.py"),
+    *("serve/replayable.py", "serve/model.py", "serve/statistics.py", "serve/estimates.py"),
 )
 """What the state of a model depends on, of this package."""
 

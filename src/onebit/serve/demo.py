@@ -49,7 +49,7 @@ class HelpDesk:
             desk = {"delivery": "returns", "returns": "delivery"}.get(topic, topic)
         return record, desk
 
-    def says(self, label: str, desk: str) -> dict[str, Any] | None:
+    def feedback(self, label: str, desk: str) -> dict[str, Any] | None:
         """Return the feedback for a decision, if there is any."""
         if self._rng.random() < 0.1:
             return None
@@ -76,9 +76,9 @@ def _traffic(url: str) -> None:
             record, desk = help_desk.ticket()
             try:
                 decision = client.decide(record)
-                said = help_desk.says(decision.label, desk)
-                if said is not None:
-                    client.learn(decision, **said)
+                feedback = help_desk.feedback(decision.label, desk)
+                if feedback is not None:
+                    client.learn(decision, **feedback)
             except ServiceError:  # the service stops
                 return
             time.sleep(1.0 / RATE)

@@ -9,17 +9,19 @@ import msgspec
 from msgspec import UNSET
 
 from onebit.serve.api import LogRow, RefusedError
+from onebit.serve.live import LiveModel
 from onebit.serve.log import Entry, NameTakenError
 from onebit.serve.model import Model
+from onebit.serve.replaying import ROWS_AT_ONCE, apply_rows
 from onebit.serve.rows import BODIES, FeedbackBody, ModelSpec, Name, Row, body_of, text_of
-from onebit.serve.service import ROWS_AT_ONCE, Live, Service, apply_all
+from onebit.serve.service import Service
 
 _decode = msgspec.json.Decoder(LogRow).decode
 _LONGEST = 2**21
 """Longest line, in bytes."""
 
 
-async def import_log(service: Service, name: str, parts: AsyncIterator[bytes]) -> Live:
+async def import_log(service: Service, name: str, parts: AsyncIterator[bytes]) -> LiveModel:
     """Make a model of this name from the lines of a log; if a line is wrong, make nothing."""
     try:
         msgspec.convert(name, Name)
@@ -37,12 +39,12 @@ async def import_log(service: Service, name: str, parts: AsyncIterator[bytes]) -
                 continue
             rows.append(row)
             if len(rows) == ROWS_AT_ONCE:
-                await _take(service, model, rows)
+                await _append(service, model, rows)
                 rows = []
         if model is None or key is None:
             raise RefusedError(422, "the log is empty")
         if rows:
-            await _take(service, model, rows)
+            await _append(service, model, rows)
         await service.log.name_model(key, name)
     except BaseException as error:
         if key is not None:
@@ -80,8 +82,8 @@ def _row(line: bytes, key: int, n: int) -> Row:
     if isinstance(body, ModelSpec) and body.seed is None:
         raise RefusedError(422, "the first row has the seed of the model")
     if isinstance(body, FeedbackBody):
-        said = (body.correct, body.truth, body.expired)
-        if sum(one is not UNSET for one in said) != 1:
+        given = (body.correct, body.truth, body.expired)
+        if sum(one is not UNSET for one in given) != 1:
             raise RefusedError(422, f"row {n}: feedback has one of correct, truth and expired")
     return Row(key, n, found.kind, found.id, found.at, text_of(body))
 
@@ -92,7 +94,7 @@ def _check_decisions(model: Model, rows: list[Row]) -> None:
             model.check_decision(body_of(row))
 
 
-async def _take(service: Service, model: Model, rows: list[Row]) -> None:
+async def _append(service: Service, model: Model, rows: list[Row]) -> None:
     """Write rows and apply them to the model."""
     entries = [Entry(row.model, row.kind, row.id, row.at, row.body) for row in rows]
     numbers = await service.log.append(entries)
@@ -100,8 +102,8 @@ async def _take(service: Service, model: Model, rows: list[Row]) -> None:
         first = rows[next(i for i, row in enumerate(rows) if numbers[i] != row.n)]
         raise RefusedError(422, f"row {first.n}: there is a row of its kind and id already")
     try:
-        await apply_all(service.log, model, rows, in_thread=True)
+        await apply_rows(service.log, model, rows, in_thread=True)
         await asyncio.to_thread(_check_decisions, model, rows)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise RefusedError(422, str(error)) from None
-    service.check_labels(len(model.student.labels))
+    service.check_labels(len(model.learner.labels))

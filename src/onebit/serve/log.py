@@ -32,13 +32,31 @@ class Entry(NamedTuple):
 
 
 class Key(NamedTuple):
-    """An API key, of which only a digest is kept."""
+    """An API key, of which only a digest is kept.
+
+    Attributes
+    ----------
+    name : str
+    digest : str
+    scopes : str
+        Some of decide, feedback, read and admin, separated by commas.
+    created : float
+        In seconds since 1970.
+    models : str
+        The models that it is for, separated by commas; empty for all.
+    expires : float or None
+        In seconds since 1970.
+    rate : float or None
+        Most requests a second, to each process.
+    """
 
     name: str
     digest: str
     scopes: str
-    """Some of decide, feedback, read and admin, with commas in between."""
     created: float
+    models: str = ""
+    expires: float | None = None
+    rate: float | None = None
 
 
 class Head(NamedTuple):
@@ -106,8 +124,8 @@ class Log(ABC):
         """Return the models there are, with their numbers of rows."""
 
     @abstractmethod
-    async def teach(self, models: list[int]) -> set[int]:
-        """Try to become the teacher of these models; return those that this process teaches."""
+    async def lead(self, models: list[int]) -> set[int]:
+        """Try to become the leader of these models; return those that this process leads."""
 
     @abstractmethod
     async def add_model(self, name: str | None, at: float, body: str) -> int:

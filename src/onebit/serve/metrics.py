@@ -24,13 +24,14 @@ from prometheus_client.core import (
 
 import onebit
 from onebit.core.replacing import replace_file
-from onebit.serve.service import Live, Service
+from onebit.serve.live import LiveModel
+from onebit.serve.service import Service
 
 PUBLISH_SECONDS = 1.0
-"""Seconds between two times at which a process tells the others its figures."""
+"""Seconds between two times at which a process publishes its figures to the others."""
 
 GONE_SECONDS = 5.0
-"""Seconds after which a process that tells nothing counts as ended."""
+"""Seconds after which a process that publishes nothing counts as ended."""
 
 _SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 _ROWS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 5000.0)
@@ -52,12 +53,12 @@ class Histogram(Struct):
         return cls(bounds, [0] * (len(bounds) + 1))
 
     def observe(self, value: float) -> None:
-        """Take a value."""
+        """Add a value."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
     def add(self, other: Histogram) -> None:
-        """Take the values of another histogram with the same bounds."""
+        """Add the values of another histogram with the same bounds."""
         self.counts = [a + b for a, b in zip(self.counts, other.counts, strict=True)]
         self.sum += other.sum
 
@@ -72,9 +73,11 @@ class Figures(Struct):
     """What one process has counted, or several together."""
 
     at: float
-    """When it was told, in seconds since 1970."""
+    """When it was published, in seconds since 1970."""
     processes: int
     in_flight: int
+    unread: int
+    """Models that were not read from the log yet."""
     requests: dict[str, dict[str, int]]
     """By path and status."""
     seconds: dict[str, Histogram]
@@ -86,7 +89,7 @@ class Figures(Struct):
     models: dict[str, dict[str, int]]
 
     def add(self, other: Figures, *, alive: bool) -> None:
-        """Take the figures of another process; what was counted stays after it has ended."""
+        """Add the figures of another process; counters stay after it has ended."""
         for path, counts in other.requests.items():
             mine = self.requests.setdefault(path, {})
             for status, n in counts.items():
@@ -103,6 +106,7 @@ class Figures(Struct):
         if alive:
             self.processes += other.processes
             self.in_flight += other.in_flight
+            self.unread += other.unread
             for name, figures in other.models.items():
                 # The process that has applied more of the log, so that no figure falls.
                 if name in self.models and figures["rows"] > self.models[name]["rows"]:
@@ -118,7 +122,7 @@ class Metrics:
     in_flight : callable
         Returns the number of requests that are being answered.
     folder : path, optional
-        Where the processes of a service tell each other their figures.
+        Where the processes of a service publish their figures to each other.
     """
 
     def __init__(
@@ -145,7 +149,7 @@ class Metrics:
         self._flush.observe(seconds)
 
     async def publish(self) -> None:
-        """Tell the other processes the figures of this one, again and again."""
+        """Publish the figures of this process to the others, every second."""
         while self._folder is not None:
             content = self.own()
             await asyncio.to_thread(replace_file, self._file(), content)
@@ -181,6 +185,7 @@ class Metrics:
             at=time.time(),
             processes=1,
             in_flight=self._in_flight(),
+            unread=len(self._service.unread),
             requests=self._requests,
             seconds=self._seconds,
             batch=self._batch,
@@ -204,6 +209,8 @@ class _Collected:
         yield GaugeMetricFamily("onebit_processes", "Processes.", value=found.processes)
         about = "Requests that are being answered."
         yield GaugeMetricFamily("onebit_requests_in_flight", about, value=found.in_flight)
+        about = "Models that were not read from the log yet, in all processes."
+        yield GaugeMetricFamily("onebit_models_unread", about, value=found.unread)
         requests = CounterMetricFamily("onebit_requests", "Requests.", labels=["path", "status"])
         for path, counts in found.requests.items():
             for status, n in counts.items():
@@ -240,7 +247,7 @@ class _Collected:
             yield family
 
 
-def _figures_of(live: Live) -> dict[str, int]:
+def _figures_of(live: LiveModel) -> dict[str, int]:
     statistics = live.model.meta.statistics
     found = {"rows": live.model.n, "behind": max(live.head - live.model.n, 0)}
     return found | {n: getattr(statistics, n) for n in _OF_MODELS if n not in found}
@@ -251,8 +258,8 @@ _OF_MODELS: dict[str, tuple[type[CounterMetricFamily] | type[GaugeMetricFamily],
     "behind": (GaugeMetricFamily, "Rows of the log that are not applied yet."),
     "decisions": (CounterMetricFamily, "Decisions."),
     "explored": (CounterMetricFamily, "Decisions for another label than the greedy one."),
-    "right": (CounterMetricFamily, "Feedback that said right."),
-    "wrong": (CounterMetricFamily, "Feedback that said wrong."),
+    "right": (CounterMetricFamily, "Feedback: right."),
+    "wrong": (CounterMetricFamily, "Feedback: wrong."),
     "expired": (CounterMetricFamily, "Decisions for which no feedback came in time."),
     "awaited": (GaugeMetricFamily, "Decisions whose feedback may still come."),
 }

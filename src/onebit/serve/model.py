@@ -13,6 +13,7 @@ from msgspec import UNSET, Struct
 from onebit.core import Decision
 from onebit.serve.estimates import watched
 from onebit.serve.packing import Packed, unpacked
+from onebit.serve.replayable import ReplayableLearner, feedback_for
 from onebit.serve.rows import (
     DecisionBody,
     FeedbackBody,
@@ -24,13 +25,10 @@ from onebit.serve.rows import (
     ShadowBody,
     body_of,
 )
-from onebit.serve.student import Student, feedback_for
+from onebit.serve.statistics import Statistics
 
 MOST_AWAITED = 20_000
 """Decisions that a model keeps in memory until there is feedback; older ones are in the log."""
-
-MOST_POINTS = 120
-"""Most points of a curve over time."""
 
 MOST_SHADOWS = 8
 
@@ -41,69 +39,7 @@ PREVIOUS = "previous"
 """The shadow that decided before another one was promoted."""
 
 
-class Tally(Struct):
-    """How often a label was chosen, and its feedback."""
-
-    chosen: int = 0
-    right: int = 0
-    wrong: int = 0
-
-
-class Point(NamedTuple):
-    """Sums up to a time: decisions, explored ones, feedback that said right, and wrong."""
-
-    at: float
-    decisions: int
-    explored: int
-    right: int
-    wrong: int
-
-
-class Statistics(Struct):
-    """What happened so far, as much as the page needs."""
-
-    decisions: int = 0
-    explored: int = 0
-    right: int = 0
-    wrong: int = 0
-    answered: int = 0
-    """Decisions whose feedback is no longer awaited."""
-    expired: int = 0
-    """Those of them that expired without feedback."""
-    labels: dict[str, Tally] = {}
-    """By the label as text."""
-    curve: list[Point] = []
-    stride: int = 1
-    """Feedback between two points of the curve."""
-
-    @property
-    def feedback(self) -> int:
-        """Number of decisions with feedback."""
-        return self.right + self.wrong
-
-    @property
-    def awaited(self) -> int:
-        """Decisions whose feedback may still come."""
-        return self.decisions - self.answered
-
-    def of(self, label: Any) -> Tally:
-        """Return the tally of a label, for updates."""
-        name = str(label)
-        if name not in self.labels:
-            self.labels[name] = Tally()
-        return self.labels[name]
-
-    def add_point(self, at: float) -> None:
-        """Add a point after each `stride` of feedback; if there are too many, keep every other."""
-        if self.feedback % self.stride:
-            return
-        self.curve.append(Point(at, self.decisions, self.explored, self.right, self.wrong))
-        if len(self.curve) > MOST_POINTS:
-            self.stride *= 2
-            self.curve = [point for point in self.curve if not sum(point[3:]) % self.stride]
-
-
-class Awaited(NamedTuple):
+class PendingDecision(NamedTuple):
     """A decision that has no feedback yet; without `decision`, it is made from its row."""
 
     body: DecisionBody
@@ -117,7 +53,7 @@ class Shadow(Struct):
     since: int
     """The row that added it."""
     right: int
-    """Feedback until then for the deciding learner that said right; wrong: the rest of it."""
+    """Decisions until then that were right by their feedback; wrong: those that were not."""
     wrong: int
     estimate: dict[str, Any] | None = None
     """Its accuracy, as `estimates.watched` keeps it."""
@@ -130,7 +66,7 @@ class Meta(Struct):
 
     n: int
     spec: ModelSpec
-    taught: LearnerSpec
+    decider: LearnerSpec = msgspec.field(name="taught")
     """The learner that decides: the one of `spec`, or a shadow that was promoted."""
     statistics: Statistics
     shadows: dict[str, Shadow]
@@ -154,13 +90,13 @@ class Model:
     Its learners may be packed while nobody uses them; they are unpacked at their next use.
     """
 
-    def __init__(self, meta: Meta, students: dict[str, Student]) -> None:
+    def __init__(self, meta: Meta, learners: dict[str, ReplayableLearner]) -> None:
         self.meta = meta
-        self._students: dict[str, Student] | None = students
+        self._learners: dict[str, ReplayableLearner] | None = learners
         self._packed: Packed | None = None
         self._shape = Shape([], [], 0)
         self._unpacking = Lock()
-        self.awaited: dict[str, Awaited] = {}
+        self.awaited: dict[str, PendingDecision] = {}
 
     @classmethod
     def begin(cls, row: Row) -> Model:
@@ -172,7 +108,7 @@ class Model:
             raise ValueError("the first row of a log has the seed of the model")
         if len(set(spec.labels)) < len(spec.labels):
             raise ValueError("labels has a label twice")
-        student = Student.begin(spec, spec, spec.labels)
+        learner = ReplayableLearner.begin(spec, spec, spec.labels)
         meta = Meta(
             1,
             spec,
@@ -183,26 +119,26 @@ class Model:
             spec.expiry_seconds,
             spec.expired_counts_as,
         )
-        return cls(meta, {"": student})
+        return cls(meta, {"": learner})
 
     @classmethod
-    def restore(cls, meta: bytes, students: dict[str, bytes]) -> Model:
+    def restore(cls, meta: bytes, learners: dict[str, bytes]) -> Model:
         """Return the model that `snapshot` stored; raise ValueError if it is not sound."""
         found = msgspec.json.decode(meta, type=Meta)
-        if set(students) != {"", *found.shadows} or found.spec.seed is None:
+        if set(learners) != {"", *found.shadows} or found.spec.seed is None:
             raise ValueError("a snapshot has the learners that it names")
         seed = found.spec.seed
-        return cls(found, {k: Student.from_bytes(v, seed) for k, v in students.items()})
+        return cls(found, {k: ReplayableLearner.from_bytes(v, seed) for k, v in learners.items()})
 
     def snapshot(self) -> tuple[bytes, dict[str, bytes]]:
         """Return the model as bytes: the same for the same rows."""
-        learners = {name: student.to_bytes() for name, student in sorted(self.students.items())}
+        learners = {name: learner.to_bytes() for name, learner in sorted(self.learners.items())}
         return msgspec.json.encode(self.meta, order="sorted"), learners
 
     def copy(self) -> Model:
         """Return an independent copy."""
-        students = {name: student.copy() for name, student in self.students.items()}
-        return Model(self.copy_of_meta(), students)
+        learners = {name: learner.copy() for name, learner in self.learners.items()}
+        return Model(self.copy_of_meta(), learners)
 
     def copy_of_meta(self) -> Meta:
         """Return a copy of everything except the learners."""
@@ -211,45 +147,45 @@ class Model:
     # Learners that are packed
 
     @property
-    def students(self) -> dict[str, Student]:
+    def learners(self) -> dict[str, ReplayableLearner]:
         """The learner that decides, by an empty name, and the shadows."""
-        if self._students is None:
+        if self._learners is None:
             return self.unpack()
-        return self._students
+        return self._learners
 
     @property
     def is_packed(self) -> bool:
         """Whether the learners are packed."""
-        return self._students is None
+        return self._learners is None
 
     def pack(self, found: Packed) -> None:
-        """Keep the learners only as `packed` returned them, and let the log keep the decisions."""
-        self._shape, self._packed, self._students = self.shape, found, None
+        """Keep the learners only as `packed` returned them, and the decisions only in the log."""
+        self._shape, self._packed, self._learners = self.shape, found, None
         self.awaited.clear()
 
-    def unpack(self) -> dict[str, Student]:
+    def unpack(self) -> dict[str, ReplayableLearner]:
         """Unpack the learners; several threads may do so."""
         with self._unpacking:
-            if self._students is None:
+            if self._learners is None:
                 assert self._packed is not None
-                self._students = unpacked(self._packed)
+                self._learners = unpacked(self._packed)
                 self._packed = None
-            return self._students
+            return self._learners
 
     @property
     def shape(self) -> Shape:
         """The labels and the number of features, also if the learners are packed."""
-        if self._students is None:
+        if self._learners is None:
             return self._shape
-        student = self.student
-        return Shape(student.labels, student.retired, student.learner.n_features_in_)
+        learner = self.learner
+        return Shape(learner.labels, learner.retired, learner.n_features)
 
     @property
     def size(self) -> int:
         """Bytes of the arrays of its learners."""
-        if self._students is None:
+        if self._learners is None:
             return 0 if self._packed is None else self._packed.size
-        return sum(student.size for student in self._students.values())
+        return sum(learner.size for learner in self._learners.values())
 
     @property
     def n(self) -> int:
@@ -257,14 +193,14 @@ class Model:
         return self.meta.n
 
     @property
-    def student(self) -> Student:
+    def learner(self) -> ReplayableLearner:
         """The learner that decides."""
-        return self.students[""]
+        return self.learners[""]
 
     @property
-    def shadows(self) -> Iterator[tuple[str, Student]]:
+    def shadows(self) -> Iterator[tuple[str, ReplayableLearner]]:
         """The learners that do not decide."""
-        return (item for item in self.students.items() if item[0])
+        return (item for item in self.learners.items() if item[0])
 
     # Decisions
 
@@ -272,13 +208,13 @@ class Model:
         self, record: Any, among: list[Any] | None, decision_id: str | None, most_features: int
     ) -> tuple[Decision, DecisionBody]:
         """Choose a label for a record; return the decision and the content of its row."""
-        student = self.student
-        x = student.example(record)
+        learner = self.learner
+        x = learner.example(record)
         if x.values.size > most_features:
             raise ValueError(
                 f"an example has at most {most_features:,} features; this one has {x.values.size:,}"
             )
-        decision = student.decide(x, among, decision_id)
+        decision = learner.decide(x, among, decision_id)
         body = DecisionBody(
             record,
             decision.label,
@@ -286,17 +222,17 @@ class Model:
             self.n,
             decision.confidence,
             None if decision.among is None else list(decision.among),
-            student.explored(decision),
+            learner.explored(decision),
         )
         return decision, body
 
     def check_decision(self, body: DecisionBody) -> None:
         """Raise ValueError if feedback for a decision could not be learned from."""
-        self.student.check(self._decision_of(body))
+        self.learner.check(self._decision_of(body))
 
     # Rows
 
-    def apply(self, row: Row, body: Any = None, about: Awaited | None = None) -> None:
+    def apply(self, row: Row, body: Any = None, pending: PendingDecision | None = None) -> None:
         """Apply the next row.
 
         Parameters
@@ -305,7 +241,7 @@ class Model:
             Number n + 1 of the log.
         body : Struct, optional
             Its content, if already decoded.
-        about : Awaited, optional
+        pending : PendingDecision, optional
             The decision of this row, or the one that it is feedback for. Needed for feedback if the
             decision is not in `awaited`.
         """
@@ -313,9 +249,9 @@ class Model:
             raise ValueError(f"row {row.n} does not follow row {self.n}")
         body = body_of(row) if body is None else body
         if row.kind == "decision":
-            self._add_decision(str(row.id), body, about)
+            self._add_decision(str(row.id), body, pending)
         elif row.kind == "feedback":
-            known = self.awaited.pop(str(row.id), None) or about
+            known = self.awaited.pop(str(row.id), None) or pending
             if known is None:
                 raise ValueError(f"row {row.n} is feedback for {row.id!r}, which nobody decided")
             self._add_feedback(row, body, known)
@@ -332,16 +268,16 @@ class Model:
     def try_change(self, body: LabelsBody | ShadowBody) -> None:
         """Change a copy: raise ValueError if it is not possible, and compile what it needs."""
         if isinstance(body, LabelsBody):
-            for student in self.students.values():
-                student.change_labels(body.add, body.retire)
+            for learner in self.learners.values():
+                learner.change_labels(body.add, body.retire)
             return
         self._change(body, self.n + 1)
         if body.action == "add":
-            self.students[body.name].warm_up()
+            self.learners[body.name].warm_up()
 
-    def take_labels_of(self, changed: Model) -> None:
-        """Take the next row from a copy that was changed by it: what `apply` does, at once."""
-        self._students = changed.students
+    def adopt_labels_of(self, changed: Model) -> None:
+        """Apply the next row at once, by adopting the learners of a copy that was changed by it."""
+        self._learners = changed.learners
         self.meta.n += 1
 
     def _change(self, body: LabelsBody | ShadowBody, n: int) -> None:
@@ -349,22 +285,22 @@ class Model:
         if isinstance(body, ShadowBody):
             self._change_shadow(body, n)
             return
-        students = {name: student.copy() for name, student in self.students.items()}
-        for student in students.values():
-            student.change_labels(body.add, body.retire)
-        self._students = students
+        learners = {name: learner.copy() for name, learner in self.learners.items()}
+        for learner in learners.values():
+            learner.change_labels(body.add, body.retire)
+        self._learners = learners
 
-    def _add_decision(self, name: str, body: DecisionBody, about: Awaited | None) -> None:
+    def _add_decision(self, name: str, body: DecisionBody, pending: PendingDecision | None) -> None:
         statistics = self.meta.statistics
         statistics.decisions += 1
         statistics.explored += body.explored
         statistics.of(body.label).chosen += 1
-        self.awaited[name] = Awaited(body) if about is None else about
+        self.awaited[name] = PendingDecision(body) if pending is None else pending
         if len(self.awaited) > MOST_AWAITED:
             del self.awaited[next(iter(self.awaited))]
 
-    def _add_feedback(self, row: Row, body: FeedbackBody, about: Awaited) -> None:
-        statistics, label = self.meta.statistics, about.body.label
+    def _add_feedback(self, row: Row, body: FeedbackBody, pending: PendingDecision) -> None:
+        statistics, label = self.meta.statistics, pending.body.label
         statistics.answered += 1
         statistics.expired += body.expired is not UNSET
         correct = is_right(body, label)
@@ -375,26 +311,26 @@ class Model:
             tally.right += correct
             tally.wrong += not correct
             statistics.add_point(row.at)
-        said = feedback_for(body)
-        if self.meta.frozen or not said:
+        feedback = feedback_for(body)
+        if self.meta.frozen or not feedback:
             return
-        decision = about.decision
+        decision = pending.decision
         if decision is None:
-            decision = self._decision_of(about.body)
+            decision = self._decision_of(pending.body)
         if correct is not None:
             self._estimate_shadows(decision, correct)
-        for student in self.students.values():
-            student.learn(decision, said, row.n)
+        for learner in self.learners.values():
+            learner.learn(decision, feedback, row.n)
 
     def _decision_of(self, body: DecisionBody) -> Decision:
         offered = None if body.among is None else tuple(body.among)
-        example = self.student.example(body.record)
+        example = self.learner.example(body.record)
         return Decision(example, body.label, body.probability, offered)
 
     def _estimate_shadows(self, decision: Decision, correct: bool) -> None:
         """Give a bit its importance weight for each shadow."""
         for name, shadow in self.meta.shadows.items():
-            p = self.students[name].probability_of(decision)
+            p = self.learners[name].probability_of(decision)
             shadow.pending.append((float(correct), p / decision.probability))
             if len(shadow.pending) >= BITS_AT_ONCE:
                 shadow.estimate = watched(shadow.estimate, shadow.pending)
@@ -417,21 +353,21 @@ class Model:
             if len(meta.shadows) >= MOST_SHADOWS:
                 raise ValueError(f"a model has at most {MOST_SHADOWS} shadows")
             spec = LearnerSpec() if body.spec is None else body.spec
-            student = Student.begin(meta.spec, spec, self.student.labels)
-            student.change_labels([], self.student.retired)
-            self._add_shadow(body.name, spec, student, n)
+            learner = ReplayableLearner.begin(meta.spec, spec, self.learner.labels)
+            learner.change_labels([], self.learner.retired)
+            self._add_shadow(body.name, spec, learner, n)
             return
         if body.name not in meta.shadows:
             raise ValueError(f"there is no shadow {body.name!r}")
-        shadow, student = meta.shadows.pop(body.name), self.students.pop(body.name)
+        shadow, learner = meta.shadows.pop(body.name), self.learners.pop(body.name)
         if body.action == "promote":
-            self._add_shadow(PREVIOUS, meta.taught, self.student, n)
-            meta.taught, self.students[""] = shadow.spec, student
+            self._add_shadow(PREVIOUS, meta.decider, self.learner, n)
+            meta.decider, self.learners[""] = shadow.spec, learner
 
-    def _add_shadow(self, name: str, spec: LearnerSpec, student: Student, n: int) -> None:
+    def _add_shadow(self, name: str, spec: LearnerSpec, learner: ReplayableLearner, n: int) -> None:
         statistics = self.meta.statistics
         self.meta.shadows[name] = Shadow(spec, n, statistics.right, statistics.wrong)
-        self.students[name] = student
+        self.learners[name] = learner
 
 
 def is_right(feedback: FeedbackBody, label: Any) -> bool | None:

@@ -1,4 +1,4 @@
-"""The OpenAPI description, made from the types and the table of paths."""
+"""The OpenAPI description, made from the routes and the types of their bodies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 import onebit
 from onebit.serve.api import Problem
-from onebit.serve.paths import PATHS, Path
+from onebit.serve.routes import ROUTES, Route
 from onebit.serve.rows import Name
 
 _WHY = {
@@ -18,11 +18,11 @@ _WHY = {
     403: "The key does not allow that.",
     404: "There is nothing of that name or id.",
     408: "The body took too long.",
-    409: "It exists already, or contradicts what was said before.",
+    409: "It exists already, or contradicts earlier feedback.",
     410: "No feedback came for this decision in time.",
     413: "The body is too large.",
     414: "The path is longer than names can be.",
-    415: "The body is not of the type that is taken.",
+    415: "The body does not have the expected media type.",
     422: "The body is JSON, and does not make sense.",
     429: "There are too many requests at the same time.",
     503: "The log cannot be written now: nothing happened, and it may be tried again.",
@@ -32,15 +32,16 @@ _WHY = {
 def description() -> dict[str, Any]:
     """Return the OpenAPI description of the service."""
     types: list[Any] = [Problem, Name]
-    for path in PATHS:
-        types += [kind for kind in (path.takes, path.returns) if _has_schema(kind)]
+    described = [route for route in ROUTES if route.summary]
+    for route in described:
+        types += [kind for kind in (route.body, route.returns) if _has_schema(kind)]
     schemas, components = msgspec.json.schema_components(
         types, ref_template="#/components/schemas/{name}"
     )
     found = dict(zip(map(repr, types), schemas, strict=True))
     paths: dict[str, Any] = {}
-    for path in PATHS:
-        paths.setdefault(path.path, {})[path.method.lower()] = _operation(path, found)
+    for route in described:
+        paths.setdefault(route.template, {})[route.method.lower()] = _operation(route, found)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -61,51 +62,51 @@ def _has_schema(kind: Any) -> bool:
     return kind not in (None, bytes)
 
 
-def _operation(path: Path, schemas: dict[str, Any]) -> dict[str, Any]:
-    names = re.findall(r"{(\w+)}", path.path)
+def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
+    names = re.findall(r"{(\w+)}", route.template)
     name_schema = schemas[repr(Name)]
     parameters: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": name_schema} for name in names
     ]
-    parameters += [{"name": k, "in": "query", "schema": v} for k, v in path.query.items()]
+    parameters += [{"name": k, "in": "query", "schema": v} for k, v in route.query.items()]
     operation: dict[str, Any] = {
-        "operationId": path.handler.rstrip("_"),
-        "summary": path.summary,
+        "operationId": route.name,
+        "summary": route.summary,
         "parameters": parameters,
         "responses": {"204": {"description": "Done."}},
     }
-    if path.scope is not None:
-        operation["description"] = f"If there are keys, one with the scope `{path.scope}`."
-    if path.returns is not None:
-        schema = schemas.get(repr(path.returns), {"type": "string", "format": "binary"})
-        if path.media != "application/json":
+    if route.scope is not None:
+        operation["description"] = f"If there are keys, one with the scope `{route.scope}`."
+    if route.returns is not None:
+        schema = schemas.get(repr(route.returns), {"type": "string", "format": "binary"})
+        if route.reply_media != "application/json":
             schema = {"type": "string"}
         operation["responses"] = {
-            "200": {"description": "Done.", "content": {path.media: {"schema": schema}}}
+            "200": {"description": "Done.", "content": {route.reply_media: {"schema": schema}}}
         }
-    if path.takes is not None:
-        schema = schemas[repr(path.takes)] if path.taken == "application/json" else {}
-        content = {path.taken: {"schema": schema}}
+    if route.body is not None:
+        schema = schemas[repr(route.body)] if route.body_media == "application/json" else {}
+        content = {route.body_media: {"schema": schema}}
         operation["requestBody"] = {"required": True, "content": content}
-    refused = {*path.refuses}
-    if path.scope is not None:
+    refused = {*route.refuses}
+    if route.scope is not None:
         refused |= {401, 403, 422, 429}
     if names:
         refused |= {414}
-    if path.takes is not None:
+    if route.body is not None:
         refused |= {400, 408, 413, 415}
-    if path.method != "GET":
+    if route.method != "GET":
         refused |= {503}
     problem = {"application/json": {"schema": schemas[repr(Problem)]}}
     for status in sorted(refused):
         operation["responses"][str(status)] = {"description": _WHY[status], "content": problem}
-    if path.handler == "hear":
-        heard = {"application/json": {"schema": schemas[repr(path.returns)]}}
+    if route.name == "give_feedback":
+        result = {"application/json": {"schema": schemas[repr(route.returns)]}}
         for status in (404, 409, 410, 422):
             schema = {
                 "anyOf": [
                     problem["application/json"]["schema"],
-                    heard["application/json"]["schema"],
+                    result["application/json"]["schema"],
                 ]
             }
             operation["responses"][str(status)]["content"] = {

@@ -41,12 +41,13 @@ class LostError(Exception):
 
 
 class Appender:
-    """A connection that appends rows; the event loop is told when there is an answer.
+    """A connection that appends rows; the event loop watches its socket for the answer.
 
     A batch is one message to the database, with values in its wire format: a driver's overhead per
-    statement takes longer than the statement. So does a thread that waits for it. Batches take
-    turns, as a connection has one statement at a time; a batch that is not answered in time is
-    lost, and so is its connection.
+    statement takes longer than the statement (`bench/serve_appender.py`: 126 microseconds of a
+    processor for a batch of 16 rows, 804 with psycopg's pipeline). So does a waiting thread.
+    Batches take turns, as a connection has one statement at a time; a batch that is not answered
+    in time is lost, and so is its connection.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ class Appender:
         return db
 
     def _send(self) -> None:
-        """Send what the connection takes now, and the rest when it takes more."""
+        """Send what the socket accepts now, and the rest when it accepts more."""
         assert self._connection is not None
         loop = asyncio.get_running_loop()
         try:
@@ -151,9 +152,9 @@ class Appender:
             self._lose(str(error))
 
     def _receive(self) -> None:
-        """Take all that has come; an answer is whole once the database is ready for the next.
+        """Read all that has arrived; an answer ends when the database is ready for the next query.
 
-        libpq reads a part at a time, and uvloop does not tell of a socket again once it has an
+        libpq reads a part at a time, and uvloop does not report a socket again once it has an
         error: the last words of a server that was killed, and the end after them, come together.
         """
         assert self._connection is not None

@@ -26,68 +26,17 @@ from onebit.serve.log import (
 )
 from onebit.serve.postgres_appender import COLUMNS, Appender, LostError
 from onebit.serve.postgres_connection import BULK_SECONDS, STATEMENT_SECONDS, Connection
+from onebit.serve.postgres_tables import (
+    FIND,
+    INSERT,
+    LOCK_MODELS,
+    MIGRATIONS,
+    TABLES,
+    VERSION,
+)
 from onebit.serve.rows import Row
 
 T = TypeVar("T")
-
-VERSION = 2
-"""Version of the tables below; a database of a later version is refused."""
-
-_TABLES = """
-CREATE SCHEMA onebit;
-CREATE TABLE onebit.version (version INT NOT NULL);
-CREATE TABLE onebit.model (
-    key BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
-    name TEXT UNIQUE,
-    rows BIGINT NOT NULL
-);
-CREATE TABLE onebit.log (
-    model BIGINT NOT NULL,
-    n BIGINT NOT NULL,
-    kind TEXT COLLATE "C" NOT NULL,
-    id TEXT COLLATE "C",
-    at DOUBLE PRECISION NOT NULL,
-    body TEXT NOT NULL,
-    code BIGINT,
-    PRIMARY KEY (model, n)
-);
-CREATE UNIQUE INDEX log_ids ON onebit.log (model, id, kind) WHERE id IS NOT NULL;
-CREATE TABLE onebit.snapshot (
-    model BIGINT NOT NULL,
-    n BIGINT NOT NULL,
-    meta BYTEA NOT NULL,
-    names TEXT[] NOT NULL,
-    learners BYTEA[] NOT NULL,
-    digest TEXT NOT NULL,
-    code BIGINT,
-    PRIMARY KEY (model, n)
-);
-CREATE TABLE onebit.code (
-    key BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
-    name TEXT NOT NULL UNIQUE
-);
-CREATE TABLE onebit.key (
-    name TEXT PRIMARY KEY,
-    digest TEXT NOT NULL UNIQUE,
-    scopes TEXT NOT NULL,
-    created DOUBLE PRECISION NOT NULL
-);
-"""
-
-_MIGRATIONS = {
-    1: """
-ALTER TABLE onebit.log ADD COLUMN code BIGINT;
-ALTER TABLE onebit.snapshot ADD COLUMN code BIGINT;
-CREATE TABLE onebit.code (
-    key BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
-    name TEXT NOT NULL UNIQUE
-);
-""",
-}
-"""What makes the tables of the next version from those of each earlier one.
-
-Processes of the earlier version may go on writing: each migration only adds.
-"""
 
 _LOCK = int.from_bytes(b"1bit")
 """The first of the two numbers of the locks in the database; the second is a model's key, or 0."""
@@ -95,43 +44,12 @@ _LOCK = int.from_bytes(b"1bit")
 _ADD_CODE = "INSERT INTO onebit.code (name) VALUES (%s) ON CONFLICT DO NOTHING"
 _KEY_OF_CODE = "SELECT key FROM onebit.code WHERE name = %s"
 
-_LOCK_MODELS = "SELECT 1 FROM onebit.model WHERE key = ANY(%s) ORDER BY key FOR UPDATE"
-
-_GIVEN = """
-SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::float8[], %s::text[])
-WITH ORDINALITY AS given (model, kind, id, at, body, i)
-"""
-
-# A separate statement after the locking one, so that it sees what others wrote until then.
-_INSERT = f"""
-WITH given AS ({_GIVEN}), fresh AS (
-    SELECT given.*, model.rows + row_number() OVER (PARTITION BY model ORDER BY i) AS n
-    FROM given JOIN onebit.model ON model.key = given.model
-    WHERE given.id IS NULL OR NOT EXISTS (
-        SELECT 1 FROM onebit.log
-        WHERE log.model = given.model AND log.id = given.id AND log.kind = given.kind
-    )
-), written AS (
-    INSERT INTO onebit.log ({COLUMNS}) SELECT model, n, kind, id, at, body, %s FROM fresh
-), counted AS (
-    UPDATE onebit.model SET rows = rows + more.n
-    FROM (SELECT model, count(*) AS n FROM fresh GROUP BY model) AS more
-    WHERE key = more.model
-)
-SELECT i, n FROM fresh
-"""
-
-_FIND = f"""
-WITH given AS ({_GIVEN})
-SELECT i, n FROM given JOIN onebit.log USING (model, kind, id, at, body)
-"""
-
 
 class PostgresLog(Log):
     """Logs in a database, in the schema ``onebit``.
 
     A writer of a model's rows locks the model's own row until they are committed, so they are
-    numbered in the order in which others see them. The teacher of a model holds an advisory lock,
+    numbered in the order in which others see them. The leader of a model holds an advisory lock,
     which the database releases when the connection ends.
 
     Parameters
@@ -147,12 +65,12 @@ class PostgresLog(Log):
 
     def __init__(self, url: str, seconds: float = STATEMENT_SECONDS) -> None:
         self._seconds = seconds
-        self._write, self._teacher = Connection(url, seconds), Connection(url, seconds)
+        self._write, self._leader = Connection(url, seconds), Connection(url, seconds)
         self._read = Connection(url, seconds, tries=2)  # reads may be repeated
         self._bulk = Connection(url, BULK_SECONDS)
         self._appender = Appender(url, seconds)
-        self._taught: set[int] = set()
-        self._taught_by: Any = None
+        self._led: set[int] = set()
+        self._led_by: Any = None
 
     async def open(self) -> None:
         """Connect, and create the tables if necessary."""
@@ -165,7 +83,7 @@ class PostgresLog(Log):
             found = await db.execute("SELECT to_regclass('onebit.version')")
             row = await found.fetchone()
             if row is None or row[0] is None:
-                await db.execute(_TABLES)
+                await db.execute(TABLES)
                 query = sql.SQL("INSERT INTO onebit.version VALUES ({})").format(VERSION)
                 await db.execute(query)
             found = await db.execute("SELECT version FROM onebit.version")
@@ -174,7 +92,7 @@ class PostgresLog(Log):
             if version > VERSION:
                 raise LogError(f"the database is of a later version of onebit: {version}")
             for earlier in range(version, VERSION):
-                await db.execute(_MIGRATIONS[earlier].encode())
+                await db.execute(MIGRATIONS[earlier].encode())
                 await db.execute("UPDATE onebit.version SET version = %s", (earlier + 1,))
             await db.execute(_ADD_CODE, (this_code(),))
             found = await db.execute(_KEY_OF_CODE, (this_code(),))
@@ -182,9 +100,9 @@ class PostgresLog(Log):
             return 0 if row is None else int(row[0])
 
     async def close(self) -> None:
-        """Close all connections, which lets others teach the models."""
+        """Close all connections, so that others can lead the models."""
         self._appender.close()
-        for connection in (self._write, self._read, self._teacher, self._bulk):
+        for connection in (self._write, self._read, self._leader, self._bulk):
             await connection.close()
 
     async def check(self) -> None:
@@ -223,27 +141,27 @@ class PostgresLog(Log):
         query = "SELECT name, key, rows FROM onebit.model WHERE name IS NOT NULL ORDER BY name"
         return {name: Head(key, rows) for name, key, rows in await self._ask(query)}
 
-    async def teach(self, models: list[int]) -> set[int]:
-        """Try to become the teacher of these models; return those that this process teaches."""
+    async def lead(self, models: list[int]) -> set[int]:
+        """Try to become the leader of these models; return those that this process leads."""
 
         async def work(db: AsyncConnection[Any]) -> set[int]:
-            if db is not self._taught_by:  # a new connection holds no locks
+            if db is not self._led_by:  # a new connection holds no locks
                 for name, value in _KEEP_ALIVE.items():
                     await db.execute(f"SET {name} = {value}")
-                self._taught, self._taught_by = set(), db
+                self._led, self._led_by = set(), db
             await db.execute("SELECT 1")
-            for key in self._taught.difference(models):
+            for key in self._led.difference(models):
                 await db.execute("SELECT pg_advisory_unlock(%s, %s)", (_LOCK, key))
-            self._taught &= set(models)
+            self._led &= set(models)
             for key in models:
-                if key not in self._taught:
+                if key not in self._led:
                     found = await db.execute("SELECT pg_try_advisory_lock(%s, %s)", (_LOCK, key))
                     row = await found.fetchone()
                     if row is not None and row[0]:
-                        self._taught.add(key)
-            return set(self._taught)
+                        self._led.add(key)
+            return set(self._led)
 
-        return await self._teacher.run(work)
+        return await self._leader.run(work)
 
     async def add_model(self, name: str | None, at: float, body: str) -> int:
         """Write the first row of a model, and return the model's key."""
@@ -322,11 +240,11 @@ class PostgresLog(Log):
         columns = [list(column) for column in zip(*(entries[i] for i in kept), strict=True)]
 
         async def work(db: AsyncConnection[Any]) -> list[Any]:
-            # One transaction, which the database commits without another word from here: others
+            # One transaction, which the database commits without another message from here: others
             # wait for the locks, and this process may be busy.
             async with db.pipeline():
-                await db.execute(_LOCK_MODELS, (list(set(columns[0])),))
-                found = await db.execute(_INSERT, (*columns, self.code))
+                await db.execute(LOCK_MODELS, (list(set(columns[0])),))
+                found = await db.execute(INSERT, (*columns, self.code))
             return await found.fetchall()
 
         for i, n in await self._write.run(work, seconds):
@@ -336,7 +254,7 @@ class PostgresLog(Log):
     async def _numbers_of(self, entries: list[Entry], numbers: list[int]) -> list[int]:
         """Return the numbers of rows, including those that an earlier try has written."""
         columns = [list(column) for column in zip(*entries, strict=True)]
-        found = {i - 1: n for i, n in await self._ask(_FIND, *columns)}
+        found = {i - 1: n for i, n in await self._ask(FIND, *columns)}
         return [found.get(i, n) for i, n in enumerate(numbers)]
 
     async def rows(self, model: int, after: int, limit: int) -> list[Row]:
@@ -361,8 +279,9 @@ class PostgresLog(Log):
         """Return the decisions without feedback among the `limit` rows that follow a row."""
         query = (
             f"SELECT {COLUMNS} FROM onebit.log AS made WHERE model = %s AND n > %s AND n <= %s "
-            "AND kind = 'decision' AND NOT EXISTS (SELECT 1 FROM onebit.log AS said WHERE "
-            "said.model = made.model AND said.id = made.id AND said.kind = 'feedback') ORDER BY n"
+            "AND kind = 'decision' AND NOT EXISTS (SELECT 1 FROM onebit.log AS feedback WHERE "
+            "feedback.model = made.model AND feedback.id = made.id AND feedback.kind = 'feedback') "
+            "ORDER BY n"
         )
         return await self._rows(query, model, after, after + limit)
 
@@ -410,12 +329,12 @@ class PostgresLog(Log):
 
     async def keys(self) -> list[Key]:
         """Return the API keys."""
-        query = "SELECT name, digest, scopes, created FROM onebit.key ORDER BY name"
+        query = f"SELECT {', '.join(Key._fields)} FROM onebit.key ORDER BY name"
         return list(map(Key._make, await self._ask(query)))
 
     async def add_key(self, key: Key) -> None:
         """Add an API key; raise NameTakenError if another one has its name."""
-        query = "INSERT INTO onebit.key VALUES (%s, %s, %s, %s)"
+        query = "INSERT INTO onebit.key VALUES (%s, %s, %s, %s, %s, %s, %s)"
         await self._named(self._ask(query, *key, on=self._write), key.name)
 
     async def remove_key(self, name: str) -> bool:
@@ -425,7 +344,7 @@ class PostgresLog(Log):
 
 
 _KEEP_ALIVE = {"tcp_keepalives_idle": 2, "tcp_keepalives_interval": 1, "tcp_keepalives_count": 3}
-"""Lets the database notice within seconds that the machine of a teacher is gone."""
+"""With these the database notices within seconds that the machine of a leader is gone."""
 
 
 def _packed(snapshot: Snapshot) -> Snapshot:

@@ -1,8 +1,8 @@
-"""The fast path of ordinary requests: decisions and feedback, answered without a task each.
+"""The direct entrance: requests that arrive whole go to the application without ASGI.
 
-A task for each request, and the messages between server and application, take longer than a
-decision. A request that is unusual in any way takes the normal path, and is answered or refused
-there.
+The messages of ASGI between server and application take longer than a decision. A request whose
+head is unusual in any way, or that arrives in parts, goes through ASGI. The application applies the
+same rules to both.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from onebit.serve.limits import Limits
+from onebit.serve.requests import Reply, Request, RequestHead
 
 LONGEST_HEAD = 2048
-"""Most bytes before the body of an ordinary request."""
+"""Most bytes before the body of a request for the direct entrance."""
 
 MOST_HEAD = 2**16
 """Most bytes before the body of any request."""
@@ -26,29 +27,32 @@ MOST_HEAD = 2**16
 _END = b"\r\n\r\n"
 
 
-class Head(NamedTuple):
-    """The head of an ordinary request."""
+class WholeHead(NamedTuple):
+    """The head of a request for the direct entrance, and the bytes of its body."""
 
-    path: str
-    headers: dict[bytes, bytes]
+    head: RequestHead
     length: int
-    """Bytes of the body."""
 
 
 class Protocol(HttpToolsProtocol):
-    """A connection; its application may have `take`, for requests that arrive whole."""
+    """A connection; if its application has `respond`, it is the direct entrance to it."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._taker: Any = getattr(self.app, "take", None)
-        self._begun = self._taken = self._last = False
+        self._respond: Any = getattr(self.app, "respond", None)
+        self._in_request = False
+        """Whether the parser is inside a request."""
+        self._responding: asyncio.Task[None] | None = None
+        """Replies to a request that came through the direct entrance."""
+        self._is_last = False
+        """Whether to close the connection after that reply."""
         self._more = b""
-        """What arrived while a request was on the fast path."""
+        """What arrived before that reply."""
         self._seconds = getattr(self.app, "limits", Limits()).seconds
-        self._head = 0
+        self._head_bytes = 0
         """Bytes received of an incomplete head."""
-        self._late: asyncio.TimerHandle | None = None
-        """Ends the connection if the head of a request does not arrive."""
+        self._head_timeout: asyncio.TimerHandle | None = None
+        """Closes the connection if the head of a request does not arrive."""
 
     def connection_made(self, transport: Any) -> None:
         """Wait for the first head."""
@@ -61,18 +65,18 @@ class Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take the fast path if a request is ordinary and nothing of this client is pending."""
-        if self._taken:
+        """Pass a whole request on directly, if nothing of this client is pending, or parse."""
+        if self._responding is not None:
             self._more += data
             if len(self._more) > HIGH_WATER_LIMIT:
                 self.flow.pause_reading()
             return
-        idle = not self._begun and (self.cycle is None or self.cycle.response_complete)
-        if idle and not self.flow.write_paused and self._take(data):
+        idle = not self._in_request and (self.cycle is None or self.cycle.response_complete)
+        if idle and not self.flow.write_paused and self._pass_on(data):
             return
-        self._head += len(data)
+        self._head_bytes += len(data)
         self._feed(data)
-        too_long = self._late is not None and self._head > MOST_HEAD
+        too_long = self._head_timeout is not None and self._head_bytes > MOST_HEAD
         if too_long and not self.transport.is_closing():
             self.send_400_response(f"the head of a request has at most {MOST_HEAD} bytes")
 
@@ -107,7 +111,7 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Remember that the parser is inside a request."""
-        self._begun = True
+        self._in_request = True
         self._await_head()
         super().on_message_begin()
 
@@ -122,77 +126,80 @@ class Protocol(HttpToolsProtocol):
         """Remember that the parser is between two requests."""
         if self.parser.should_upgrade():
             return
-        self._begun = False
+        self._in_request = False
         super().on_message_complete()
 
     def shutdown(self) -> None:
-        """Hang up, after the pending answer."""
-        if self._taken:
-            self._last = True
+        """Close the connection, after the pending reply."""
+        if self._responding is not None:
+            self._is_last = True
         else:
             super().shutdown()
 
-    def _take(self, data: bytes) -> bool:
+    def _pass_on(self, data: bytes) -> bool:
+        """Pass a request on to the application; return False if it is not a whole one."""
         end = data.find(_END, 0, LONGEST_HEAD) + len(_END)
-        head = head_of(data[:end])
-        if self._taker is None or head is None or len(data) - end != head.length:
+        found = whole_head(data[:end])
+        if self._respond is None or found is None or len(data) - end != found.length:
             return False
-
-        def answer(name: bytes, content: bytes | None) -> None:
-            self._answer(data, name, content)
-
+        self._unset_keepalive_if_required()
+        self._end_head()
         peer = None if self.client is None else self.client[0]
-        self._taken = self._taker(head, peer, data[end:], answer)
-        if self._taken:
-            self._unset_keepalive_if_required()
-            self._end_head()
-        return self._taken
+        request = Request(found.head, peer, data[end:])
+        self._responding = self.loop.create_task(self._reply_to(request))
+        self.tasks.add(self._responding)
+        return True
+
+    async def _reply_to(self, request: Request) -> None:
+        try:
+            reply = await self._respond(request)
+        finally:
+            self.tasks.discard(self._responding)
+            self._responding = None
+        if self.transport.is_closing():
+            return
+        self._send(reply)
+        if self._more and not self.transport.is_closing():
+            more, self._more = self._more, b""
+            self.data_received(more)
+
+    def _send(self, reply: Reply) -> None:
+        assert isinstance(reply.content, bytes)  # only replies to GET come in parts
+        headers = [*self.server_state.default_headers, *reply.headers]
+        if self._is_last:
+            headers.append((b"connection", b"close"))
+        self.transport.write(
+            b"%s%scontent-type: %s\r\nx-request-id: %s\r\ncontent-length: %d\r\n\r\n%s"
+            % (
+                STATUS_LINE[reply.status],
+                b"".join([b"%s: %s\r\n" % header for header in headers]),
+                reply.media.encode(),
+                reply.id,
+                len(reply.content),
+                reply.content,
+            )
+        )
+        if self._is_last:
+            self.transport.close()
+        self.on_response_complete()
 
     def _await_head(self) -> None:
-        if self._late is None:
-            self._head = 0
-            self._late = self.loop.call_later(self._seconds, self._hang_up)
+        if self._head_timeout is None:
+            self._head_bytes = 0
+            self._head_timeout = self.loop.call_later(self._seconds, self._close_without_head)
 
     def _end_head(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+        if self._head_timeout is not None:
+            self._head_timeout.cancel()
+            self._head_timeout = None
 
-    def _hang_up(self) -> None:
+    def _close_without_head(self) -> None:
         """End a connection on which no head arrived; an earlier request may still be answered."""
-        self._late = None
+        self._head_timeout = None
         if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
         else:
             self._await_head()
-
-    def _answer(self, data: bytes, name: bytes, content: bytes | None) -> None:
-        """Send an answer; without one, the request takes the normal path."""
-        self._taken = False
-        if self.transport.is_closing():
-            return
-        if content is None:
-            self._feed(data)
-            if self._last:
-                super().shutdown()
-        else:
-            self.transport.write(
-                b"HTTP/1.1 200 OK\r\n%scontent-type: application/json\r\nx-request-id: %s\r\n"
-                b"%scontent-length: %d\r\n\r\n%s"
-                % (
-                    b"".join([b"%s: %s\r\n" % one for one in self.server_state.default_headers]),
-                    name,
-                    b"connection: close\r\n" if self._last else b"",
-                    len(content),
-                    content,
-                )
-            )
-            if self._last:
-                self.transport.close()
-            self.on_response_complete()
-        if self._more and not self.transport.is_closing():
-            more, self._more = self._more, b""
-            self.data_received(more)
 
 
 class _Parsed:
@@ -216,8 +223,8 @@ class _Parsed:
 
 
 @lru_cache(maxsize=1024)  # a client's heads differ in hardly more than the length of the body
-def head_of(content: bytes) -> Head | None:
-    """Return the head of an ordinary request; None for any other."""
+def whole_head(content: bytes) -> WholeHead | None:
+    """Return the head of a request for the direct entrance; None for any other."""
     found = _Parsed()
     parser = httptools.HttpRequestParser(found)
     try:
@@ -235,4 +242,5 @@ def head_of(content: bytes) -> Head | None:
     length = headers.get(b"content-length", b"")
     if not all(usual) or not length.isdigit() or not 0 < len(length) < 10:
         return None
-    return Head(found.url.decode(), headers, int(length))
+    path = found.url.decode()
+    return WholeHead(RequestHead("POST", path, headers, found.url), int(length))

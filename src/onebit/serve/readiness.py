@@ -20,7 +20,7 @@ FAILURE_SECONDS = 5.0
 
 
 class Readiness:
-    """Tells whether a service can do its work.
+    """Finds out whether a service can do its work.
 
     Any number of requests share one check of the log a second. That the log answers does not mean
     that rows are written: if those of requests wait, or could not be written, it is not ready.
@@ -36,7 +36,7 @@ class Readiness:
         """Return why the service is not ready; None if it is."""
         service = self._service
         if failed := ", ".join(service.failed):
-            return f"some models cannot go on with their logs: {failed}"
+            return f"some models cannot continue with their logs: {failed}"
         now, writer = time.monotonic(), service.writer
         if writer.writing_since is not None and now - writer.writing_since > WAIT_SECONDS:
             return f"rows have been waiting for {now - writer.writing_since:.0f} s to be written"

@@ -130,7 +130,7 @@ class LabelsBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
 
 
 class ShadowBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A shadow that comes, goes, or takes the place of the learner that decides."""
+    """A shadow that is added, removed, or becomes the learner that decides."""
 
     action: Literal["add", "remove", "promote"]
     name: Name

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import uvicorn
 
 from onebit.core.progress import announce_with
-from onebit.serve.access import Access, is_loopback_host, networks_of
+from onebit.serve.access import Access, is_loopback_host, parse_proxies
 from onebit.serve.app import App
 from onebit.serve.limits import Limits
 from onebit.serve.log import Log
@@ -24,7 +24,7 @@ from onebit.serve.protocol import Protocol
 from onebit.serve.sqlite_log import SQLiteLog
 
 _OPTIONS = "ONEBIT_SERVE"
-"""The environment variable that tells workers what to serve."""
+"""The environment variable with the options of workers."""
 
 _SWITCH_SECONDS = 0.0002
 
@@ -40,9 +40,9 @@ class Options(NamedTuple):
     log_requests: bool
     limits: Limits
     proxies: tuple[str, ...] = ()
-    """Addresses and networks of proxies in front of the service."""
+    """Addresses, networks and host names of proxies in front of the service."""
     metrics: str | None = None
-    """Folder in which several processes tell each other their figures."""
+    """Folder in which several processes publish their figures to each other."""
 
     @property
     def exposed(self) -> bool:
@@ -89,7 +89,7 @@ class Server(uvicorn.Server):
         try:
             await super().startup(sockets)
         except SystemExit:
-            if self.lifespan.should_exit:  # and has said why
+            if self.lifespan.should_exit:  # and has logged why
                 raise
             config = self.config
             sys.exit(f"onebit cannot listen on {config.host}:{config.port}: the log says why")
@@ -164,7 +164,7 @@ def app_of(options: Options) -> App:
 
 
 def _return_large_arrays() -> None:
-    """Let glibc return memory of large arrays to the system as soon as they are freed.
+    """Make glibc return memory of large arrays to the system as soon as they are freed.
 
     By default it keeps that of arrays as large as any that was freed before.
     """
@@ -187,7 +187,7 @@ def log_as_json() -> None:
 
 def check_exposure(options: Options) -> None:
     """Raise ValueError if others could reach a service that has no keys."""
-    networks_of(options.proxies)
+    parse_proxies(options.proxies)
     if not options.exposed:
         return
 

@@ -1,8 +1,7 @@
-"""Starting fast: modules that dependencies import and the service never uses are left out.
+"""Starting fast: modules that dependencies import and the service never uses are loaded lazily.
 
-A service that was killed is away until it has imported all it needs. Half of that time would go to
-what scikit-learn and SciPy import besides: `scipy.stats`, `numpy.f2py`, and pandas where it is
-installed.
+A service that was killed is away until it has imported all it needs. `bench/serve_start.py`
+measures what this saves.
 """
 
 from __future__ import annotations
@@ -19,28 +18,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from onebit.serve.app import App
 
-_LATER = ("scipy.stats", "numpy.f2py")
-"""Modules that are loaded at their first use."""
-
-_OPTIONAL = "pandas"
-"""A module for which scikit-learn only checks whether it exists; later imports find it."""
+LAZY = ("scipy.stats", "numpy.f2py", "pandas")
+"""Modules that scikit-learn and SciPy import, and that are loaded at their first use."""
 
 
 def import_running() -> Any:
     """Return the module `onebit.serve.running`."""
-    finder, left_out = _Later(), _OPTIONAL not in sys.modules
+    finder = _LazyFinder()
     sys.meta_path.insert(0, finder)
     gc.disable()  # repeated collections among modules would take a tenth of the time
-    if left_out:
-        sys.modules[_OPTIONAL] = None  # type: ignore[assignment]
     try:
         return import_module("onebit.serve.running")
     finally:
         gc.freeze()  # modules are never garbage
         gc.enable()
         sys.meta_path.remove(finder)
-        if left_out:
-            del sys.modules[_OPTIONAL]
 
 
 def worker() -> App:
@@ -48,14 +40,14 @@ def worker() -> App:
     return import_running().worker()
 
 
-class _Later:
-    """Finds `_LATER` for the import system."""
+class _LazyFinder:
+    """Finds the modules in `LAZY` for the import system."""
 
     @staticmethod
     def find_spec(
         name: str, path: Sequence[str] | None, target: ModuleType | None = None, /
     ) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(name, path, target) if name in _LATER else None
+        spec = PathFinder.find_spec(name, path, target) if name in LAZY else None
         if spec is not None and spec.loader is not None:
             spec.loader = LazyLoader(spec.loader)
         return spec

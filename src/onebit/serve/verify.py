@@ -9,11 +9,11 @@ from typing import NamedTuple
 from onebit.serve.code import this_code
 from onebit.serve.log import Log, LogError, Snapshot
 from onebit.serve.model import Model
+from onebit.serve.replaying import apply_rows, exported
 from onebit.serve.rows import DecisionBody, Row, body_of
-from onebit.serve.service import apply_all, exported
 
 READ_AHEAD = 20_000
-"""Rows that are read before a model takes the first of them.
+"""Rows that are read before a model applies the first of them.
 
 A process that is behind decides with a state from before rows that others wrote in the meantime, so
 its decision stands in the log after them.
@@ -56,8 +56,8 @@ async def verify(log: Log, key: int, progress: Callable[[int], None] = lambda n:
 
     Each snapshot must equal, byte for byte, the model after the rows up to it. Each decision must
     be reproduced, with the same probability, by the model in the state that made it. Another
-    version of the code may have done both differently: where it did, this one goes on from the last
-    snapshot before its own first row, as the service did.
+    version of the code may have done both differently: where it did, this one continues from the
+    last snapshot before its own first row, as the service did.
     """
     snapshots = {snapshot.n: snapshot async for snapshot in log.snapshots(key)}
     replay = _Replay(log, snapshots, await log.codes())
@@ -113,7 +113,7 @@ class _Replay:
             self._check(decision)
         row = self.waiting.popleft()
         self._has_own_rows = self._has_own_rows or row.code in self._own
-        await apply_all(self._log, self.model, [row])
+        await apply_rows(self._log, self.model, [row])
         self._compare()
 
     def verdict(self) -> Verdict:
@@ -145,7 +145,7 @@ class _Replay:
             self._adopt(snapshot)
 
     def _adopt(self, snapshot: Snapshot) -> None:
-        """Go on from a snapshot of other code; after rows of this code, nobody knows from which."""
+        """Continue from a snapshot of other code, unless rows of this code came before it."""
         if self._has_own_rows:
             self._differs = True
             return
@@ -157,10 +157,10 @@ class _Replay:
     def _check(self, row: Row) -> None:
         body: DecisionBody = body_of(row)
         # An offer of all labels that are not retired is the model's own default.
-        student, among = self.model.student, body.among
-        if among is not None and set(among) == set(student.labels) - set(student.retired):
+        learner, among = self.model.learner, body.among
+        if among is not None and set(among) == set(learner.labels) - set(learner.retired):
             among = None
-        decision = student.decide(student.example(body.record), among, row.id)
+        decision = learner.decide(learner.example(body.record), among, row.id)
         if (decision.label, float(decision.probability)) == (body.label, body.probability):
             self._checked += 1
         elif row.code in self._own and not self._differs:

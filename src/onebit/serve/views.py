@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import UNSET
@@ -9,24 +10,33 @@ from msgspec import UNSET
 from onebit.serve.api import (
     DecisionView,
     LabelView,
+    ListedModel,
     ModelDetail,
     ModelView,
     PointView,
     ShadowView,
 )
 from onebit.serve.estimates import accuracy, falls, interval_of, watched
+from onebit.serve.live import LiveModel
 from onebit.serve.log import Log
-from onebit.serve.model import Meta, Statistics, Tally, is_right
+from onebit.serve.model import Meta, is_right
 from onebit.serve.rows import DecisionBody, FeedbackBody, body_of
-from onebit.serve.service import Live
+from onebit.serve.statistics import Statistics, Tally
 
 
-def view_of(live: Live) -> ModelView:
-    """Return a model as it is listed."""
+def view_of(live: LiveModel) -> ModelView:
+    """Return a model as it is shown."""
     return ModelView(**_fields(live))
 
 
-def detail_of(live: Live) -> tuple[dict[str, Any], Meta]:
+def list_of(live: Iterable[LiveModel], unread: Iterable[str]) -> list[Any]:
+    """Return models as they are listed, by name; those that were not read yet by name alone."""
+    shown = [ListedModel(is_loaded=True, **_fields(one)) for one in live]
+    shown += [ListedModel(name=name, is_loaded=False) for name in unread]
+    return sorted(shown, key=lambda one: one.name)
+
+
+def detail_of(live: LiveModel) -> tuple[dict[str, Any], Meta]:
     """Return a copy of what `finish_detail` needs, as that may run in another thread."""
     return _fields(live), live.model.copy_of_meta()
 
@@ -63,7 +73,7 @@ def _shadows(meta: Meta, statistics: Statistics) -> list[ShadowView]:
     return views
 
 
-def _fields(live: Live) -> dict[str, Any]:
+def _fields(live: LiveModel) -> dict[str, Any]:
     meta, shape = live.model.meta, live.model.shape
     statistics, retired = meta.statistics, set(shape.retired)
     labels = [
@@ -73,13 +83,13 @@ def _fields(live: Live) -> dict[str, Any]:
     ]
     return {
         "name": live.name,
-        "learner": meta.taught.learner,
-        "parameters": dict(meta.taught.parameters),
+        "learner": meta.decider.learner,
+        "parameters": dict(meta.decider.parameters),
         "input": meta.spec.input,
         "n_features": shape.n_features,
         "rows": meta.n,
         "behind": max(live.head - meta.n, 0),
-        "taught_here": live.taught_here,
+        "is_leader": live.is_leader,
         "frozen": meta.frozen,
         "expiry_seconds": meta.expiry_seconds,
         "expired_counts_as": meta.expired_counts_as,
@@ -94,17 +104,17 @@ def _fields(live: Live) -> dict[str, Any]:
     }
 
 
-async def newest(log: Log, live: Live, limit: int) -> list[DecisionView]:
+async def newest(log: Log, live: LiveModel, limit: int) -> list[DecisionView]:
     """Return the newest decisions, with their feedback."""
     made = await log.newest(live.key, limit)
     rows = await log.find(live.key, [str(row.id) for row in made]) if made else []
-    said: dict[str | None, FeedbackBody] = {
+    given: dict[str | None, FeedbackBody] = {
         row.id: body_of(row) for row in rows if row.kind == "feedback"
     }
     views = []
     for row in made:
         body: DecisionBody = body_of(row)
-        feedback = said.get(row.id)
+        feedback = given.get(row.id)
         truth = None if feedback is None or feedback.truth is UNSET else feedback.truth
         views.append(
             DecisionView(

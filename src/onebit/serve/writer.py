@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from onebit.serve.log import Entry, Log, UnavailableError
 
 if TYPE_CHECKING:
-    from onebit.serve.model import Awaited
-    from onebit.serve.service import Live
+    from onebit.serve.live import LiveModel
+    from onebit.serve.model import PendingDecision
 
 MOST_ROWS = 5000
 """Most rows in a batch."""
 
 
-class Part(NamedTuple):
+class PendingRow(NamedTuple):
     """A row to be written, with its content and the decision that it is, or is about."""
 
     entry: Entry
     body: Any
-    about: Awaited | None = None
+    decision: PendingDecision | None = None
 
 
-_Asked = tuple["Live", list[Part], "asyncio.Future[Any]"]
+_Write = tuple["LiveModel", list[PendingRow], "asyncio.Future[Any]"]
 
 
 class Writer:
@@ -58,8 +58,8 @@ class Writer:
         self.observe: Callable[[int, float], None] = lambda rows, seconds: None
         self.writing_since: float | None = None
         self.failed_at: float | None = None
-        self._queue: deque[_Asked] = deque()
-        self._batch: list[_Asked] = []
+        self._queue: deque[_Write] = deque()
+        self._batch: list[_Write] = []
         """What is being written."""
         self._some, self._ending = asyncio.Event(), False
         self._task: asyncio.Task[None] | None = None
@@ -78,18 +78,18 @@ class Writer:
             await self._task
 
     def write(
-        self, live: Live, parts: list[Part], future: asyncio.Future[Any] | None = None
+        self, live: LiveModel, rows: list[PendingRow], future: asyncio.Future[Any] | None = None
     ) -> asyncio.Future[Any]:
         """Return a future of the numbers of the rows, or of LogError."""
         if future is None:
             future = asyncio.get_running_loop().create_future()
-        self._queue.append((live, parts, future))
+        self._queue.append((live, rows, future))
         self._some.set()
         return future
 
-    def has_rows_of(self, live: Live) -> bool:
+    def has_rows_of(self, live: LiveModel) -> bool:
         """Return whether rows of a model are to be written, or applied."""
-        return any(asked[0] is live for some in (self._batch, self._queue) for asked in some)
+        return any(write[0] is live for some in (self._batch, self._queue) for write in some)
 
     async def settle(self) -> None:
         """Return once the rows that are being written now have been applied."""
@@ -107,23 +107,23 @@ class Writer:
                 while seen < len(self._queue) < most:  # more are about to come
                     seen = len(self._queue)
                     await asyncio.sleep(0)
-                self._batch = self._take(most)
+                self._batch = self._next_batch(most)
                 before = len(self._batch)
                 self._written_batch = asyncio.get_running_loop().create_future()
                 await self._write_batch(self._batch)
                 self._batch = []
                 self._written_batch.set_result(None)
 
-    def _take(self, most: int) -> list[_Asked]:
-        batch: list[_Asked] = []
+    def _next_batch(self, most: int) -> list[_Write]:
+        batch: list[_Write] = []
         rows = 0
         while self._queue and len(batch) < most and rows < MOST_ROWS:
             batch.append(self._queue.popleft())
             rows += len(batch[-1][1])
         return batch
 
-    async def _write_batch(self, batch: list[_Asked]) -> None:
-        entries = [part.entry for _, parts, _ in batch for part in parts]
+    async def _write_batch(self, batch: list[_Write]) -> None:
+        entries = [row.entry for _, rows, _ in batch for row in rows]
         start = time.perf_counter()
         self.writing_since = time.monotonic()
         try:
@@ -144,9 +144,9 @@ class Writer:
         self.failed_at = None
         self.observe(len(entries), time.perf_counter() - start)
         i = 0
-        for live, parts, future in batch:
-            mine = numbers[i : i + len(parts)]
-            i += len(parts)
-            self._written(live, parts, mine)
+        for live, rows, future in batch:
+            mine = numbers[i : i + len(rows)]
+            i += len(rows)
+            self._written(live, rows, mine)
             if not future.done():
                 future.set_result(mine)

@@ -6,6 +6,7 @@ batches. `onebit.play` takes both. `load` returns named streams, `from_file` tho
 of these by name, and `noisy`, `shuffled`, `repeated` and `unit_length` transform a stream.
 """
 
+from onebit.streams.arrays import NpzFile
 from onebit.streams.asked import Asked, Opened
 from onebit.streams.batches import batched, batches
 from onebit.streams.changes import CHANGES
@@ -34,6 +35,7 @@ __all__ = [
     "SYNTHETIC",
     "Asked",
     "CsvFile",
+    "NpzFile",
     "Opened",
     "ParquetFile",
     "VwFile",

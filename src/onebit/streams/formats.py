@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from onebit.streams.arrays import NpzFile
 from onebit.streams.files import SvmlightFile
 from onebit.streams.lines import format_of
 from onebit.streams.records import RecordFile
@@ -14,6 +15,7 @@ from onebit.streams.vw import VwFile
 
 FORMATS: dict[str, Any] = {
     ".csv": CsvFile,
+    ".npz": NpzFile,
     ".tsv": CsvFile,
     ".parquet": ParquetFile,
     ".pq": ParquetFile,
@@ -22,14 +24,15 @@ FORMATS: dict[str, Any] = {
 """Formats by file name extension; all others are svmlight."""
 
 
-def from_file(path: str | PathLike[str], **options: Any) -> SvmlightFile | RecordFile:
+def from_file(path: str | PathLike[str], **options: Any) -> SvmlightFile | RecordFile | NpzFile:
     """Return the stream in a file, one batch in memory at a time.
 
     Parameters
     ----------
     path : path of the file
         One that ends in .csv or .tsv is read by `CsvFile`, in .parquet or .pq by `ParquetFile`, in
-        .vw by `VwFile`, and any other by `svmlight`; .gz, .bz2 or .xz may follow.
+        .npz by `NpzFile`, in .vw by `VwFile`, and any other by `svmlight`; .gz, .bz2 or .xz may
+        follow, except after .parquet, .pq and .npz.
     **options : what the reader takes
         Such as ``label="group"``, the column of the label in a table.
 

@@ -70,6 +70,8 @@ class Paper(NamedTuple):
     """Returns the sweeps, by name, for a scale."""
     sections: Callable[[dict[str, pd.DataFrame], str], list[Section]]
     """Returns the parts of the report, from the tables of the sweeps and the scale."""
+    on_tables: Callable[[Path], Paper] | None = None
+    """Returns the same paper with the tables in a folder as its streams, if it takes any."""
 
 
 def is_there(stream: str) -> bool:

@@ -31,7 +31,7 @@ def learners_of_models() -> list[type[Learner]]:
     return [cls for cls in classes if cls.feedback == "bandit" and cls.cost.is_linear]
 
 
-class Student:
+class ReplayableLearner:
     """A learner that decides and learns as the log says, and the step that makes examples.
 
     Its draws for a decision depend on the seed and the decision's id, and its draws when it learns,
@@ -43,7 +43,7 @@ class Student:
         self._seed = seed.to_bytes(8)
 
     @classmethod
-    def begin(cls, model: ModelSpec, spec: LearnerSpec, labels: list[Any]) -> Student:
+    def begin(cls, model: ModelSpec, spec: LearnerSpec, labels: list[Any]) -> ReplayableLearner:
         """Return a learner before its first round."""
         records, n_features = None, model.n_features
         if model.input == "records":
@@ -54,21 +54,20 @@ class Student:
         elif n_features is None:
             raise ValueError("a model of numbers needs n_features, how many there are")
         learner = _learner(spec, labels, n_features)
-        student = cls(learner, records, model.seed or 0)
         learner.decide(_nothing(n_features))  # which starts it
-        return student
+        return cls(learner, records, model.seed or 0)
 
     def warm_up(self) -> None:
         """Compile all that is needed, by using a copy."""
-        student, retired = self.copy(), set(self.retired)
+        learner, retired = self.copy(), set(self.retired)
         on_offer = [label for label in self.labels if label not in retired]
         for among in (None, on_offer[:-1] or on_offer):
-            decision = student.decide(_nothing(self.learner.n_features_in_), among)
-            student.learn(decision, {"correct": True}, 1)
-            student.probability_of(decision)
+            decision = learner.decide(_nothing(self.learner.n_features_in_), among)
+            learner.learn(decision, {"correct": True}, 1)
+            learner.probability_of(decision)
 
     @classmethod
-    def from_bytes(cls, content: bytes, seed: int) -> Student:
+    def from_bytes(cls, content: bytes, seed: int) -> ReplayableLearner:
         """Return the learner that `to_bytes` stored."""
         steps, learner = storage.parts_from_bytes(content)
         (records,) = steps or [None]
@@ -79,7 +78,7 @@ class Student:
         self._draw_from(b"")  # decisions in between leave no trace
         return storage.to_bytes(self.learner, [] if self.records is None else [self.records])
 
-    def copy(self) -> Student:
+    def copy(self) -> ReplayableLearner:
         """Return a copy that continues as this one would."""
         new = copy.copy(self)
         new.learner = copy.deepcopy(self.learner)
@@ -89,6 +88,11 @@ class Student:
     def size(self) -> int:
         """Bytes of its arrays in memory."""
         return _bytes_of(self.learner._run.state)
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return self.learner.n_features_in_
 
     @property
     def labels(self) -> list[Any]:
@@ -123,7 +127,7 @@ class Student:
         return decision
 
     def explored(self, decision: Decision) -> bool:
-        """Tell whether the decision that was just made differs from the greedy label."""
+        """Return whether the decision that was just made differs from the greedy label."""
         run = self.learner._run
         # Not NumPy's argmax, which releases the GIL and waits for it again.
         scores, label = run.scores.tolist(), run.positions[decision.label]
@@ -135,10 +139,10 @@ class Student:
         """Raise ValueError for a decision that cannot be learned from."""
         self.learner._lesson(decision, True, None)
 
-    def learn(self, decision: Decision, said: dict[str, Any], n: int) -> None:
+    def learn(self, decision: Decision, feedback: dict[str, Any], n: int) -> None:
         """Learn the feedback of row n for a decision, as `feedback_for` returns it."""
         self._draw_from(b"row" + n.to_bytes(8))
-        self.learner.learn(decision, **said)
+        self.learner.learn(decision, **feedback)
 
     def probability_of(self, decision: Decision) -> float:
         """Return the probability that this learner gives to the label of another one's decision.
@@ -178,11 +182,11 @@ def feedback_for(body: FeedbackBody) -> dict[str, Any]:
 
 def _learner(spec: LearnerSpec, labels: list[Any], n_features: int) -> Learner:
     cls = chosen_class(spec.learner, learners_of_models())
-    taken = set(cls._get_param_names()) - {"classes", "random_state"}
+    known = set(cls._get_param_names()) - {"classes", "random_state"}
     for name in spec.parameters:
-        if name not in taken:
+        if name not in known:
             raise ValueError(
-                f"{cls.__name__} has no parameter {short(name)}: it has {', '.join(sorted(taken))}"
+                f"{cls.__name__} has no parameter {short(name)}: it has {', '.join(sorted(known))}"
             )
     _check_size(n_features, len(labels), spec.parameters.get("covariance") == "full")
     learner = cls(classes=labels, random_state=0, **spec.parameters)

@@ -1,0 +1,166 @@
+"""A thousand models in one service: memory, stop, start, and requests beside a large import.
+
+    python bench/serve_models.py [--models 1000] [--megabytes 100] [--seconds 30]
+
+It makes models of ten labels in a folder, uses all of them in turns, stops the service, starts it
+again and asks for a decision at once. Then one model decides and learns alone for some seconds, and
+goes on while a log is imported. It prints what it measured, and ends with 1 if the first answer
+took 5 seconds or more, the stop 10, or the p99 beside the import more than 3 times that alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import msgspec
+
+from serve_drill import Service, processor_seconds
+from serve_load import memory_of, records, right
+from serve_rivals import LABELS
+
+FIRST_ANSWER_SECONDS, STOP_SECONDS, P99_RATIO = 5.0, 10.0, 3.0
+
+
+def round_seconds(http: httpx.Client, model: str, record: dict[str, object]) -> list[float]:
+    """Decide and give feedback once; return how long both took."""
+    begun = time.perf_counter()
+    made = http.post(f"/v1/models/{model}/decide", json={"record": record}).json()
+    between = time.perf_counter()
+    said = {"id": made["id"], "correct": made["label"] == right(record)}
+    http.post(f"/v1/models/{model}/feedback", json=said).raise_for_status()
+    return [between - begun, time.perf_counter() - between]
+
+
+def shown(seconds: list[float]) -> tuple[float, str]:
+    """Return the p99 of times, and a text with p50 and p99 in milliseconds."""
+    found = sorted(seconds)
+    p50, p99 = found[len(found) // 2], found[int(len(found) * 0.99)]
+    return p99, f"p50 {1e3 * p50:.1f} ms, p99 {1e3 * p99:.1f} ms ({len(found):,} requests)"
+
+
+def lines(megabytes: float) -> Iterator[bytes]:
+    """Yield the rows of a log of so many megabytes, as the service exports them."""
+    encode, some, rng = msgspec.json.Encoder().encode, records(2000), random.Random(0)
+    spec = {"labels": LABELS, "seed": 1}
+    size, n = 0, 1
+    yield encode({"n": 1, "kind": "model", "at": 0.0, "body": spec}) + b"\n"
+    while size < megabytes * 1e6:
+        record, name, label = rng.choice(some), f"T{n}", rng.choice(LABELS)
+        decision = {"record": record, "label": label, "probability": 0.1, "seen": n}
+        feedback = {"correct": label == right(record)}
+        rows = [
+            {"n": n + 1, "kind": "decision", "at": 0.0, "body": decision, "id": name},
+            {"n": n + 2, "kind": "feedback", "at": 0.0, "body": feedback, "id": name},
+        ]
+        content = b"".join(encode(row) + b"\n" for row in rows)
+        size, n = size + len(content), n + 2
+        yield content
+
+
+def beside_import(service: Service, megabytes: float, some: list[dict[str, object]]) -> str:
+    """Use one model while a log is imported; return what is shown, and p99 first."""
+    took: list[float] = []
+
+    def run() -> None:
+        start = time.perf_counter()
+        headers = {"content-type": "application/x-ndjson"}
+        url = f"{service.url}/v1/models/imported/log"
+        httpx.put(url, content=lines(megabytes), headers=headers, timeout=3600).raise_for_status()
+        took.append(time.perf_counter() - start)
+
+    importing = threading.Thread(target=run)
+    importing.start()
+    seconds: list[float] = []
+    with httpx.Client(base_url=service.url, timeout=60) as http:
+        while importing.is_alive():
+            seconds += round_seconds(http, "m0", random.choice(some))
+    importing.join()
+    p99, text = shown(seconds)
+    print(f"one model beside an import of {megabytes:g} MB ({took[0]:.0f} s): {text}", flush=True)
+    return f"{p99}"
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--models", type=int, default=1000)
+    parser.add_argument("--megabytes", type=float, default=100.0)
+    parser.add_argument("--seconds", type=float, default=30.0, help="of a model alone")
+    parser.add_argument("--port", type=int, default=8781)
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="onebit-models-"))
+    service, some = Service(options.port, ["--data", str(folder)]), records(2000)
+    faults = []
+    try:
+        service.start()
+        assert service.process is not None
+        with httpx.Client(base_url=service.url, timeout=120) as http:
+            start = time.perf_counter()
+            for k in range(options.models):
+                body = {"name": f"m{k}", "labels": LABELS, "seed": k}
+                http.post("/v1/models", json=body).raise_for_status()
+            seconds = time.perf_counter() - start
+            memory = memory_of(service.process)
+            print(f"{options.models} models made in {seconds:.0f} s: {memory:.0f} MB", flush=True)
+            times = [
+                one
+                for _ in range(2)
+                for k in range(options.models)
+                for one in round_seconds(http, f"m{k}", random.choice(some))
+            ]
+        memory = memory_of(service.process)
+        print(f"all used in turns: {shown(times)[1]}, {memory:.0f} MB", flush=True)
+        start = time.perf_counter()
+        service.stop(signal.SIGTERM)
+        if (seconds := time.perf_counter() - start) >= STOP_SECONDS:
+            faults.append("the stop")
+        print(f"stop: {seconds:.1f} s", flush=True)
+
+        start = time.perf_counter()
+        ready = service.start()
+        with httpx.Client(base_url=service.url, timeout=120) as http:
+            round_seconds(http, f"m{options.models // 2}", some[0])
+            if (seconds := time.perf_counter() - start) >= FIRST_ANSWER_SECONDS:
+                faults.append("the first answer")
+            used = processor_seconds(service.process.pid)
+            print(
+                f"start: ready after {ready.seconds:.1f} s, first decision and feedback after "
+                f"{seconds:.1f} s ({used:.1f} s of a processor)",
+                flush=True,
+            )
+            start = time.perf_counter()
+            listed = len(http.get("/v1/models").json())
+            print(f"a list of {listed} models: {time.perf_counter() - start:.1f} s", flush=True)
+            while "onebit_models_unread 0.0" not in http.get("/metrics").text:
+                time.sleep(0.5)
+            print(f"all models read after {time.perf_counter() - start:.0f} s", flush=True)
+            times, until = [], time.monotonic() + options.seconds
+            while time.monotonic() < until:
+                times += round_seconds(http, "m0", random.choice(some))
+        alone, text = shown(times)
+        print(f"one model alone: {text}", flush=True)
+        ratio = float(beside_import(service, options.megabytes, some)) / alone
+        print(f"p99 beside the import: {ratio:.2f} times that alone", flush=True)
+        if ratio > P99_RATIO:
+            faults.append("the p99 beside an import")
+        print(f"memory at the end: {memory_of(service.process):.0f} MB")
+        service.stop(signal.SIGTERM)
+    finally:
+        service.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    if faults:
+        sys.exit(f"too slow: {', '.join(faults)}")
+
+
+if __name__ == "__main__":
+    main()

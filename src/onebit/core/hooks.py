@@ -1,0 +1,27 @@
+"""The names of the hooks into Numba, `onebit.core.numba_private`, each of which can be off."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Hook(StrEnum):
+    """The hooks, by the names of their switches."""
+
+    NUMBERS = "numbers"
+    """Functions are numbered from a random start, so that names never clash between processes."""
+
+    REFERENCES = "references"
+    """Lean kernels do not count references to arrays."""
+
+    PARTS = "parts"
+    """Kernels are linked into what calls them, and optimised there only."""
+
+    ENTRY_POINTS = "entry_points"
+    """Single rounds are called without inspecting the types of their arguments."""
+
+    CACHE = "cache"
+    """Compiled code is stored in files of onebit's own; otherwise by Numba's ``cache=True``."""
+
+    ALIASES = "aliases"
+    """`no_alias` tells LLVM that arrays share no memory."""

@@ -1,0 +1,445 @@
+"""What onebit uses of Numba beyond its documented interface: faster to compile, faster to call.
+
+Nothing here is needed for correct results. `onebit.core.fence` decides whether it is used: only
+with tested versions of Numba, and only if `check` passes. Each hook has a switch of its own
+(`onebit.core.hooks.Hook`); tests/core/test_numba_private.py says what is lost without it.
+
+All kernels below are Numba dispatchers, as `numba.njit` returns them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import binding as llvm
+from numba.core import sigutils
+from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import NullCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, CompileResult, Flags
+from numba.core.runtime import rtsys
+from numba.core.serialize import dumps
+from numba.extending import intrinsic
+
+from onebit.core import code_cache
+from onebit.core.hooks import Hook
+
+_njit: Any = numba.njit
+config: Any = numba.config
+
+
+# Numbers
+
+
+_SMALL = 2**32
+"""More than Numba ever counts to from one."""
+
+
+def number_functions() -> None:
+    """Count Numba's functions from a random start, so that no two processes use the same numbers.
+
+    In the names of compiled code, only its number distinguishes a kernel from another that the same
+    Python function made, for another form of a learner. Numba counts from one in each process, so
+    two such kernels compiled in two processes could have the same name; a process that loaded both
+    from disk then called the first for both.
+    """
+    FunctionIdentity._unique_ids = itertools.count(_SMALL + int.from_bytes(os.urandom(7)))
+
+
+# Parts
+
+
+class Part(JITCodeLibrary):
+    """Code that others link and Python never calls: not optimised, without machine code.
+
+    Numba does both for each kernel, and once more for each function that the kernel becomes a part
+    of, which takes a third of the time of compiling.
+    """
+
+    def add_llvm_module(self, ll_module: Any) -> None:
+        """Add a module as it is, with functions that several libraries may have."""
+        self._final_module.link_in(ll_module)
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage.name == "external":
+                function.linkage = "linkonce_odr"
+
+    def finalize(self) -> None:
+        """Leave linking to the library that this code becomes a part of."""
+        for library in self._linking_libraries:
+            _inherit(self, library)
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def parts(self) -> Iterator[JITCodeLibrary]:
+        """Yield all libraries that this code needs, itself first; some more than once."""
+        yield self
+        for library in self._linking_libraries:
+            yield from library.parts() if isinstance(library, Part) else (library,)
+
+    def _get_module_for_linking(self) -> Any:
+        """Return a module with all that this code needs, for a library of Numba's own."""
+        if self._shared_module is None:
+            self._shared_module = self._final_module.clone()
+            for library in dict.fromkeys(self.parts()):
+                if library is not self:
+                    self._shared_module.link_in(_module_of(library), preserve=True)
+        return self._shared_module
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return zero: there is no such function."""
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        """Stand in for what would set the environment of machine code; see `WholeCompiler`."""
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Do nothing."""
+
+
+class Whole(JITCodeLibrary):
+    """Code that Python calls, with all its parts."""
+
+    def add_llvm_module(self, ll_module: Any) -> None:
+        """Add a module as it is: it is optimised together with its parts."""
+        self._final_module.link_in(ll_module)
+
+    def finalize(self) -> None:
+        """Link each part once, and generate machine code for all of them."""
+        libraries, self._linking_libraries = self._linking_libraries, []
+        parts = (lib.parts() if isinstance(lib, Part) else (lib,) for lib in libraries)
+        for library in dict.fromkeys(itertools.chain(*parts)):
+            _inherit(self, library)
+            self._final_module.link_in(_module_of(library), preserve=True)
+        super().finalize()
+
+    def serialize_using_object_code(self) -> Any:
+        """Return the machine code, and in place of LLVM's code only the names that it defines.
+
+        LLVM's code, three times as long, is for others to link, and nothing links a whole.
+        """
+        self._ensure_finalized()
+        names = [
+            function.name
+            for function in self._final_module.functions
+            if not function.is_declaration and function.linkage.name == "external"
+        ]
+        text = "\n".join(f'define void @"{name}"() {{ ret void }}' for name in names)
+        symbols = llvm.parse_assembly(text).as_bitcode()
+        return self.name, "object", (self._get_compiled_object(), symbols)
+
+    def _optimize_final_module(self) -> None:
+        """Optimise once, with the parts as functions that nothing else can call.
+
+        Numba runs a few passes on all functions first, to find pairs of counts of references that
+        cancel out, of which kernels have hardly any. Without it, most code is as fast, and some is
+        a fifth faster, as later passes find it in a simpler form.
+
+        LLVM inlines a long function into its only caller if nothing else can call it, and may
+        change the arguments of one that stays. So each needs a name of its own: where two modules
+        have functions of one name, the linker takes the first for both, even an internal one.
+
+        The functions that count references keep their names, by which the last pass, which removes
+        pairs that cancel, recognises them.
+        """
+        own = os.urandom(8).hex()
+        for function in self._final_module.functions:
+            counts = function.name in ("NRT_incref", "NRT_decref")
+            if function.linkage.name == "linkonce_odr" and not counts:
+                function.linkage = "internal"
+                function.name += f".{own}"
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
+def _inherit(library: JITCodeLibrary, part: JITCodeLibrary) -> None:
+    """Take over what must run before the code of `part` is loaded; Numba has it since 0.63."""
+    if hasattr(library, "_reload_init"):
+        library._reload_init.update(part._reload_init)
+
+
+def _module_of(library: JITCodeLibrary) -> Any:
+    """Return the module to link; for a part, without its parts."""
+    own = isinstance(library, Part)
+    return library._final_module if own else library._get_module_for_linking()
+
+
+class _QuickFlags(Flags):
+    """Flags that are quick to compare, by what was set: Numba compares them for each operation."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(_QuickFlags)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _QuickFlags) and self._values == other._values
+
+
+class PartCompiler(Compiler):
+    """Compiler of a kernel that compiled code calls."""
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile `function` into a library that is a part of others."""
+        self.state.library = Part(self.state.targetctx.codegen(), function.__qualname__)
+        self.state.flags = _QuickFlags(self.state.flags)
+        return super().compile_extra(function)
+
+
+class WholeCompiler(Compiler):
+    """Compiler of a function that Python calls, with all its parts."""
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile `function`, and give its parts the Python objects that they refer to."""
+        self.state.library = Whole(self.state.targetctx.codegen(), function.__qualname__)
+        self.state.library.enable_object_caching()
+        self.state.flags = _QuickFlags(self.state.flags)
+        with _numba_functions_as_parts():
+            result = super().compile_extra(function)
+        for env in result._find_referenced_environments():
+            result.codegen.set_env(env.env_name, env)
+        return result
+
+
+@contextmanager
+def _numba_functions_as_parts() -> Iterator[None]:
+    """Make parts of Numba's implementations of NumPy's functions, too.
+
+    Each is a function in a function, so that only compiled code can call it. Only one thread
+    compiles at a time.
+    """
+    usual = Compiler.compile_extra
+
+    def compile_extra(self: Any, function: Any) -> Any:
+        of_numba = (function.__module__ or "").startswith("numba.")
+        if of_numba and "<locals>" in function.__qualname__:
+            self.state.library = Part(self.state.targetctx.codegen(), function.__qualname__)
+            self.state.flags.no_cpython_wrapper = self.state.flags.no_cfunc_wrapper = True
+        return usual(self, function)
+
+    Compiler.compile_extra = compile_extra  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Compiler.compile_extra = usual  # type: ignore[method-assign]
+
+
+def new_part(function: Any, **options: Any) -> Any:
+    """Compile `function` for compiled code, and once more for Python if it is called from there.
+
+    What lets Python call compiled code, unpacking all arrays of a state, is a fifth of the work of
+    compiling, and most kernels are called by others only.
+    """
+    dispatcher = _njit(
+        function,
+        pipeline_class=PartCompiler,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        **options,
+    )
+    for_python = _njit(function, pipeline_class=WholeCompiler, **options)
+    # What calls from Python find is what was compiled for them, and nothing else.
+    for_python._insert, dispatcher._insert = dispatcher._insert, lambda *_: None
+    dispatcher._compile_for_args = for_python._compile_for_args
+    return dispatcher
+
+
+def new_whole(function: Any, **options: Any) -> Any:
+    """Compile `function`, with all its parts, for Python."""
+    return _njit(function, pipeline_class=WholeCompiler, no_cfunc_wrapper=True, **options)
+
+
+def entry_point(dispatcher: Any, signature: tuple[Any, ...]) -> Any:
+    """Return what Python can call with arguments of these types, and that trusts them."""
+    return dispatcher.overloads[signature].entry_point
+
+
+# Aliases
+
+
+def _mark_arguments(_context: Any) -> Any:
+    def mark(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+        for argument in builder.function.args:
+            if argument.type.is_pointer:
+                argument.add_attribute("noalias")
+        return context.get_dummy_value()
+
+    return numba.types.none(), mark
+
+
+no_alias: Any = intrinsic(_mark_arguments)
+
+
+# The cache
+
+
+class DiskCache(NullCache):
+    """Compiled code of one function in files, one for each signature.
+
+    Code for this processor is in `folders`, and is written there. Code that onebit was installed
+    with is in `shipped`, and is read only. A file that cannot be read is no error: the function is
+    compiled again.
+    """
+
+    def __init__(self, folders: list[Path], shipped: list[Path]) -> None:
+        self._folders, self._shipped = folders, shipped
+
+    def load_overload(self, sig: Any, target_context: Any) -> CompileResult | None:
+        """Return the code for a signature, if it is stored."""
+        # Numba would import here all that it needs to compile, which takes longer than the rest.
+        rtsys.initialize(target_context)
+        arguments, _ = sigutils.normalize_signature(sig)
+        name = _file_name(arguments, target_context.codegen().magic_tuple())
+        for content in itertools.chain(
+            code_cache.stored(self._folders, name),
+            code_cache.stored(self._shipped, _file_name(arguments)),
+        ):
+            try:
+                found = CompileResult._rebuild(target_context, *pickle.loads(content))
+            except Exception:  # a damaged file can raise anything, and only costs time
+                continue
+            if found.signature.args == arguments:  # classes of a script are new in each process
+                # Of its LLVM code only names are there: linking it is an error, not another result.
+                found.library._shared_module = None
+                return found
+        return None
+
+    def files(self, arguments: tuple[Any, ...], codegen: Any, native: bool) -> Iterator[Path]:
+        """Yield the files that may have the code for a signature; if `native`, no shipped ones."""
+        for folder in self._folders:
+            yield folder / _file_name(arguments, codegen.magic_tuple())
+        for folder in () if native else self._shipped:
+            yield folder / _file_name(arguments)
+
+    def save_overload(self, sig: Any, cres: Any) -> None:
+        """Store the code for a signature."""
+        if cres.lifted or cres.library.has_dynamic_globals:
+            return
+        arguments, _ = sigutils.normalize_signature(sig)
+        name = _file_name(arguments, cres.codegen.magic_tuple())
+        code_cache.store(self._folders, name, dumps(cres._reduce()))
+
+
+def is_stored(dispatcher: Any, signature: tuple[Any, ...], native: bool) -> bool:
+    """Return whether the code for a signature is on disk; if `native`, for this processor."""
+    cache: Any = dispatcher._cache
+    if not isinstance(cache, DiskCache):
+        return False
+    codegen = dispatcher.targetctx.codegen()
+    return any(file.exists() for file in cache.files(signature, codegen, native))
+
+
+class BuildCache(DiskCache):
+    """The cache of a process that compiles code to be shipped."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> None:
+        """Load nothing."""
+
+    def save_overload(self, sig: Any, cres: Any) -> None:
+        """Store the code for a signature, for any processor of the level that it is for."""
+        if cres.lifted or cres.library.has_dynamic_globals:
+            return
+        arguments, _ = sigutils.normalize_signature(sig)
+        code_cache.store(self._shipped, _file_name(arguments), dumps(cres._reduce()))
+
+
+def _file_name(arguments: tuple[Any, ...], processor: Any = None) -> str:
+    """Return the name of a file for everything that code depends on besides its function."""
+    switches = config.BOUNDSCHECK, config.OPT, config.DEBUGINFO_DEFAULT
+    parts = (*map(_described, arguments), processor, switches)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16] + ".compiled"
+
+
+def _described(type_: Any) -> str:
+    """Return all that code knows of a type: Numba's own names of named tuples lack the fields."""
+    cls = getattr(type_, "instance_class", None)
+    if cls is None:
+        return str(type_)
+    fields = [
+        f"{name}: {_described(field)}" for name, field in zip(type_.fields, type_, strict=True)
+    ]
+    return f"{cls.__module__}.{cls.__qualname__}({', '.join(fields)})"
+
+
+# The check
+
+
+def check(enabled: frozenset[Hook], folder: Path) -> None:
+    """Raise if a hook does not do what it should: compile, call, fail, store and load."""
+    if Hook.NUMBERS in enabled:
+        number_functions()
+        if FunctionIdentity.from_function(_call).unique_id < _SMALL:
+            raise RuntimeError("functions are not numbered from a random start")
+    lean = {"error_model": "numpy"} | ({"_nrt": False} if Hook.REFERENCES in enabled else {})
+    part: Callable[..., Any] = new_part if Hook.PARTS in enabled else _plain
+    whole: Callable[..., Any] = new_whole if Hook.PARTS in enabled else _plain
+    mark = no_alias if Hook.ALIASES in enabled else _plain(_nothing)
+    inner = part(_bound(_add, mark=mark), **lean)
+    outer = part(_bound(_add_or_raise, add=inner), **lean)
+    signature = (numba.float64[::1], numba.float64)
+    for expected_hits in (0, 1):
+        dispatcher = whole(_bound(_call, called=outer), **lean)
+        if Hook.CACHE in enabled:
+            dispatcher._cache = DiskCache([folder], [])
+        dispatcher.compile(signature)
+        call = entry_point(dispatcher, signature) if Hook.ENTRY_POINTS in enabled else dispatcher
+        array = np.array([1.0, 2.0])
+        if call(array, 3.0) != 6.0 or array.tolist() != [4.0, 2.0]:
+            raise RuntimeError("compiled code computes something else")
+        try:
+            call(array, -1.0)
+        except ValueError as error:
+            if error.args != ("negative",):
+                raise
+        else:
+            raise RuntimeError("an error of compiled code does not reach Python")
+        if Hook.CACHE in enabled and sum(dispatcher.stats.cache_hits.values()) != expected_hits:
+            raise RuntimeError("compiled code is not found again")
+
+
+def _plain(function: Any, **options: Any) -> Any:
+    return _njit(function, **options)
+
+
+def _bound(function: Any, **names: Any) -> FunctionType:
+    bound = FunctionType(function.__code__, {**function.__globals__, **names})
+    bound.__module__, bound.__qualname__ = function.__module__, function.__qualname__
+    return bound
+
+
+# In the functions below, `_bound` binds these names.
+add: Any = None
+called: Any = None
+mark: Any = None
+
+
+def _nothing():
+    pass
+
+
+def _add(a, x):
+    mark()
+    a[0] += x
+    return a[0] + a[1]
+
+
+def _add_or_raise(a, x):
+    if x < 0.0:
+        raise ValueError("negative")
+    return add(a, x)
+
+
+def _call(a, x):
+    return called(a, x)

@@ -1,0 +1,321 @@
+"""Columns cut into bins, and pairs of columns into cells: what a line cannot see.
+
+A column with at most `LEVELS` different values has a bin for each value and one for all that come
+later, as long as these are rare. Any other column is numeric: its bins are eighths, cut at the
+quantiles of a sample of its values. The sample is spread over the rounds so far, the newer ones
+denser. Quantiles are taken anew when the number of rounds has doubled: always while the sample
+fills; later only if an edge has moved past its neighbour, which chance hardly explains. Weights
+keep their meaning by rank.
+
+An example becomes an indicator for the bin of each column and for the cell of each pair of columns,
+beside the scaled features and a constant. Of more than `MOST_LISTED` columns, those that are no
+measurements (`onebit.numerics.scales`) and are zero in the example have none: zero is what others
+are compared with, and a row of indicators has as many bins as values. The four kinds have fixed
+shares of the squared length, and so of the prior variance of a score. Pairs are left out of an
+example that has too many. Cells are rows of a table; where pairs have more cells than `MOST_CELLS`,
+they are hashed into so many rows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from onebit.core.compiling import lean_kernel
+from onebit.core.example import INDEX, LARGEST, Example
+from onebit.core.state import MOST_ROUNDS, Count, Field
+from onebit.numerics.columns import sort
+
+LEVELS = 15
+"""A column with more values that are not rare is numeric."""
+
+RARE = 16
+"""Values beyond the first `LEVELS` are rare while fewer than one round in so many has one."""
+
+N_BINS = 8
+"""Bins of a numeric column."""
+
+CODES = 16
+"""Room for the codes of a column: its levels and one for others, or its bins."""
+
+SAMPLE = 128
+"""Values of a column whose quantiles are the edges of its bins."""
+
+FIRST_RENEWAL, LAST_CERTAIN_RENEWAL = 32, 2 * SAMPLE
+"""Rounds after which edges are first renewed, and last without a reason."""
+
+MOST_CELLS = 2**16
+"""Rows of the table for pairs; a power of two."""
+
+MOST_LISTED = 64
+"""Up to so many columns all have a bin in each example, also those that are zero."""
+
+MOST_PAIRS = 16_384
+"""An example with more pairs, times the number of classes, has none: they would take too long."""
+
+SHARE_OF_CONSTANT, SHARE_OF_FEATURES, SHARE_OF_BINS, SHARE_OF_PAIRS = 0.05, 0.4, 0.3, 0.25
+"""Shares of the squared length of an example. Without pairs, the others keep their proportions."""
+
+N_LEVELS, N_OTHERS, IS_NUMERIC = 0, 1, 2
+"""Columns of `Bins.kinds`."""
+
+_HASH = 2654435761
+"""Knuth's multiplier for 32 bits, 2^32 times the golden ratio, made odd."""
+
+
+class Scratch(NamedTuple):
+    """The last x, and memory to sort in.
+
+    Attributes
+    ----------
+    x
+        Its values, zeros included.
+    columns, codes
+        The columns that have a bin, and their bins.
+    indices, values, size
+        What became of it, and how many values that has.
+    sorted
+        Memory in which a sample is sorted.
+    edges
+        Memory for new edges.
+    """
+
+    x: np.ndarray
+    columns: np.ndarray
+    codes: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    size: np.ndarray
+    sorted: np.ndarray
+    edges: np.ndarray
+
+
+class Bins(NamedTuple):
+    """How columns are cut.
+
+    Attributes
+    ----------
+    levels
+        The first values of each column.
+    kinds
+        N_LEVELS, how many of them there are; N_OTHERS, rounds with a value that is not among them;
+        IS_NUMERIC.
+    edges
+        Where a numeric column is cut, increasing.
+    sample
+        Values of each column; those of one round have one place.
+    stored
+        How many rounds were stored in the sample.
+    """
+
+    levels: Annotated[np.ndarray, Field("features", LEVELS, least=-LARGEST, most=LARGEST)]
+    kinds: Annotated[np.ndarray, Field("features", 3, dtype=np.int64, least=0, most=MOST_ROUNDS)]
+    edges: Annotated[np.ndarray, Field("features", N_BINS - 1, least=-LARGEST, most=LARGEST)]
+    sample: Annotated[np.ndarray, Field("features", SAMPLE, least=-LARGEST, most=LARGEST)]
+    stored: Count
+    scratch: Scratch
+
+    def check(self) -> None:
+        """Check what indices are made from."""
+        if self.kinds[:, N_LEVELS].max(initial=0) > LEVELS:
+            raise ValueError(f"kinds has a column with more than {LEVELS} levels")
+        if self.kinds[:, IS_NUMERIC].max(initial=0) > 1:
+            raise ValueError("kinds has a column that is neither numeric nor not")
+        if self.stored == 0 and self.kinds.any():
+            raise ValueError("stored is 0, and values have been seen")
+
+
+def n_pairs(n_features: int) -> int:
+    """Return how many pairs of columns there are."""
+    return n_features * (n_features - 1) // 2
+
+
+def n_inputs(n_features: int) -> int:
+    """Return how many features an example becomes."""
+    cells = min(n_pairs(n_features) * CODES * CODES, MOST_CELLS)
+    return 1 + n_features + CODES * n_features + cells
+
+
+def new_bins(n: int, n_classes: int) -> Bins:
+    """Return the bins of n columns before the first round."""
+    most = 1 + 2 * n + min(n_pairs(n), MOST_PAIRS // n_classes)
+    return Bins(
+        levels=np.zeros((n, LEVELS)),
+        kinds=np.zeros((n, 3), dtype=np.int64),
+        edges=np.zeros((n, N_BINS - 1)),
+        sample=np.zeros((n, SAMPLE)),
+        stored=np.zeros((), dtype=np.int64),
+        scratch=Scratch(
+            x=np.zeros(n),
+            columns=np.arange(n, dtype=INDEX),
+            codes=np.zeros(n, dtype=np.int64),
+            indices=np.zeros(most, dtype=INDEX),
+            values=np.zeros(most),
+            size=np.zeros((), dtype=np.int64),
+            sorted=np.zeros(SAMPLE),
+            edges=np.zeros(N_BINS - 1),
+        ),
+    )
+
+
+@lean_kernel
+def binned(bins, x, scaled, n_classes):
+    """Return x in bins and cells, in memory that the next x takes too.
+
+    `scaled` are its scaled features, with a constant last.
+    """
+    scratch, d = bins.scratch, x.n_features
+    for j in range(d):
+        scratch.x[j] = 0.0
+    for i in range(x.indices.size):
+        scratch.x[x.indices[i]] = x.values[i]
+    columns, codes, m = scratch.columns, scratch.codes, d
+    if d > MOST_LISTED:
+        m = scaled.indices.size - 1
+        for i in range(m):
+            columns[i] = scaled.indices[i]
+    for i in range(m):
+        codes[i] = code_of(bins, columns[i], scratch.x[columns[i]])
+    indices, values = scratch.indices, scratch.values
+    indices[0], values[0] = 0, math.sqrt(SHARE_OF_CONSTANT)
+    n = fill_features(scaled, indices, values)
+    n = fill_bins(columns, codes, m, d, indices, values, n)
+    if 0 < m * (m - 1) // 2 <= MOST_PAIRS // n_classes:
+        n = fill_pairs(columns, codes, m, d, indices, values, n)
+    scratch.size[()] = n
+    return last_binned(bins)
+
+
+@lean_kernel
+def last_binned(bins):
+    """Return what `binned` returned last."""
+    n = bins.scratch.size[()]
+    return Example(bins.scratch.indices[:n], bins.scratch.values[:n], n)
+
+
+@lean_kernel
+def fill_features(scaled, indices, values):
+    """Fill the scaled features, but for their constant, after the first input; return the end."""
+    m, total = scaled.indices.size - 1, 0.0
+    for i in range(m):
+        total += scaled.values[i] * scaled.values[i]
+    factor = math.sqrt(SHARE_OF_FEATURES / total) if total > 1e-300 else 0.0
+    for i in range(m):
+        indices[1 + i] = 1 + scaled.indices[i]
+        values[1 + i] = factor * scaled.values[i]
+    return 1 + m
+
+
+@lean_kernel
+def fill_bins(columns, codes, m, d, indices, values, n):
+    """Fill an indicator for the bin of each of the first m columns, from n on; return the end."""
+    value = math.sqrt(SHARE_OF_BINS / m) if m > 0 else 0.0
+    for i in range(m):
+        indices[n + i] = 1 + d + CODES * columns[i] + codes[i]
+        values[n + i] = value
+    return n + m
+
+
+@lean_kernel
+def fill_pairs(columns, codes, m, d, indices, values, n):
+    """Fill an indicator for the cell of each pair of them, from n on; return the end."""
+    first = 1 + d + CODES * d
+    is_hashed = d * (d - 1) // 2 * CODES * CODES > MOST_CELLS
+    value = math.sqrt(SHARE_OF_PAIRS / (m * (m - 1) // 2))
+    for a in range(m):
+        for b in range(a + 1, m):
+            i, j, of_i, of_j = columns[a], columns[b], codes[a], codes[b]
+            if i > j:
+                i, j, of_i, of_j = j, i, of_j, of_i
+            pair = i * d - i * (i + 1) // 2 + j - i - 1
+            cell = CODES * CODES * pair + CODES * of_i + of_j
+            if is_hashed:
+                cell = ((cell * _HASH) & 0xFFFFFFFF) >> 16
+            indices[n], values[n] = first + cell, value
+            n += 1
+    return n
+
+
+@lean_kernel
+def code_of(bins, j, x_j):
+    """Return the bin of a value of column j."""
+    code = 0
+    if bins.kinds[j, IS_NUMERIC]:
+        for i in range(N_BINS - 1):
+            code += bins.edges[j, i] < x_j
+        return code
+    return level_of(bins, j, x_j)
+
+
+@lean_kernel
+def level_of(bins, j, x_j):
+    """Return the place of a value among the levels of column j, `LEVELS` if it is none of them."""
+    for i in range(bins.kinds[j, N_LEVELS]):
+        if bins.levels[j, i] == x_j:
+            return i
+    return LEVELS
+
+
+@lean_kernel
+def observe_bins(bins, rounds):
+    """Count the values of the last x, after so many rounds before it."""
+    x, kinds, n = bins.scratch.x, bins.kinds, bins.stored[()]
+    if is_stored(rounds):
+        for j in range(x.size):
+            bins.sample[j, n % SAMPLE] = x[j]
+        bins.stored[()] = n + 1
+    is_renewed = rounds + 1 >= FIRST_RENEWAL and (rounds + 1) & rounds == 0
+    for j in range(x.size):
+        if kinds[j, IS_NUMERIC]:
+            if is_renewed:
+                renew_edges(bins, j, rounds + 1 <= LAST_CERTAIN_RENEWAL)
+        elif level_of(bins, j, x[j]) == LEVELS:
+            count_level(bins, j, x[j], rounds)
+
+
+@lean_kernel
+def is_stored(rounds):
+    """Return whether the values of a round, after so many others, are stored in the sample.
+
+    All are at first; then about half a sample each time that the number of rounds doubles. Steps
+    are odd, so that a stream of two alternating kinds is met in both.
+    """
+    end, step = SAMPLE, 1
+    while rounds >= end:
+        end, step = 2 * end, 3 if step == 1 else 2 * step - 1
+    return rounds % step == 0
+
+
+@lean_kernel
+def count_level(bins, j, x_j, rounds):
+    """Count a value that is no level of column j, which may become numeric."""
+    kinds = bins.kinds
+    if kinds[j, N_LEVELS] < LEVELS:
+        bins.levels[j, kinds[j, N_LEVELS]] = x_j
+        kinds[j, N_LEVELS] += 1
+        return
+    kinds[j, N_OTHERS] += 1
+    if RARE * kinds[j, N_OTHERS] > rounds + 1:
+        kinds[j, IS_NUMERIC] = 1
+        renew_edges(bins, j, True)
+
+
+@lean_kernel
+def renew_edges(bins, j, certainly):
+    """Cut column j at the quantiles of its sample, `certainly` or only if an edge has moved."""
+    edges, new, ordered = bins.edges[j], bins.scratch.edges, bins.scratch.sorted
+    n = min(bins.stored[()], SAMPLE)
+    for i in range(n):
+        ordered[i] = bins.sample[j, i]
+    sort(ordered, n)
+    has_moved = certainly
+    for i in range(N_BINS - 1):
+        place = (i + 1) * n // N_BINS
+        new[i] = 0.5 * ordered[max(place - 1, 0)] + 0.5 * ordered[place]
+        has_moved |= i > 0 and new[i] < edges[i - 1]
+        has_moved |= i < N_BINS - 2 and new[i] > edges[i + 1]
+    if has_moved:
+        for i in range(N_BINS - 1):
+            edges[i] = new[i]

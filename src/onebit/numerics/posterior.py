@@ -1,0 +1,615 @@
+"""A softmax model of the right label, with a Gaussian posterior over its weights.
+
+Label k is right with probability softmax(W x)_k. Each bit updates the posterior; to choose a label,
+the score of each one is drawn from it, and the highest wins (Thompson sampling). `OneBitClassifier`
+has the formulas in its notes; every model in its mixture is one of these, on its own view of x.
+
+Covariances are kept for each class on its own: their diagonals, or whole matrices. The kernels
+below that take a posterior are compiled for the form that it has.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from numba.core.types import Array
+
+from onebit.core.compiling import chosen_by_type, lean_kernel, no_alias
+from onebit.core.example import INDEX
+from onebit.core.offer import n_on_offer, on_offer
+from onebit.core.state import Amount, Field, Within
+from onebit.numerics.argmax import argmax
+from onebit.numerics.linear import fill_unit, products, unit_scores, with_values
+from onebit.numerics.second_order import (
+    Inverse,
+    fill_times,
+    inner,
+    lean_class_inverse,
+    new_inverses,
+    subtract,
+)
+from onebit.numerics.softmax import softmax
+from onebit.numerics.winning import ROOM, fill_winning
+
+TOLD = 2
+"""The feedback that the label is right, from someone who says it, not from a decision."""
+
+OPENNESS = 6
+"""How steeply draws widen where no label is known to be right: the power of (1 - q) r.
+
+Less, and labels of two that are as likely as each other are tried in vain; more, and a label that
+looked bad at first is not tried again."""
+
+UNLIKELY = 0.05
+"""Where the best label is less likely to be wrong, draws stay as they are: its power is nothing."""
+
+YOUNG = 1000.0
+"""Rounds after which forgetting begins to matter."""
+
+OLDEST = 1e100
+"""No age is higher."""
+
+
+class Form(NamedTuple):
+    """What the two forms of the covariance do differently.
+
+    Attributes
+    ----------
+    prior
+        a (ln K)^2, if a is not given.
+    explore
+        nu / ln K, if nu is not given.
+    constant
+        The first variance of the constant's weight, as a multiple of others'.
+    doubt
+        kappa.
+    least_lesson
+        rho, the least gradient of a wrong label, as a share of its gradient with two classes.
+    unforeseen
+        eta.
+    information_weight
+        m, which is m t / (t + settling) in round t.
+    settling
+        See there.
+    forgetting
+        phi, if it is not given.
+    sure
+        A right label that had at least the probability 1 - sure teaches nothing.
+    negligible
+        A covariance is not updated if v would change by a smaller share.
+    """
+
+    prior: float
+    explore: float
+    constant: float
+    doubt: float
+    least_lesson: float
+    unforeseen: float
+    information_weight: float
+    settling: float
+    forgetting: float
+    sure: float
+    negligible: float
+
+
+DIAGONAL_FORM = Form(
+    prior=0.35,
+    explore=0.035,
+    constant=1.0,
+    doubt=0.03,
+    least_lesson=0.3,
+    unforeseen=0.1,
+    information_weight=3.0,
+    settling=0.0,
+    forgetting=0.0,
+    sure=2e-2,
+    negligible=1e-3,
+)
+FULL_FORM = Form(
+    prior=0.3,
+    explore=0.05,
+    constant=4.0,
+    doubt=0.25,
+    least_lesson=0.45,
+    unforeseen=0.0,
+    information_weight=2.0,
+    settling=30.0,
+    forgetting=0.5,
+    sure=1e-3,
+    negligible=1e-6,
+)
+
+
+class Settings(NamedTuple):
+    """What parameters stand for.
+
+    Attributes
+    ----------
+    explore
+        nu, the width of the draws.
+    widest
+        1 / a, the first variance of a weight.
+    widest_constant
+        The first variance of the constant's weight.
+    forgetting
+        phi.
+    doubt, least_lesson, unforeseen, information_weight, settling, sure, negligible
+        As in `Form`.
+    """
+
+    explore: float
+    widest: float
+    widest_constant: float
+    doubt: float
+    least_lesson: float
+    unforeseen: float
+    information_weight: float
+    settling: float
+    forgetting: float
+    sure: float
+    negligible: float
+
+
+class Scratch(NamedTuple):
+    """What is computed of one x, and memory to compute in.
+
+    Attributes
+    ----------
+    x, squares
+        Its values, normalised, and their squares.
+    scores
+        The mean of each class's score, where the caller has no memory of its own for them.
+    v, share
+        x' S_k x, at most 1 / a, and the part of it that is left so.
+    f, p
+        How much each score is shrunk by its doubt, and softmax of the scores so shrunk; in a
+        lesson, f becomes the information.
+    g
+        The gradient.
+    deviations, room, policy
+        Of the draws; memory for their integrals; and the probability that a draw is the largest.
+    Sx
+        With whole matrices S_k x, a row for each class.
+    retired
+        Which labels cannot be right, as they are retired.
+    said
+        The probabilities that the chosen label is right, and wrong.
+    informed
+        The classes whose variances change.
+    """
+
+    x: np.ndarray
+    squares: np.ndarray
+    scores: np.ndarray
+    v: np.ndarray
+    share: np.ndarray
+    f: np.ndarray
+    p: np.ndarray
+    g: np.ndarray
+    deviations: np.ndarray
+    room: np.ndarray
+    policy: np.ndarray
+    Sx: np.ndarray
+    retired: np.ndarray
+    said: np.ndarray
+    informed: np.ndarray
+
+
+class Posterior(NamedTuple):
+    """The mean and the covariance of the weights, and the weights before the last change.
+
+    Attributes
+    ----------
+    W
+        Means of the weights.
+    S
+        Their variances, or covariance matrices, one for each class, divided by `age`.
+    age
+        By how much forgetting has widened the posterior.
+    former
+        The weights that were forgotten when everything changed last.
+    """
+
+    W: Annotated[np.ndarray, Field("inputs", "classes")]
+    S: (
+        Annotated[np.ndarray, Field("inputs", "classes", least=0.0)]
+        | Annotated[Inverse, Within(n="inputs", each="classes")]
+    )
+    age: Amount
+    former: Annotated[np.ndarray, Field("inputs", "classes")]
+    settings: Settings
+    scratch: Scratch
+
+    def check(self) -> None:
+        """Check that what was learned has not become younger."""
+        if self.age < 1.0:
+            raise ValueError(f"age is {self.age}, and should be at least 1")
+
+    def begin_classes(self, first: int) -> None:
+        """Give new classes, from `first` on, the variances of before the first round."""
+        new = self.S[:, first:] if isinstance(self.S, np.ndarray) else self.S.base[first:]
+        new /= self.age
+
+
+def new_posterior(
+    n_inputs: int,
+    n_classes: int,
+    *,
+    full: bool,
+    explore: float | None = None,
+    a: float | None = None,
+    forgetting: float | None = None,
+    has_constant: bool = True,
+) -> Posterior:
+    """Return the posterior before the first round; the constant is the last input, if there is one.
+
+    None stands for what the form of the covariance has.
+    """
+    form = FULL_FORM if full else DIAGONAL_FORM
+    ln_K = max(1.0, math.log(n_classes))
+    a = form.prior / ln_K**2 if a is None else float(a)
+    settings = Settings(
+        explore=form.explore * ln_K if explore is None else float(explore),
+        widest=1.0 / a,
+        widest_constant=(form.constant if has_constant else 1.0) / a,
+        doubt=form.doubt,
+        least_lesson=form.least_lesson,
+        unforeseen=form.unforeseen,
+        information_weight=form.information_weight,
+        settling=form.settling,
+        forgetting=form.forgetting if forgetting is None else float(forgetting),
+        sure=form.sure,
+        negligible=form.negligible,
+    )
+    variances = np.full(n_inputs, settings.widest)
+    variances[-1:] = settings.widest_constant
+    if full:
+        S: Any = new_inverses(n_classes, n_inputs, 1.0 / variances.max())
+        S.base[:, np.arange(n_inputs), np.arange(n_inputs)] = variances
+    else:
+        S = np.repeat(variances[:, np.newaxis], n_classes, axis=1)
+    W, former = np.zeros((n_inputs, n_classes)), np.zeros((n_inputs, n_classes))
+    x, squares = np.zeros((2, n_inputs))
+    scores, v, share, f, p, g, deviations, policy = np.zeros((8, n_classes))
+    scratch = Scratch(
+        x=x,
+        squares=squares,
+        scores=scores,
+        v=v,
+        share=share,
+        f=f,
+        p=p,
+        g=g,
+        deviations=deviations,
+        room=np.zeros((ROOM, n_classes)),
+        policy=policy,
+        Sx=np.zeros((n_classes if full else 0, n_inputs)),
+        retired=np.zeros(n_classes, dtype=np.bool_),
+        said=np.zeros(2),
+        informed=np.zeros(n_classes, dtype=INDEX),
+    )
+    return Posterior(W, S, np.ones(()), former, settings, scratch)
+
+
+def _is_diagonal(posterior: Any) -> bool:
+    """Return whether Numba's type of a posterior has variances alone."""
+    return isinstance(posterior.types[posterior.fields.index("S")], Array)
+
+
+# Scores
+
+
+def score_posterior(posterior, x, scores):
+    """Fill the mean of each class's score for x, normalised, and in the scratch its variance v."""
+    if isinstance(posterior.S, np.ndarray):
+        score_diagonal(posterior, x, scores)
+    else:
+        score_full(posterior, x, scores)
+
+
+@chosen_by_type(score_posterior)
+def _score_posterior(posterior, x, scores):
+    if _is_diagonal(posterior):
+        return lambda posterior, x, scores: score_diagonal(posterior, x, scores)
+    return lambda posterior, x, scores: score_full(posterior, x, scores)
+
+
+@lean_kernel
+def score_diagonal(posterior, x, scores):
+    """`score_posterior` with variances."""
+    v, age = posterior.scratch.v, posterior.age[()]
+    unit_scores(posterior.W, posterior.S, x, posterior.scratch, scores, v)
+    for k in range(v.size):
+        v[k] *= age
+    end_score(posterior.scratch, posterior.settings.widest, scores)
+
+
+@lean_kernel
+def score_full(posterior, x, scores):
+    """`score_posterior` with covariance matrices."""
+    scratch = posterior.scratch
+    fill_unit(x, scratch.x, scratch.squares)
+    unit = with_values(x, scratch.x)
+    products(posterior.W, unit, scores)
+    for k in range(scores.size):
+        fill_times(lean_class_inverse(posterior.S, k), unit, scratch.Sx[k])
+        # It is non-negative up to rounding.
+        scratch.v[k] = max(0.0, posterior.age[()] * inner(unit, scratch.Sx[k]))
+    end_score(scratch, posterior.settings.widest, scores)
+
+
+@lean_kernel
+def end_score(scratch, widest, scores):
+    """Cap variances at the prior; mask retired labels."""
+    v, share = scratch.v, scratch.share
+    for k in range(scores.size):
+        share[k] = 1.0
+        if v[k] > widest:
+            share[k] = widest / v[k]
+            v[k] = widest
+        if scratch.retired[k]:
+            scores[k] = -math.inf
+
+
+@lean_kernel
+def predict(scratch, doubt, scores):
+    """Fill p with the probability that each label is right, its score shrunk by its doubt."""
+    f, g, v = scratch.f, scratch.g, scratch.v
+    for k in range(scores.size):
+        f[k] = 1.0 / math.sqrt(1.0 + doubt * v[k])
+        g[k] = f[k] * scores[k]
+    softmax(g, 1.0, scratch.p)
+
+
+# The policy
+
+
+@lean_kernel
+def fill_policy(scratch, settings, scores, offer, p):
+    """Fill the probability that each class's draw is the largest; return the greedy label."""
+    best = fill_deviations(scratch, settings, scores, offer)
+    fill_winning(scores, scratch.deviations, best, p, scratch.room, offer)
+    return best
+
+
+@lean_kernel
+def fill_deviations(scratch, settings, scores, offer):
+    """Fill the deviation of each class's draw: nu_k sqrt(v_k), with nu_k at least nu.
+
+    Where the highest score is not likely to be that of the right label, labels that are known less
+    well have draws up to as wide as the model says. Return the label with the highest score.
+    """
+    v, deviations, best = scratch.v, scratch.deviations, argmax(scores, offer)
+    for k in on_offer(offer, scores.size):
+        deviations[k] = settings.explore * math.sqrt(v[k])
+    least, near = math.log(n_on_offer(offer, scores.size) / UNLIKELY), 0
+    for k in on_offer(offer, scores.size):
+        gap = scores[best] - scores[k]
+        near += gap * gap <= least * least * (1.0 + settings.doubt * (v[best] + v[k]))
+    if near > 1 and 0.0 < settings.explore < 1.0:  # best itself is one of them
+        widen(settings.explore, settings.doubt, scores, v, best, offer, scratch.g, deviations)
+    return best
+
+
+@lean_kernel
+def widen(nu, kappa, scores, v, best, offer, z, deviations):
+    """Fill the deviations where the highest score is not far above all others; z is scratch."""
+    no_alias()
+    for k in range(v.size):
+        z[k] = (scores[k] - scores[best]) / math.sqrt(1.0 + kappa * (v[best] + v[k]))
+    likely = 0.0
+    for k in on_offer(offer, scores.size):
+        likely += math.exp(z[k])
+    wrong = 1.0 - 1.0 / likely
+    for k in range(v.size):
+        open_to = wrong * (1.0 - v[best] / v[k]) if v[k] > v[best] else 0.0
+        deviations[k] = (nu + (1.0 - nu) * open_to**OPENNESS) * math.sqrt(v[k])
+
+
+# Lessons
+
+
+@lean_kernel
+def lesson(scratch, settings, scores, rounds, label, correct):
+    """Fill the gradient g and the information f of each class's score; return whether to update.
+
+    `predict` has filled p. The bit has the likelihood q = p[label] if the label is right, 1 - q if
+    not: then another one is right, on offer or not. The surer the model was, the likelier it did
+    not foresee which.
+    """
+    v, g, f, p = scratch.v, scratch.g, scratch.f, scratch.p
+    alone = 0.0 if correct else 1.0 / (1.0 + math.exp(-f[label] * scores[label]))
+    others = sum_of_others(p, label)
+    q = p[label]
+    scratch.said[0], scratch.said[1] = q, others
+    if correct and others < settings.sure:
+        return False
+    if others < 1e-9:
+        others = 1e-9
+    t = rounds + 1.0
+    weight = settings.information_weight * t / (t + settings.settling)
+    unforeseen = settings.unforeseen / (settings.unforeseen + others)
+    foreseen, any_other = (1.0 - unforeseen) / others, unforeseen / n_others(scratch.retired)
+    if correct == TOLD:
+        implicit = implicit_share(q, others, v[label] / (1.0 + settings.doubt * v[label]))
+    else:
+        implicit = 1.0
+    # - d log likelihood / d score_k, and the information of one bit, (dq)^2 / (q (1 - q)).
+    of_label = f[label]
+    for k in range(p.size):
+        right = 0.0 if scratch.retired[k] else foreseen * p[k] + any_other
+        g[k] = (implicit * p[k] if correct else -q * right) * f[k] * scratch.share[k]
+        f[k] = q * p[k] * p[k] / others * (weight * f[k] * f[k])
+    g[label] = -implicit * others if correct else max(q, settings.least_lesson * alone)
+    g[label] *= of_label * scratch.share[label]
+    f[label] = q * others * (weight * of_label * of_label)
+    return True
+
+
+@lean_kernel
+def sum_of_others(p, label):
+    """Return the probability of all labels but one, exact also where it is small."""
+    others = 0.0
+    for k in range(p.size):
+        if k != label:
+            others += p[k]
+    return others
+
+
+@lean_kernel
+def n_others(retired):
+    """Return how many labels there are beside one, but for those that are retired; at least one."""
+    n = 0
+    for k in range(retired.size):
+        n += not retired[k]
+    return max(1, n - 1)
+
+
+@lean_kernel
+def implicit_share(q, others, v):
+    """Return r / (1 - q), where r is 1 - q after a step of r, not 1 - q, moved the score by r v.
+
+    The root of r = others / (others + q e^{r v}) in [0, 1], by bisection.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(30):
+        r = 0.5 * (low + high)
+        if r * (1.0 + q / others * math.exp(min(r * v, 700.0))) < 1.0:
+            low = r
+        else:
+            high = r
+    return min(1.0, low / others)
+
+
+def learn_posterior(posterior, x, scores, rounds, label, correct):
+    """Take one step of an online Bayes rule, kept normal; return whether anything was updated.
+
+    x is what `score_posterior` was given last, and `predict` came since.
+    """
+    if isinstance(posterior.S, np.ndarray):
+        return learn_diagonal(posterior, x, scores, rounds, label, correct)
+    return learn_full(posterior, x, scores, rounds, label, correct)
+
+
+@chosen_by_type(learn_posterior)
+def _learn_posterior(posterior, x, scores, rounds, label, correct):
+    if _is_diagonal(posterior):
+        return lambda posterior, x, scores, rounds, label, correct: learn_diagonal(
+            posterior, x, scores, rounds, label, correct
+        )
+    return lambda posterior, x, scores, rounds, label, correct: learn_full(
+        posterior, x, scores, rounds, label, correct
+    )
+
+
+@lean_kernel
+def learn_diagonal(posterior, x, scores, rounds, label, correct):
+    """`learn_posterior` with variances: features count as independent."""
+    scratch, settings, age = posterior.scratch, posterior.settings, posterior.age[()]
+    if not lesson(scratch, settings, scores, rounds, label, correct):
+        return False
+    informed, n = scratch.informed, 0
+    for k in range(scores.size):
+        if scratch.f[k] * scratch.v[k] > settings.negligible * scratch.share[k]:
+            informed[n] = k
+            n += 1
+    update_diagonal(
+        posterior.W, posterior.S, age, x.indices, scratch.x, scratch.g, scratch.f, informed, n
+    )
+    return True
+
+
+@lean_kernel
+def update_diagonal(W, S, age, indices, x, g, f, informed, n):
+    """Do w_k -= g_k S_k x, and S_k^{-1} += f_k x x' for those informed, with only the diagonals."""
+    no_alias()
+    for i in range(indices.size):
+        j, step, square = indices[i], age * x[i], age * (x[i] * x[i])
+        for k in range(g.size):
+            W[j, k] -= step * g[k] * S[j, k]
+        for m in range(n):
+            k = informed[m]
+            S[j, k] /= 1.0 + square * f[k] * S[j, k]
+
+
+@lean_kernel
+def learn_full(posterior, x, scores, rounds, label, correct):
+    """`learn_posterior` with covariance matrices."""
+    scratch, settings, age = posterior.scratch, posterior.settings, posterior.age[()]
+    if not lesson(scratch, settings, scores, rounds, label, correct):
+        return False
+    for k in range(scores.size):
+        Sx, f = scratch.Sx[k], scratch.f[k]
+        step = age * scratch.g[k]
+        for j in range(Sx.size):
+            posterior.W[j, k] -= step * Sx[j]
+        v = scratch.v[k] / scratch.share[k]
+        if f * v > settings.negligible:
+            subtract(lean_class_inverse(posterior.S, k), Sx, age * f / (1.0 + f * v))
+    return True
+
+
+@lean_kernel
+def grow_older(posterior, since):
+    """Widen the posterior after a round, `since` rounds after the last change of everything."""
+    forgetting = posterior.settings.forgetting
+    if forgetting > 0.0:
+        older = (since + YOUNG) / (since - 1 + YOUNG)
+        posterior.age[()] = min(posterior.age[()] * older**forgetting, OLDEST)
+
+
+# Changes
+
+
+@lean_kernel
+def exchange_former(posterior):
+    """Exchange the weights with those of before the last change of everything."""
+    W, former = posterior.W, posterior.former
+    for j in range(W.shape[0]):
+        for k in range(W.shape[1]):
+            W[j, k], former[j, k] = former[j, k], W[j, k]
+
+
+def forget_class(posterior, k):
+    """Forget class k: its weights and variances are as before the first round."""
+    if isinstance(posterior.S, np.ndarray):
+        forget_diagonal(posterior, k)
+    else:
+        forget_full(posterior, k)
+
+
+@chosen_by_type(forget_class)
+def _forget_class(posterior, k):
+    if _is_diagonal(posterior):
+        return lambda posterior, k: forget_diagonal(posterior, k)
+    return lambda posterior, k: forget_full(posterior, k)
+
+
+@lean_kernel
+def forget_diagonal(posterior, k):
+    """`forget_class` with variances."""
+    last = posterior.W.shape[0] - 1
+    for j in range(last + 1):
+        posterior.W[j, k] = 0.0
+        posterior.S[j, k] = first_variance(posterior, j, last)
+
+
+@lean_kernel
+def forget_full(posterior, k):
+    """`forget_class` with covariance matrices."""
+    S = posterior.S.base[k]
+    last = S.shape[0] - 1
+    for i in range(last + 1):
+        posterior.W[i, k] = 0.0
+        for j in range(last + 1):
+            S[i, j] = first_variance(posterior, i, last) if i == j else 0.0
+    posterior.S.n_pending[k, 0] = 0
+
+
+@lean_kernel
+def first_variance(posterior, j, last):
+    """Return what S has for weight j before the first round, at the present age."""
+    settings = posterior.settings
+    return (settings.widest_constant if j == last else settings.widest) / posterior.age[()]

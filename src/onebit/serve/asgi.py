@@ -1,0 +1,64 @@
+"""The ASGI entrance: any request, and the start and stop of the server."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from onebit.serve.log import LogError
+from onebit.serve.requests import Receive, Reply, Request, RequestHead
+
+if TYPE_CHECKING:
+    from onebit.serve.app import App
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+async def serve_request(app: App, scope: Scope, receive: Receive, send: Send) -> None:
+    """Reply to a request."""
+    peer = scope["client"][0] if scope.get("client") else None
+    reply = await app.respond(Request(_head_of(scope), peer, receive=receive))
+    if reply is not None:
+        await _send(reply, send, without_body=scope["method"] == "HEAD")
+
+
+async def serve_lifespan(app: App, receive: Receive, send: Send) -> None:
+    """Start and stop with the server."""
+    await receive()
+    try:
+        await app.start()
+    except LogError as error:
+        await send({"type": "lifespan.startup.failed", "message": str(error)})
+        return
+    await send({"type": "lifespan.startup.complete"})
+    app.started()
+    await receive()
+    await app.stop()
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+def _head_of(scope: Scope) -> RequestHead:
+    headers = dict(scope["headers"])
+    repeated: tuple[bytes, ...] = ()
+    if len(headers) < len(scope["headers"]):
+        counts = Counter(name for name, _ in scope["headers"])
+        repeated = tuple(name for name, n in counts.items() if n > 1)
+    raw_path, query = scope["raw_path"], scope["query_string"]
+    return RequestHead(scope["method"], scope["path"], headers, raw_path, query, repeated)
+
+
+async def _send(reply: Reply, send: Send, *, without_body: bool) -> None:
+    content = reply.content
+    headers = [(b"content-type", reply.media.encode()), (b"x-request-id", reply.id), *reply.headers]
+    if isinstance(content, bytes):
+        headers.append((b"content-length", b"%d" % len(content)))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    if isinstance(content, bytes):
+        await send({"type": "http.response.body", "body": b"" if without_body else content})
+        return
+    if not without_body:
+        async for part in content:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})

@@ -1,0 +1,72 @@
+"""Expiry: decisions for which no feedback came in time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from onebit.serve.live import LiveModel
+from onebit.serve.log import Entry
+from onebit.serve.model import PendingDecision
+from onebit.serve.replaying import ROWS_AT_ONCE
+from onebit.serve.rows import FeedbackBody, Row, body_of, text_of
+from onebit.serve.writer import PendingRow
+
+if TYPE_CHECKING:
+    from onebit.serve.service import Service
+
+EXPIRY_SECONDS = 1.0
+"""Seconds between two looks for expired decisions."""
+
+
+async def expire_decisions(service: Service) -> None:
+    """Write, for expired decisions, what they count as; does not end."""
+    while True:
+        await asyncio.sleep(EXPIRY_SECONDS)
+        for live in list(service.live.values()):
+            try:
+                while live.is_leader and await _expire_some(service, live):
+                    await asyncio.sleep(0)  # requests have their turn
+            except Exception as error:
+                service.log_error("expiring", error)
+
+
+async def _expire_some(service: Service, live: LiveModel) -> bool:
+    """Look at the next rows of a log; return whether there are more that may have expired."""
+    meta = live.model.meta
+    if meta.expiry_seconds is None:
+        return False
+    until = time.time() - meta.expiry_seconds
+    # Decisions that come from now on are not among the rows that are read.
+    end = min(live.expired_up_to + ROWS_AT_ONCE, live.model.n)
+    rows = await service.log.unanswered(live.key, live.expired_up_to, ROWS_AT_ONCE)
+    unexpired = [row for row in rows if row.at > until or row.id in live.answering]
+    if unexpired:
+        rows = rows[: rows.index(unexpired[0])]
+        end = min(unexpired[0].n - 1, end)
+    if rows:
+        is_wrong = meta.expired_counts_as == "wrong"
+        body = FeedbackBody(expired="wrong" if is_wrong else "nothing")
+        await _write(service, live, rows, body)
+    live.expired_up_to = end
+    return not unexpired and end < live.model.n
+
+
+async def _write(service: Service, live: LiveModel, rows: list[Row], body: FeedbackBody) -> None:
+    at, text = time.time(), text_of(body)
+    future = service.writer.write(
+        live,
+        [
+            PendingRow(
+                Entry(live.key, "feedback", row.id, at, text), body, PendingDecision(body_of(row))
+            )
+            for row in rows
+        ],
+    )
+    live.answering.update({str(row.id): (body, future) for row in rows})
+    try:
+        await future
+    finally:
+        for row in rows:
+            live.answering.pop(str(row.id), None)

@@ -1,0 +1,130 @@
+"""Feedback for decisions: each is learned from once, after it is on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import UNSET
+
+from onebit.core.validation import short
+from onebit.serve.api import Feedback, FeedbackResult
+from onebit.serve.live import LiveModel
+from onebit.serve.log import Entry
+from onebit.serve.model import Model, PendingDecision, agree
+from onebit.serve.rows import FeedbackBody, body_of, text_of
+from onebit.serve.writer import PendingRow
+
+if TYPE_CHECKING:
+    from onebit.serve.service import Service
+
+
+class _Known(NamedTuple):
+    """A decision, and its feedback if there is some in the log."""
+
+    decision: PendingDecision
+    feedback: FeedbackBody | None = None
+
+
+async def give_feedback(
+    service: Service, live: LiveModel, items: list[Feedback], *, look_up: bool = False
+) -> list[FeedbackResult]:
+    """Accept feedback; it is written before this returns.
+
+    Parameters
+    ----------
+    service : Service
+    live : LiveModel
+    items : list of Feedback
+    look_up : bool, default=False
+        Whether others have written feedback in the meantime, so that only the log is up to date.
+    """
+    results: list[FeedbackResult | None] = [None] * len(items)
+    known = await _known(service, live, items, look_up)
+    rows: list[PendingRow] = []
+    mine: list[int] = []
+    waiting: list[tuple[int, FeedbackBody, asyncio.Future[Any]]] = []
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    at = time.time()
+    for i, item in enumerate(items):
+        name, body = item.id, FeedbackBody(item.correct, item.truth)
+        if (fault := _fault(live.model, item)) is not None:
+            results[i] = FeedbackResult(name, "invalid", fault)
+        elif name not in known:
+            results[i] = FeedbackResult(name, "unknown", "there is no decision of this id")
+        elif (earlier := known[name].feedback) is not None:
+            results[i] = _compared(name, body, earlier, known[name].decision)
+        elif name in live.answering:
+            waiting.append((i, *live.answering[name]))
+        else:
+            entry = Entry(live.key, "feedback", name, at, text_of(body))
+            rows.append(PendingRow(entry, body, known[name].decision))
+            live.answering[name] = body, future
+            mine.append(i)
+    if rows:
+        for i, n in zip(mine, await _write(service, live, rows, future), strict=True):
+            if n:
+                results[i] = FeedbackResult(items[i].id, "accepted")
+    for i, earlier, other in waiting:
+        await asyncio.wait([other])
+        if other.exception() is None:
+            name, body = items[i].id, FeedbackBody(items[i].correct, items[i].truth)
+            results[i] = _compared(name, body, earlier, known[name].decision)
+    left = [i for i, result in enumerate(results) if result is None]
+    if left:  # others have written, or failed to write, feedback for these in the meantime
+        service.check_there(live)
+        more = await give_feedback(service, live, [items[i] for i in left], look_up=True)
+        for i, result in zip(left, more, strict=True):
+            results[i] = result
+    return [result for result in results if result is not None]
+
+
+async def _write(
+    service: Service, live: LiveModel, rows: list[PendingRow], future: asyncio.Future[Any]
+) -> list[int]:
+    """Write feedback; other feedback for the same decisions waits in the meantime."""
+    try:
+        return await service.writer.write(live, rows, future)
+    finally:
+        for row in rows:
+            live.answering.pop(str(row.entry.id), None)
+
+
+async def _known(
+    service: Service, live: LiveModel, items: list[Feedback], look_up: bool
+) -> dict[str, _Known]:
+    """Return the existing decisions that feedback is for."""
+    awaited = {} if look_up else live.model.awaited
+    found = {item.id: _Known(awaited[item.id]) for item in items if item.id in awaited}
+    missing = {item.id for item in items if item.id not in found}
+    if missing:
+        rows = await service.log.find(live.key, list(missing))
+        feedback = {row.id: body_of(row) for row in rows if row.kind == "feedback"}
+        for row in rows:
+            if row.kind == "decision":
+                decision = PendingDecision(body_of(row))
+                found[str(row.id)] = _Known(decision, feedback.get(row.id))
+    return found
+
+
+def _fault(model: Model, item: Feedback) -> str | None:
+    if (item.correct is UNSET) == (item.truth is UNSET):
+        return "feedback has either correct or truth"
+    if item.truth is not UNSET and item.truth is not None:
+        labels = model.learner.labels
+        if item.truth not in labels:
+            return f"the truth {short(item.truth)} is none of the labels"
+    return None
+
+
+def _compared(
+    name: str, body: FeedbackBody, earlier: FeedbackBody, decision: PendingDecision
+) -> FeedbackResult:
+    """Return the result of feedback for a decision that has feedback already."""
+    if earlier.expired is not UNSET:
+        return FeedbackResult(name, "expired", "no feedback came for this decision in time")
+    if agree(body, earlier, decision.body.label):
+        return FeedbackResult(name, "repeated")
+    message = "other feedback for this decision was accepted before"
+    return FeedbackResult(name, "contradiction", message)

@@ -1,0 +1,74 @@
+"""A model in use, with what is going on with it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from onebit.serve.model import Model
+from onebit.serve.rows import FeedbackBody, LabelsBody
+from onebit.serve.writer import PendingRow
+
+
+class LiveModel:
+    """A model in use.
+
+    Parameters
+    ----------
+    name : str
+    key : int
+        Of the model in the log.
+    model : Model
+
+    Attributes
+    ----------
+    head : int
+        Number of the last row of its log, as far as this process knows.
+    deciding : dict
+        Ids of decisions that are being written, with futures of their row numbers.
+    answering : dict
+        Ids of decisions whose feedback is being written, with that feedback and a future.
+    changing : asyncio.Lock
+        Held from the check of a change until it is written.
+    snapshot_at : int
+        The row of its newest snapshot.
+    snapshotting : asyncio.Task or None
+        Writes a snapshot.
+    is_leader : bool
+        Whether this process makes its snapshots and expires its decisions.
+    free : asyncio.Event
+        Clear while the model is held, or about to be: its requests wait for that.
+    following : bool
+        Whether rows of other processes are being applied.
+    held : bool
+        Whether the model has to stay as it is, for work on it in a thread.
+    deferred : list
+        Rows that were written while the model was held, with their numbers.
+    changed : tuple or None
+        A change of labels that is being written, and a copy of the model with it.
+    size : int
+        Bytes of its learners, zero while they are packed.
+    used_at : float
+        When it was last used, by decisions, feedback or changes.
+    expired_up_to : int
+        Decisions up to this row have feedback, or expired.
+    """
+
+    def __init__(self, name: str, key: int, model: Model) -> None:
+        self.name, self.key, self.model = name, key, model
+        self.head = model.n
+        self.deciding: dict[str, asyncio.Future[Any]] = {}
+        self.answering: dict[str, tuple[FeedbackBody, asyncio.Future[Any]]] = {}
+        self.changing = asyncio.Lock()
+        self.snapshot_at = 0
+        self.snapshotting: asyncio.Task[None] | None = None
+        self.is_leader = True
+        self.free = asyncio.Event()
+        self.free.set()
+        self.following = self.held = False
+        self.deferred: list[tuple[list[PendingRow], list[int]]] = []
+        self.changed: tuple[LabelsBody, Model] | None = None
+        self.size = model.size
+        self.used_at = time.monotonic()
+        self.expired_up_to = 0

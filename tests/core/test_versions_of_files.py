@@ -1,0 +1,103 @@
+"""Files of every format that onebit has written are read, and say who made them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onebit import Banditron, OneBitClassifier, load
+from onebit.core import storage
+from onebit.core.storage import made_by, maker_of
+
+FILES = sorted((Path(__file__).parent / "files").glob("*.safetensors"))
+"""Made by the code of their time from 300 rows, whose label is the largest of three features."""
+
+
+def examples():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    return X, np.array(["a", "b", "c"])[np.argmax(X, axis=1)]
+
+
+def test_there_is_a_file_of_every_earlier_format():
+    formats = {int(path.stem.rpartition("-")[2]) for path in FILES}
+    assert formats == set(range(1, storage.FORMAT))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_files_of_earlier_formats_are_read_and_go_on(path):
+    X, y = examples()
+    learner = load(path)
+    assert maker_of(path.read_bytes()) is None
+    # What was learned, without exploration, was right for most rows.
+    assert learner.score(X, y) > 0.75
+    if isinstance(learner, OneBitClassifier):  # which has learned otherwise ever since
+        before = learner.score(X, y)
+        assert learner.partial_fit(X, y).score(X, y) > before - 0.05
+    else:
+        same = type(learner)(random_state=0).fit(X, y)
+        for _ in range(2):
+            np.testing.assert_allclose(learner.coef_, same.coef_, rtol=1e-9, atol=1e-12)
+            learner.partial_fit(X, y)
+            same.partial_fit(X, y)
+
+
+def test_a_file_says_which_code_made_it(tmp_path):
+    learner = Banditron(random_state=0).fit(*examples())
+    learner.save(tmp_path / "model")
+    content = (tmp_path / "model").read_bytes()
+    assert maker_of(content) == made_by(learner) == made_by(load(tmp_path / "model"))
+    assert maker_of(content).startswith("onebit 0.")
+    other = OneBitClassifier(random_state=0, classes=[0, 1])
+    assert made_by(other).endswith("not started")
+
+
+class Narrow(Banditron):
+    """A learner whose arrays change from version to version."""
+
+    state_version = 1
+
+    def _migrate(self, version, arrays):
+        assert version == 0
+        # An array got one more column, and another one is new: it is left out.
+        assert arrays["W"].shape == (3, 2)
+        return {name: np.pad(a, ((0, 0), (0, 1))) if name == "W" else a
+                for name, a in arrays.items() if name != "gamma"}  # fmt: skip
+
+    @classmethod
+    def _migrate_parameters(cls, version, parameters):
+        return parameters | ({"gamma": 0.5} if version == 0 else {})
+
+
+def changed(path, arrays=None, **items):
+    """Write a file again with another header, and other arrays."""
+    metadata, found = storage._parse(path.read_bytes())
+    header = json.loads(metadata["onebit"]) | items
+    path.write_bytes(storage._in_file(header, found if arrays is None else arrays(found)))
+
+
+def test_arrays_of_an_earlier_version_may_have_another_width(tmp_path):
+    learner = Narrow(random_state=0, gamma=0.1).fit(*examples())
+    path = tmp_path / "model"
+    learner.save(path)
+    W = load(path)._state.W
+    changed(path, lambda arrays: arrays | {"W": arrays["W"][:, :2].copy()}, state_version=0)
+    old = load(path)
+    assert old.gamma == 0.5
+    np.testing.assert_array_equal(old._state.W[:, :2], W[:, :2])
+    np.testing.assert_array_equal(old._state.W[:, 2], 0.0)
+
+
+@pytest.mark.parametrize("version", [2, -1, "1", True])
+def test_other_versions_are_refused(version, tmp_path):
+    Narrow(random_state=0).fit(*examples()).save(tmp_path / "model")
+    changed(tmp_path / "model", state_version=version)
+    with pytest.raises(ValueError, match="state_version is"):
+        load(tmp_path / "model")
+
+
+def test_arrays_of_this_version_must_be_complete(tmp_path):
+    Narrow(random_state=0).fit(*examples()).save(tmp_path / "model")
+    changed(tmp_path / "model", lambda arrays: {n: a for n, a in arrays.items() if n != "W"})
+    with pytest.raises(ValueError, match="it has no W"):
+        load(tmp_path / "model")
