@@ -39,7 +39,7 @@ OF_ROOM: dict[str, list[str]] = {
         "tests/serve/test_parts.py tests/serve/test_access.py tests/serve/test_metrics.py "
         "tests/serve/test_versions.py tests/serve/test_many_models.py tests/serve/test_service.py "
         "tests/serve/test_protocol.py tests/serve/test_keys.py tests/serve/test_repeats.py",
-        "tests/serve/test_postgres.py",
+        "tests/serve",
     ],
     "losses": ["tests/theory/test_losses.py", "tests/learners/test_gaptron.py"],
 }

@@ -30,6 +30,8 @@ def ask(request, monkeypatch):
             found = left.pop(0) if len(left) > 1 else left[0]
             if isinstance(found, Exception):
                 raise found
+            if isinstance(found, httpx.Response):
+                return found
             status, body = found
             return httpx.Response(status, json=body)
 
@@ -50,6 +52,18 @@ def ask(request, monkeypatch):
             return error, seen
 
     return run
+
+
+class Cut(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """An answer whose connection ends before it is whole."""
+
+    def __iter__(self):
+        yield b"{"
+        raise httpx.ReadError("cut")
+
+    async def __aiter__(self):
+        yield b"{"
+        raise httpx.ReadError("cut")
 
 
 def decide(client):
@@ -153,3 +167,15 @@ def test_pauses_double_up_to_two_seconds():
         pauses = [module._pause(attempt) for _ in range(200)]
         assert longest / 2 <= min(pauses) <= 0.6 * longest
         assert 0.9 * longest <= max(pauses) <= longest
+
+
+def test_a_log_that_was_not_read_whole_leaves_no_file(ask, tmp_path):
+    path = tmp_path / "log.jsonl"
+    error, _ = ask(lambda client: client.export_log(path), httpx.Response(200, stream=Cut()))
+    assert str(error) == f"{URL}: cut"
+    error, _ = ask(lambda client: client.export_log(path), (404, {"error": "no model"}))
+    assert str(error) == "no model"
+    assert list(tmp_path.iterdir()) == []
+    ask(lambda client: client.export_log(path), (200, {"n": 1}))
+    assert path.read_bytes() == b'{"n":1}'
+    assert list(tmp_path.iterdir()) == [path]
