@@ -686,8 +686,9 @@ class OneBitClassifier(ProbabilityLearner):
 
     In each member, with s = W x and v_k = x' S_k x, where S_k is the covariance of the weights w_k,
     the chosen label is that of the largest draw from N(s_k, nu_k^2 v_k). Its probability is exact,
-    to 1e-7, by quadrature. nu_k is nu, and more for labels that are known less well than the best, b: with
-    r_k = 1 - v_b / v_k and 1 - q = 1 - 1 / sum_k exp((s_k - s_b) / sqrt(1 + kappa (v_k + v_b))),
+    to 1e-7, by quadrature. nu_k is nu, and more for labels that are known less well than the best,
+    b: with r_k = 1 - v_b / v_k and
+    1 - q = 1 - 1 / sum_k exp((s_k - s_b) / sqrt(1 + kappa (v_k + v_b))),
 
         nu_k = nu + (1 - nu) ((1 - q) r_k)^6 if v_k > v_b.
 
