@@ -17,7 +17,8 @@ NOT_SET = ("classes", "random_state")
 
 def learner_classes() -> dict[str, type[Learner]]:
     """Return every learner by its name, in alphabetical order."""
-    return {cls.__name__: cls for cls in onebit.learners.classes()}
+    classes = sorted(onebit.learners.classes(), key=lambda cls: cls.__name__.lower())
+    return {cls.__name__: cls for cls in classes}
 
 
 def make_learner(name: str, settings: list[str], seed: int) -> Learner:

@@ -37,9 +37,10 @@ def fingerprint(function: FunctionType, options: dict[str, Any]) -> str:
     """Return the fingerprint of a function that is compiled with `options`."""
     texts: set[str] = set()
     seen: set[FunctionType] = set()
-    found: list[tuple[FunctionType, dict[str, Any]]] = [(function, options)]
+    # What chooses code by types runs in Python, and may call any function.
+    found: list[tuple[FunctionType, dict[str, Any], bool]] = [(function, options, False)]
     while found:
-        current, options = found.pop()
+        current, options, in_python = found.pop()
         if current in seen:
             continue
         seen.add(current)
@@ -49,11 +50,14 @@ def fingerprint(function: FunctionType, options: dict[str, Any]) -> str:
         texts.add(f"{where} {sorted(options.items())} {defaults} {code}")
         for name, value in _outer_names(current):
             if isinstance(value, FunctionType) and value in REPLACEMENTS:
-                found.append((REPLACEMENTS[value], {}))
+                found.append((REPLACEMENTS[value], {}, True))
                 texts.add(f"{where} {name}={name_of(value)}")
             elif _is_dispatcher(value):
-                found.append((value.py_func, OPTIONS.get(value, {})))
+                found.append((value.py_func, OPTIONS.get(value, {}), False))
                 texts.add(f"{where} {name}={name_of(value.py_func)}")
+            elif in_python and isinstance(value, FunctionType):
+                found.append((value, {}, True))
+                texts.add(f"{where} {name}={name_of(value)}")
             else:
                 texts.add(f"{where} {name}={canonical_text(value)}")
     return digest(*sorted(texts))

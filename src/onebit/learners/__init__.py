@@ -42,8 +42,8 @@ __all__ = [
 
 
 def classes() -> list[type[_Learner]]:
-    """Return the classes of all learners, in the order of their names."""
-    return [globals()[name] for name in sorted(__all__, key=str.lower)]
+    """Return the classes of all learners."""
+    return [globals()[name] for name in __all__]
 
 
 def named(name: str) -> type[_Learner]:
