@@ -45,7 +45,7 @@ REASONS = {
     "adult": "products of columns tell a little more than the columns",
     "allhypo": "a diagnosis follows from hormones above or below limits",
     "car_evaluation": "a rule of and/or over categories",
-    "clean1": "not known: trees see it, products of columns do not",
+    "clean1": "not known",
     "magic": "a curved boundary",
     "monk1": "the label is 1 if two columns are equal, or a third is 1",
     "monk2": "the label is 1 if exactly two of six columns are 1",
@@ -54,9 +54,9 @@ REASONS = {
     "phoneme": "a curved boundary",
     "ring": "two Gaussians of different variance: the label depends on squares",
     "splice": "letters that are coded as integers, as if they had an order",
-    "wine_quality_red": "not known: here other lines do better, too",
+    "wine_quality_red": "not known",
 }
-"""Why a line through the columns misses what other tools see: a property of the table."""
+"""What decides the label in a table, where it is known."""
 
 
 def main() -> None:

@@ -49,7 +49,7 @@ def test_changes_are_of_code_alone():
 def test_a_seed_draws_the_same_mutants_of_every_room():
     drawn = draw(PACKAGE, 60, 5)
     assert [mutant.key for mutant in draw(PACKAGE, 60, 5)] == [mutant.key for mutant in drawn]
-    assert abs(len(drawn) - 60) <= 6
+    assert len(drawn) == 60
     assert len({mutant.key for mutant in drawn}) == len(drawn)
     assert {room_of(mutant.path) for mutant in drawn} == {
         *(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()),
@@ -89,3 +89,13 @@ def test_the_tests_of_every_file_are_there():
 )
 def test_outcomes(code, output, outcome):
     assert outcome_of(code, output)[0] == outcome
+
+
+def test_the_test_that_noticed_is_named_by_the_summary():
+    output = "ERROR    onebit: no disk\n== short test summary info ==\nFAILED tests/a.py::b - x"
+    assert outcome_of(1, output) == ("failed", "tests/a.py::b - x")
+
+
+def test_tests_that_are_missing_notice_nothing():
+    with pytest.raises(RuntimeError, match="no such tests"):
+        outcome_of(4, "no tests ran\nERROR: file or directory not found: tests/test_none.py")

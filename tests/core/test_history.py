@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -40,3 +42,15 @@ def test_history_plots(tmp_path):
     history = play(Perceptron(), np.eye(3), [0, 1, 2])
     ax = history.plot(Figure().add_subplot())
     assert len(ax.lines) == 1
+
+
+def test_changes_are_dotted_lines_pale_if_one_label_changed():
+    from matplotlib.figure import Figure
+
+    history = play(Perceptron(), np.eye(3), [0, 1, 2])
+    history.changes = [SimpleNamespace(round=2, label="b"), SimpleNamespace(round=3, label=None)]
+    curve, one, all_labels = history.plot(Figure().add_subplot()).lines
+    assert curve.get_linestyle() == "-"
+    for line, at, shade in [(one, 2, "0.75"), (all_labels, 3, "0.3")]:
+        assert list(line.get_xdata()) == [at, at]
+        assert (line.get_linestyle(), line.get_color()) == (":", shade)

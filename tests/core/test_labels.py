@@ -51,12 +51,13 @@ def assert_same(a, b):
 def test_a_new_label_is_learned_and_the_others_are_kept(covariance):
     X, y = stream(3_000)
     known = y != "oak"
-    learner = OneBitClassifier(classes=LABELS[:3], covariance=covariance, random_state=0)
+    settings = {"covariance": covariance, "views": "line", "random_state": 0}
+    learner = OneBitClassifier(classes=LABELS[:3], **settings)
     play(learner, X[known], y[known])
     scores = learner.scores(X[:500])
     learner.add_classes(["oak"])
     np.testing.assert_allclose(learner.scores(X[:500])[:, :3], scores, rtol=1e-12)
-    whole = OneBitClassifier(classes=LABELS, covariance=covariance, random_state=0)
+    whole = OneBitClassifier(classes=LABELS, **settings)
     expected = play(whole, X, y).mistakes[-1_000:].mean()
     assert play(learner, X, y).mistakes[-1_000:].mean() < expected + 0.02
     assert learner.classes_.tolist() == LABELS.tolist()

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from onebit import SOBA, Banditron, load
+from onebit import SOBA, Banditron, Perceptron, load
 from onebit.core.compiling import counts
 from onebit.core.engine import FEW_ROWS
 from onebit.core.validation import check_example
@@ -85,3 +85,10 @@ def test_what_is_given_for_each_is_a_list_with_one_for_each(values):
     with pytest.raises(ValueError, match="correct is a list with one for each"):
         learner.learn_many(made, correct=values)
     assert not learner.has_learned("x")
+
+
+@pytest.mark.parametrize(("learner", "poor"), [(Banditron(), True), (Perceptron(), False)])
+def test_tags_say_that_one_bit_a_row_teaches_less_than_labels(learner, poor):
+    tags = learner.__sklearn_tags__()
+    assert tags.classifier_tags.poor_score is poor
+    assert tags.input_tags.sparse

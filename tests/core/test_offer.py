@@ -184,7 +184,7 @@ MIXED = {
 }
 """Learners whose arrays do not tell the classes apart, or that are for two classes."""
 
-SHARED = {"AdaBoostOLMpp", "HoeffdingTree"}
+SHARED = {"AdaBoostOLMpp", "HoeffdingTree", "OneBitClassifier"}
 """Learners whose scores are logarithms of probabilities, of which a new class takes a part."""
 
 
@@ -253,10 +253,10 @@ def test_a_classifier_that_models_the_truth_learns_of_labels_not_on_offer():
     learner = new(OneBitClassifier())
     before = learner.decide(x, ["ash", "elm"])
     learner.learn(before, correct=False)
-    scores = learner.scores(x[np.newaxis])[0]
+    p = learner.predict_proba(x[np.newaxis])[0]
     rest = [LABELS.index(label) for label in LABELS if label != before.label]
-    assert scores[LABELS.index(before.label)] < 0.0
-    assert (scores[rest] > 0.0).all()  # on offer or not, one of them was right
+    assert p[LABELS.index(before.label)] < 1.0 / len(LABELS)
+    assert (p[rest] > 1.0 / len(LABELS)).all()  # on offer or not, one of them was right
 
 
 @pytest.mark.xdist_group("folklore")

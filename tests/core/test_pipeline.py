@@ -193,6 +193,10 @@ def test_a_pipeline_of_scikit_learn_is_made_one_that_decides():
     theirs = make_pipeline_of_scikit_learn(Records(256), banditron())
     with pytest.raises(TypeError, match=r"got Pipeline, whose steps are make_pipeline\(\*pipeline"):
         make_pipeline(theirs)
+    with pytest.raises(TypeError, match=r"got Pipeline, whose steps are make_pipeline\(\*pipeline"):
+        make_pipeline(Records(256), theirs)
+    with pytest.raises(TypeError, match=r"a learner of onebit; got Records$"):
+        make_pipeline(theirs, Records(256))
     with pytest.raises(ValueError, match=r"onebit \(not of scikit-learn\).* onebit.make_pipeline"):
         theirs[-1].decide("card charged twice")
     assert make_pipeline(*theirs).decide("card charged twice").label in DESKS
@@ -318,6 +322,8 @@ def test_steps_that_files_do_not_hold(step, words, tmp_path):
                 ({"token_pattern": "(a+)+b"}, "token_pattern"),
                 ({"ngram_range": [1, 10**9]}, "ngram_range of HashingVectorizer is two integers"),
                 ({"ngram_range": [2, 1]}, "ngram_range"),
+                ({"ngram_range": [0, 1]}, "ngram_range of HashingVectorizer is two integers"),
+                ({"ngram_range": [-1, 2]}, "ngram_range of HashingVectorizer is two integers"),
                 ({"ngram_range": 3}, "ngram_range"),
                 ({"n_features": -1}, "'n_features' parameter"),
                 ({"analyzer": "eval"}, "'analyzer' parameter"),

@@ -51,3 +51,42 @@ def test_who_uses_a_learner_waits_for_its_turn(use):
         assert not done.wait(0.03)
     thread.join(10)
     assert done.is_set()
+
+
+@pytest.mark.parametrize("use", sorted(USES.keys() - {"coef_"}))  # which asks for its type before
+def test_who_reads_the_state_of_a_learner_has_its_turn(use, monkeypatch):
+    learner = Banditron(classes=range(3), random_state=0)
+    learner.learn(learner.decide(X[0]), correct=True)  # compiles, by the type of the state
+    made = learner.decide(X[0])
+    plain, with_turn = type(learner._run), []
+
+    class Watched(plain):
+        """The same run, which notes for each use of its state whether it is this thread's turn."""
+
+        __slots__ = ()
+
+        @property
+        def state(self):
+            with_turn.append(self.turns._is_owned())
+            return plain.state.__get__(self)
+
+        @state.setter
+        def state(self, new):
+            with_turn.append(self.turns._is_owned())
+            plain.state.__set__(self, new)
+
+    run = learner._run
+    loops = run.kernels.evaluate
+
+    def evaluate(kernels, n):
+        def loop(*arguments):
+            with_turn.append(run.turns._is_owned())
+            loops(n)(*arguments)
+
+        return loop
+
+    run.__class__ = Watched
+    monkeypatch.setattr(type(run.kernels), "evaluate", evaluate)
+    USES[use](learner, made)
+    assert with_turn
+    assert all(with_turn)

@@ -459,7 +459,7 @@ def test_scale_of_the_examples_does_not_matter(scale, standardize):
 def test_hardly_any_exploration_is_none(explore, covariance):
     X, y = streams.synsep(3_000, seed=0)
     X = X[:, :60].toarray()
-    given = {"covariance": covariance, "random_state": 0, "classes": range(9)}
+    given = {"covariance": covariance, "views": "line", "random_state": 0, "classes": range(9)}
     expected = play(OneBitClassifier(explore=0, **given), X, y).n_mistakes
     learner = OneBitClassifier(explore=explore, **given)
     assert abs(play(learner, X, y).n_mistakes - expected) <= 0.1 * expected + 10

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import queue
+import random
 import re
 import shlex
 import shutil
@@ -97,6 +98,7 @@ def main() -> None:
     KEPT.mkdir(exist_ok=True)
     results = read(KEPT / "results.jsonl")
     left = [m for m in drawn if m.key not in results or (asked.again and survived(results[m.key]))]
+    random.Random(asked.seed).shuffle(left)  # so that what is done after a while is of all rooms
     run(left, results, asked.jobs)
     print(*table(drawn, results), sep="\n")
     if LEFT_OUT:
@@ -173,18 +175,17 @@ def tried(place: Workplace, mutant: Mutant, baselines: dict[str, Any]) -> dict[s
     source = (place.package / mutant.path).read_text()
     start = time.monotonic()
     outcome, why = "survived", ""
-    waiting = steps_for(ROOT, mutant.path)
+    waiting = steps_for(place.root, mutant.path)
     while waiting and outcome == "survived":
         step = waiting[0]
         place.write(mutant.path, changed(source, mutant.change))
         try:
             outcome, why = run_tests(place, step, limit, cache)
-            test = why.partition(" - ")[0]
             if outcome == "failed" and why.startswith(TIMED):
-                outcome, _ = run_tests(place, shlex.quote(test), limit, cache)
+                outcome, why = confirmed(place, step, why, limit, cache)
         finally:
             place.write(mutant.path, source)
-        if outcome == "failed" and not passes(place, test, baselines):
+        if outcome == "failed" and not passes(place, name_of(why), baselines):
             outcome = "survived"  # that test would fail without the change, too
         else:
             waiting.pop(0)
@@ -192,28 +193,42 @@ def tried(place: Workplace, mutant: Mutant, baselines: dict[str, Any]) -> dict[s
     return {"key": mutant.key, "outcome": outcome, "seconds": round(seconds, 1), "why": why}
 
 
-def passes(place: Workplace, test: str, baselines: dict[str, Any]) -> bool:
-    """Return whether a test passes without any change; if not, it is left out from now on.
+def confirmed(place: Workplace, step: str, why: str, limit: float, cache: Path) -> tuple[str, str]:
+    """Return the outcome of a test that failed once: it must fail again, alone or in its step.
 
-    All tests of its file are run, once.
+    What a test leaves open may fail another one after it, which passes alone.
     """
-    file = test.partition("::")[0]
-    with _LOCKS[file]:
-        failed = Counter[str]()
-        while file not in baselines:
-            outcome, why = run_tests(place, file, 1800.0, CACHE)
-            print(f"{'baseline':9}          {file}: {outcome} {why}".rstrip(), flush=True)
-            if outcome == "survived":
-                baselines[file] = {"key": file}
-                keep(KEPT / "baselines.jsonl", baselines[file])
-            elif outcome != "failed" or len(failed) > 20:
-                raise RuntimeError(f"without any change, {file}: {outcome} {why}")
+    outcome, _ = run_tests(place, shlex.quote(name_of(why)), limit, cache)
+    if outcome == "survived":
+        outcome, again = run_tests(place, step, limit, cache)
+        if outcome == "failed" and name_of(again) != name_of(why):
+            outcome, _ = run_tests(place, shlex.quote(name_of(again)), limit, cache)
+            why = again
+    return outcome, why
+
+
+def name_of(why: str) -> str:
+    """Return the test of a line in pytest's summary."""
+    return why.partition(" - ")[0]
+
+
+def passes(place: Workplace, test: str, baselines: dict[str, Any]) -> bool:
+    """Return whether a test passes without any change, tried twice; if not, it is left out."""
+    with _LOCKS[test]:
+        if test in LEFT_OUT:
+            raise RuntimeError(f"{test} was left out, and fails")
+        if test not in baselines:
+            for _ in range(2):
+                outcome, why = run_tests(place, shlex.quote(test), 1800.0, CACHE)
+                if outcome == "survived":
+                    break
+                print(f"{'baseline':9}          {test}: {outcome} {why}".rstrip(), flush=True)
             else:
-                other = why.partition(" - ")[0]
-                failed[other] += 1
-                if failed[other] > 1:
-                    LEFT_OUT.append(other)
-    return test not in LEFT_OUT
+                LEFT_OUT.append(test)
+                return False
+            baselines[test] = {"key": test}
+            keep(KEPT / "baselines.jsonl", baselines[test])
+    return True
 
 
 def run_tests(place: Workplace, step: str, limit: float, cache: Path) -> tuple[str, str]:
@@ -261,8 +276,11 @@ def outcome_of(code: int, output: str) -> tuple[str, str]:
     """Return what a run of pytest says, by its exit code and the end of its output."""
     if code in (0, 5):  # 5: there are no tests
         return "survived", ""
-    found = re.findall(r"^(?:FAILED|ERROR) (.*)", output, flags=re.MULTILINE)
+    summary = output.rpartition("short test summary info")[2]  # what is above may have logs
+    found = re.findall(r"^(?:FAILED|ERROR) (.*)", summary, flags=re.MULTILINE)
     why = found[0] if found else output.strip()[-300:]
+    if "file or directory not found" in why:
+        raise RuntimeError(f"there are no such tests: {why}")
     if code < 0 or code > 5:
         return "crashed", why
     if code > 1 or "ERROR collecting" in output or "numba.core.errors" in output:

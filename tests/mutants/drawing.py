@@ -93,9 +93,11 @@ def draw(package: Path, number: int, seed: int) -> list[Mutant]:
     places = {room: list(places_of(files)) for room, files in rooms(package).items()}
     total = sum(map(len, places.values()))
     drawn: list[Mutant] = []
+    wanted = 0.0  # of this room and those before it: rounded, these add up to `number`
     for found in places.values():
-        share = 0.5 / len(places) + 0.5 * len(found) / total
-        for path, changes in rng.sample(found, min(len(found), round(number * share))):
+        before = round(wanted)
+        wanted += number * (0.5 / len(places) + 0.5 * len(found) / total)
+        for path, changes in rng.sample(found, min(len(found), round(wanted) - before)):
             drawn.append(made(package, path, rng.choice(changes)))
     return drawn
 

@@ -16,7 +16,7 @@ DEFAULTS = "tests/test_docstrings.py tests/learners/test_parameters.py"
 HISTORIES = "tests/learners/test_histories.py"
 """What all learners do, as plain Python: seconds, where nothing is to be compiled."""
 
-ANY_LEARNER = f"{OF_ALL} -k 'Banditron or waits_for'"
+ANY_LEARNER = f"{OF_ALL} -k 'Banditron or test_turns'"
 """The same, of the learner that compiles soonest."""
 
 DECIDES = (
@@ -38,7 +38,8 @@ OF_ROOM: dict[str, list[str]] = {
     "serve": [
         "tests/serve/test_parts.py tests/serve/test_access.py tests/serve/test_metrics.py "
         "tests/serve/test_versions.py tests/serve/test_many_models.py tests/serve/test_service.py "
-        "tests/serve/test_protocol.py tests/serve/test_keys.py"
+        "tests/serve/test_protocol.py tests/serve/test_keys.py tests/serve/test_repeats.py",
+        "tests/serve",
     ],
     "losses": ["tests/theory/test_losses.py", "tests/learners/test_gaptron.py"],
 }

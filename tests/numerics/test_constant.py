@@ -56,3 +56,13 @@ def test_share_is_zero_where_rounding_would_take_it():
     assert (np.diff(shares[:last]) < 0).all()
     assert min(shares[:last]) < 1e-9
     assert not any(shares[last:])
+
+
+@pytest.mark.parametrize("name", ["labels", "ways"])
+def test_nothing_was_right_more_often_than_it_was_chosen(name):
+    rates = new_rates(3)
+    getattr(rates, name)[1] = 2.0, 2.0
+    rates.check()
+    getattr(rates, name)[1, RIGHT] = 2.1
+    with pytest.raises(ValueError, match=f"{name} has more right rounds than rounds"):
+        rates.check()

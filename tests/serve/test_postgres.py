@@ -19,6 +19,7 @@ from onebit import Client
 from onebit.serve.keys import make_key
 from onebit.serve.log import Entry, LogError, NameTakenError, Snapshot
 from onebit.serve.postgres_appender import Appender, LostError
+from onebit.serve.postgres_connection import UnavailableError
 from onebit.serve.postgres_log import PostgresLog
 from onebit.serve.replaying import restore
 from onebit.serve.verify import verify
@@ -250,6 +251,17 @@ def test_a_model_that_cannot_follow_is_refused(url, monkeypatch):
         soon(lambda: other.send("GET", "/ready").status_code == 200)
 
 
+def test_a_model_that_could_not_be_read_is_forgotten_once_it_is_gone(url):
+    with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
+        key = one.make() and one.live().key
+        soon(lambda: "m" in other.app.service.live)
+        for known in (other.app.service.failed, other.app.service.unread):
+            known.update(gone=key + 7, m=key + 7)  # removed, and made again since
+            soon(lambda known=known: known.keys().isdisjoint(["gone", "m"]))
+        one.rounds(1)
+        soon(lambda: other.model().n == one.model().n)
+
+
 @pytest.mark.parametrize("committed", [True, False])
 def test_rows_whose_answer_is_lost_are_written_once(url, monkeypatch, committed):
     with InProcess(PostgresLog(url)) as service:
@@ -342,6 +354,52 @@ def test_a_model_that_could_not_be_removed_is_there(url, monkeypatch):
         service.rounds(1)
         service.ask("DELETE", "/v1/models/m", status=204)
         service.ask("GET", "/v1/models/m", status=404)
+
+
+def test_rows_with_ids_are_written_again_until_the_database_is_back(url, monkeypatch):
+    async def work():
+        log = PostgresLog(url)
+        await log.open()
+        key = await log.add_model("m", 0.0, "{}")
+        before = (await log.append([Entry(key, "decision", "T0", 0.0, "{}")]))[0]
+        append_some, tries = log._append_some, []
+
+        async def taken(entries):
+            raise psycopg.errors.UniqueViolation
+
+        async def away(entries, seconds):
+            tries.append(seconds)
+            if len(tries) < 3:
+                raise UnavailableError("PostgreSQL is away")
+            return await append_some(entries, seconds)
+
+        monkeypatch.setattr(log._appender, "append", taken)
+        monkeypatch.setattr(log, "_append_some", away)
+        assert await log.append([Entry(key, "decision", "T1", 0.0, "{}")]) == [before + 1]
+        assert sorted(tries, reverse=True) == tries  # each has the seconds that are left
+        assert len(tries) == 3
+        tries.clear()
+        with pytest.raises(UnavailableError, match="is away"):  # it may have been written
+            await log.append([Entry(key, "labels", None, 0.0, "{}")])
+        assert len(tries) == 1
+        await log.close()
+
+    asyncio.run(work())
+
+
+def test_a_log_that_is_closed_holds_no_connection(url):
+    async def work():
+        log = PostgresLog(url)
+        await log.open()
+        key = await log.add_model("m", 0.0, "{}")
+        await log.append([Entry(key, "decision", "T1", 0.0, "{}")])
+        connection = log._appender._connection
+        assert not connection.closed
+        await log.close()
+        assert connection.closed
+        log._appender.close()  # once more changes nothing
+
+    asyncio.run(work())
 
 
 def test_a_connection_that_ends_while_nothing_is_asked_is_opened_again(url, server):

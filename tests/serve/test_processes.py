@@ -304,7 +304,7 @@ def test_others_are_let_in_by_keys_only(tmp_path, capsys):
     assert command("serve", "--workers", "2")[0] == 2
     code, _, err = command("serve", "--trusted-proxy", "127.0.0.1")
     assert (code, "onebit key add" in err) == (2, True)
-    assert "address or network" in command("serve", "--trusted-proxy", "nginx")[2]
+    assert "address, network or host name" in command("serve", "--trusted-proxy", "-nginx")[2]
 
 
 def test_verify_needs_a_log(tmp_path, capsys):

@@ -72,6 +72,7 @@ def store(folders: list[Path], file: str, content: bytes) -> Path | None:
     for folder in folders:
         with suppress(OSError):
             if (folder / file).exists() and (folder / file).read_bytes() == content:
+                os.utime(folder)  # it is in use
                 return folder / file
             _drop_unused(folder.parent)
             folder.mkdir(parents=True, exist_ok=True)

@@ -43,7 +43,7 @@ def estimate_parts(
         As of `estimate`.
     least : float, optional
         The least probability of labels on offer, where the log does not say it.
-    map_parts : callable, default=map
+    map_parts : callable, optional
         Applies a function to each of a list of files and returns the results in their order. That
         of a pool of processes or of a cluster lets many workers read.
 

@@ -37,7 +37,7 @@ def z_statistic(ours: Any, theirs: Any, rounds: Any) -> np.ndarray:
 
 
 def significance(ours: Any, theirs: Any, rounds: Any) -> np.ndarray:
-    """Return 1 where we win significantly, -1 where we lose, and 0 elsewhere.
+    """Return 1 where we win significantly, -1 where we lose, and 0 elsewhere, NaN included.
 
     We win if 1 - Phi(z) < 0.05, with z of `z_statistic` and Phi the standard normal distribution
     function: an approximate Z-test, one-sided, so that wins and losses by chance are 5 % each.
@@ -55,4 +55,5 @@ def significance(ours: Any, theirs: Any, rounds: Any) -> np.ndarray:
     [0, 0, -1]
     """
     z = z_statistic(ours, theirs, rounds)
+    z = np.where(np.isnan(z), 0.0, z)
     return np.sign(z).astype(np.int64) * (norm.sf(np.abs(z)) < LEVEL)

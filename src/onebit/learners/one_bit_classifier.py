@@ -613,15 +613,20 @@ FORMS = {
 class OneBitClassifier(ProbabilityLearner):
     """The default choice: few mistakes, nothing to tune.
 
-    It has a probability model: label k is right with probability softmax(W x)_k. The weights have a
-    Gaussian posterior, which each bit updates. To decide, it draws the score of each label from the
-    posterior and chooses the highest (Thompson sampling): a label that is known to be wrong is
-    never chosen, one about which little is known sometimes is. A bit teaches all classes. If the
-    label was right, the truth is known. If it was wrong, it falls, and the others rise, the likely
-    ones most: so a class that looked bad at first is found after all.
+    It is a mixture of models that see x differently: a line, cells that columns are cut into, and
+    products of features. In each, label k is right with probability softmax(W x)_k, and the weights
+    have a Gaussian posterior, which each bit updates. To decide, a model draws the score of each
+    label from its posterior and chooses the highest (Thompson sampling): a label that is known to
+    be wrong is never chosen, one about which little is known sometimes is. A bit teaches all
+    classes. If the label was right, the truth is known. If it was wrong, it falls, and the others
+    rise, the likely ones most: so a class that looked bad at first is found after all.
 
-    `make compare` has its mistakes beside those of other tools. It has no guarantee: an adversary
-    can fool it. If you need one, take `SOBA` or `Gaptron`.
+    The likelihood of a bit does not depend on who chose the label. So every member learns from
+    every bit, and the probability that it gave to the bits so far is its weight, in its say about
+    labels and in the policy. `members_` shows the weights.
+
+    `make compare` and `make bakeoff` have its mistakes beside those of other tools. It has no
+    guarantee: an adversary can fool it. If you need one, take `SOBA` or `Gaptron`.
 
     Parameters
     ----------
@@ -632,8 +637,9 @@ class OneBitClassifier(ProbabilityLearner):
         labels there are, the more there is to try. Where no label is likely to be right, draws of
         little known labels are wider; see the notes.
     covariance : {"auto", "diagonal", "full"}, default="auto"
-        "full" keeps a matrix of d^2 numbers for each class and makes fewer mistakes, "diagonal" d
-        numbers. "auto" is "full" if d^2 K is at most 200,000, else "diagonal".
+        Of the line. "full" keeps a matrix of d^2 numbers for each class and makes fewer mistakes,
+        "diagonal" d numbers. "auto" is "full" if d^2 K is at most 200,000, else "diagonal". Cells
+        have the diagonal, products the full form.
     a : float > 0 or None, default=None
         The precision of each weight before the first round, for examples of unit length. None is
         0.35 / (ln K)^2, full: 0.3 / (ln K)^2, with ln K at least 1: to stand out among K labels, a
@@ -651,6 +657,10 @@ class OneBitClassifier(ProbabilityLearner):
         give features of similar scale, and a constant one if they are numeric.
     notice_changes : bool, default=True
         Whether to forget what the bits show to be no longer true; see the notes.
+    views : {"auto", "line", "cells", "products"}, default="auto"
+        The members of the mixture: the line alone; with cells; or with cells and products. "auto"
+        takes cells for at most 256 columns and 32 labels, and products, of which there are n =
+        (d + 1) (d + 2) / 2, if n^2 K is at most 800,000. Texts and other wide rows have the line.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -664,12 +674,21 @@ class OneBitClassifier(ProbabilityLearner):
     and indicators stay as they are, divided by their root mean square if that is more than one. The
     kind of a feature follows from its values: dense and sparse copies of a stream are the same.
     `onebit.numerics.scales` has the details. A constant is added, and then each example is divided
-    by its length. `coef_` and `intercept_` are weights for examples so made.
+    by its length. `coef_` and `intercept_` are the line's weights for examples so made. Cells are
+    described in `onebit.numerics.bins`, products in `onebit.numerics.pair_products`; these examples
+    have unit length, too.
 
-    With s = W x, v_k = x' S_k x, where S_k is the covariance of the weights w_k, the chosen label
-    is that of the largest draw from N(s_k, nu_k^2 v_k). Its probability is exact, to 1e-7, by
-    quadrature. nu_k is nu, and more for labels that are known less well than the best, b: with
-    r_k = 1 - v_b / v_k and 1 - q = 1 - 1 / sum_k exp((s_k - s_b) / sqrt(1 + kappa (v_k + v_b))),
+    A member's weight is multiplied by the likelihood that it gave to each bit, kept between 0.001
+    and 0.999; then a share of 1e-4 of all weights is divided equally (fixed share), so that trust
+    can move when the world does. A member whose weight is below 0.01 learns, but has no say. The
+    policy is the weighted mean of the members' policies, so that probabilities stay exact; scores
+    are the logarithms of the weighted mean of their softmax.
+
+    In each member, with s = W x and v_k = x' S_k x, where S_k is the covariance of the weights w_k,
+    the chosen label is that of the largest draw from N(s_k, nu_k^2 v_k). Its probability is exact,
+    to 1e-7, by quadrature. nu_k is nu, and more for labels that are known less well than the best,
+    b: with r_k = 1 - v_b / v_k and
+    1 - q = 1 - 1 / sum_k exp((s_k - s_b) / sqrt(1 + kappa (v_k + v_b))),
 
         nu_k = nu + (1 - nu) ((1 - q) r_k)^6 if v_k > v_b.
 
@@ -685,7 +704,7 @@ class OneBitClassifier(ProbabilityLearner):
 
     For eta = 0, g is the gradient of minus the logarithm of the bit's likelihood, and f, for m = 1,
     the information of the bit: a step of Newton's, or Kalman's, with the classes kept independent.
-    What is not textbook material was tuned on streams (docs/one_bit_classifier.md):
+    What is not textbook material was tuned on streams (docs/notes.md):
 
     - kappa is 0.03, full: 0.25. Where little is known, the prediction is shrunk towards uniform.
     - rho is 0.3, full: 0.45. With many classes q is small, and without this a wrong label would be
@@ -711,13 +730,14 @@ class OneBitClassifier(ProbabilityLearner):
     forgotten: w_k = 0 and S_k as at first. If all do, everything is, but the weights are kept. At
     the next change of everything they come back if they explain the last bits better than the
     weights of now do, by a factor of 100: what was true before may be true again. Then only the
-    weights are exchanged; S_k stays. `onebit.numerics.changes` has the formulas, and
+    weights are exchanged; S_k stays. All members change together, and after a change of everything
+    all are trusted alike. `onebit.numerics.changes` has the formulas, and
     `bench/alarms.py` counts false alarms.
 
-    Where the model's label (the one with the highest score) is right less often than a constant
+    Where the mixture's label (the one with the highest score) is right less often than a constant
     label would be, the constant label is chosen instead: with uninformative features, a model can
     be worse than none. `onebit.numerics.constant` has the formulas. With explore=0 it never is.
-    `predict` is the model's label.
+    `predict` is the mixture's label.
 
     Late feedback meets the weights of the moment it arrives. Told the label itself, by
     ``learn(decision, truth=...)`` or `teach`, it takes the step of a right label, which has the
@@ -729,7 +749,8 @@ class OneBitClassifier(ProbabilityLearner):
     ----------
     K. Crammer and C. Gentile. Multiclass classification with bandit feedback using adaptive
     regularization. Machine Learning 90 (2013), 347-383; its outlook asks for a learner of this
-    kind. Drawing from what is known is due to W. R. Thompson, Biometrika 25 (1933), 285-294.
+    kind. Drawing from what is known is due to W. R. Thompson, Biometrika 25 (1933), 285-294; the
+    fixed share to M. Herbster and M. K. Warmuth, Machine Learning 32 (1998), 151-178.
 
     Examples
     --------

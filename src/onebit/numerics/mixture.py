@@ -44,5 +44,7 @@ def log_sum(z):
 def smooth(scores, mu):
     """Replace scores = ln p by ln((1 - mu) p + mu / K)."""
     if mu > 0.0:
+        least = math.log(mu) - math.log(scores.size)  # mu / K itself may be zero by underflow
         for k in range(scores.size):
-            scores[k] = math.log((1.0 - mu) * math.exp(scores[k]) + mu / scores.size)
+            kept = math.log1p(-mu) + scores[k]
+            scores[k] = max(kept, least) + math.log1p(math.exp(-abs(kept - least)))

@@ -293,11 +293,6 @@ def new_posterior(
     return Posterior(W, S, np.ones(()), former, settings, scratch)
 
 
-def _is_diagonal(posterior: Any) -> bool:
-    """Return whether Numba's type of a posterior has variances alone."""
-    return isinstance(posterior.types[posterior.fields.index("S")], Array)
-
-
 # Scores
 
 
@@ -311,7 +306,7 @@ def score_posterior(posterior, x, scores):
 
 @chosen_by_type(score_posterior)
 def _score_posterior(posterior, x, scores):
-    if _is_diagonal(posterior):
+    if isinstance(posterior.types[posterior.fields.index("S")], Array):
         return lambda posterior, x, scores: score_diagonal(posterior, x, scores)
     return lambda posterior, x, scores: score_full(posterior, x, scores)
 
@@ -495,7 +490,7 @@ def learn_posterior(posterior, x, scores, rounds, label, correct):
 
 @chosen_by_type(learn_posterior)
 def _learn_posterior(posterior, x, scores, rounds, label, correct):
-    if _is_diagonal(posterior):
+    if isinstance(posterior.types[posterior.fields.index("S")], Array):
         return lambda posterior, x, scores, rounds, label, correct: learn_diagonal(
             posterior, x, scores, rounds, label, correct
         )
@@ -582,7 +577,7 @@ def forget_class(posterior, k):
 
 @chosen_by_type(forget_class)
 def _forget_class(posterior, k):
-    if _is_diagonal(posterior):
+    if isinstance(posterior.types[posterior.fields.index("S")], Array):
         return lambda posterior, k: forget_diagonal(posterior, k)
     return lambda posterior, k: forget_full(posterior, k)
 

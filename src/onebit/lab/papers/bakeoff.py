@@ -77,9 +77,17 @@ TOOLS = {
     CONSTANT: ConstantLabel(),
     "contextualbandits LinUCB": ContextualbanditsLinUCB(),
     "contextualbandits trees": ContextualbanditsTrees(),
-    "bayesianbandits": BayesianBandits(),
     TREES: BoostedTrees(),
 }
+
+NARROW = {**QUADRATIC, "bayesianbandits": BayesianBandits()}
+"""Tools whose round takes time quadratic or cubic in the columns: of narrow tables only."""
+
+MOST_OF_NARROW = 300
+"""Most columns of a narrow table: with more, a round of these tools takes tenths of a second."""
+
+MOST_COLUMNS = 2_000
+"""Most columns of any table: LinUCB has a matrix of their square for each label."""
 
 OUR_LINEAR = {"onebit LinUCB": LinUCB(), "onebit LinTS": LinTS(), AROW_TOLD: AROW()}
 
@@ -103,30 +111,41 @@ def _sweeps(scale: str, folder: Path | None = None) -> dict[str, Sweep]:
     folder = folder or _folder()
     if folder is None:
         return {}
-    streams = _streams(folder, SMALL if scale == "small" else None)
+    streams, narrow = _streams(folder, SMALL if scale == "small" else None)
     seeds = [SEED]
-    return {
+    wanted = {
         "onebit": Sweep({OURS: OneBitClassifier()}, {}, streams, seeds),
         "linear": Sweep(OUR_LINEAR, {}, streams, seeds, OnlineStandardized()),
-        "vw": Sweep(LINEAR | QUADRATIC, {"learning_rate": RATES}, streams, seeds),
+        "vw": Sweep(LINEAR, {"learning_rate": RATES}, streams, seeds),
+        "narrow": Sweep(NARROW, {"learning_rate": RATES}, narrow, seeds),
         "tools": Sweep(TOOLS, {}, streams, seeds),
     }
+    return {part: sweep for part, sweep in wanted.items() if sweep.streams}
 
 
-def _streams(folder: Path, most: int | None) -> dict[str, Asked]:
-    """Return the tables in a folder, in the order of their names."""
+def _streams(folder: Path, most: int | None) -> tuple[dict[str, Asked], dict[str, Asked]]:
+    """Return the tables in a folder, in the order of their names, and the narrow ones of these."""
     if not folder.is_dir():
         raise ValueError(f"{folder}: there is no such folder")
-    paths = sorted(path for path in folder.iterdir() if format_of(path) in FORMATS)
-    streams = {
-        path.name.partition(format_of(path))[0]: Asked(str(path), ROUNDS, shuffle=True)
-        for path in paths
-        if most is None or from_file(path).n_examples <= most
-    }
+    streams, narrow = {}, {}
+    for path in sorted(path for path in folder.iterdir() if format_of(path) in FORMATS):
+        table = from_file(path)
+        if most is not None and table.n_examples > most:
+            continue
+        if table.n_features > MOST_COLUMNS:
+            raise ValueError(
+                f"{path}: a table has at most {MOST_COLUMNS:,} columns of numbers; here are "
+                f"{table.n_features:,} (texts and categories are hashed)"
+            )
+        name = path.name.removesuffix("".join(path.suffixes[-1:]))
+        name = name.removesuffix(format_of(path))
+        streams[name] = Asked(str(path), ROUNDS, shuffle=True)
+        if table.n_features <= MOST_OF_NARROW:
+            narrow[name] = streams[name]
     if not streams:
         limit = "" if most is None else f" of at most {most:,} rows"
         raise ValueError(f"{folder} has no table{limit}: a file that ends in {', '.join(FORMATS)}")
-    return streams
+    return streams, narrow
 
 
 def _on_tables(folder: Path) -> Paper:
@@ -146,6 +165,8 @@ class Results:
     mistakes : DataFrame
         A row for each table, a column for each tool; NaN where a tool did not play.
     rates : dict {tool: learning rate}
+    microseconds : Series
+        Time of a round of OneBitClassifier on each table.
     """
 
     def __init__(self, parts: dict[str, pd.DataFrame]) -> None:
@@ -153,18 +174,19 @@ class Results:
 
         constant = parts["tools"].query("learner == @CONSTANT").set_index("stream")
         self.tables = constant[["rounds", "n_features", "n_classes"]].astype(int)
-        runs = [parts[part] for part in ("onebit", "linear", "tools")]
-        self.rates: dict[str, float] = {}
-        if "vw" in parts:
-            vw = parts["vw"]
-            logs = np.log(_positive(vw.mistakes) / vw.rounds)
-            means = logs.groupby([vw.learner, vw.learning_rate]).mean()
-            self.rates = {name: means[name].idxmin() for name in dict.fromkeys(vw.learner)}
-            runs.append(vw[vw.learning_rate == vw.learner.map(self.rates)])
-        every = pd.concat([run[["stream", "learner", "mistakes"]] for run in runs])
-        order = [name for name in (OURS, *LINEAR, *QUADRATIC, *TOOLS, *OUR_LINEAR)
-                 if name in set(every.learner)]  # fmt: skip
-        wide = every.pivot(index="stream", columns="learner", values="mistakes")
+        ours = parts["onebit"].set_index("stream")
+        self.microseconds = 1e6 * ours.seconds / ours.rounds
+        shown = ["stream", "learner", "mistakes", "rounds", "learning_rate"]
+        runs = pd.concat([part.reindex(columns=shown) for part in parts.values()])
+        vw = runs[runs.learning_rate.notna()]
+        logs = np.log(_positive(vw.mistakes) / vw.rounds)
+        means = logs.groupby([vw.learner, vw.learning_rate]).mean()
+        self.rates = {name: means[name].idxmin() for name in dict.fromkeys(vw.learner)}
+        rates = runs.learner.map(self.rates)
+        chosen = runs[runs.learning_rate.isna() | (runs.learning_rate == rates)]
+        order = [name for name in (OURS, *LINEAR, *NARROW, *TOOLS, *OUR_LINEAR)
+                 if name in set(chosen.learner)]  # fmt: skip
+        wide = chosen.pivot(index="stream", columns="learner", values="mistakes")
         self.mistakes = wide.loc[self.tables.index, order]
 
     @property
@@ -209,7 +231,8 @@ class Results:
 
     def best(self, names: list[str]) -> pd.Series:
         """Return which of some tools has the least error on each table, in hindsight."""
-        return self.mistakes[names].idxmin(axis=1)
+        found = self.mistakes[names].dropna(how="all").idxmin(axis=1)
+        return found.reindex(self.mistakes.index, fill_value="")
 
     def of_best(self, names: list[str]) -> pd.Series:
         """Return the mistakes of the best of some tools on each table."""
@@ -223,8 +246,14 @@ def _positive(mistakes: Any) -> Any:
 
 def _sections(parts: dict[str, pd.DataFrame], scale: str) -> list[Section]:
     results = Results(parts)
-    missing = [name for name in (*LINEAR, *QUADRATIC, *TOOLS) if name not in results.mistakes]
+    missing = [name for name in (*LINEAR, *NARROW, *TOOLS) if name not in results.mistakes]
     absent = f" Not installed, and without kept results: {', '.join(missing)}." if missing else ""
+    wide = results.tables.index[results.tables.n_features > MOST_OF_NARROW]
+    if len(wide):
+        absent += (
+            f" More than {MOST_OF_NARROW} columns, and so without {', '.join(NARROW)}: "
+            f"{', '.join(wide)}."
+        )
     return [
         Section(
             "Wins and losses",
@@ -261,7 +290,10 @@ def _sections(parts: dict[str, pd.DataFrame], scale: str) -> list[Section]:
         ),
         Section(
             "Every table",
-            "Error in percent. Of Vowpal Wabbit, the best way on each table, in hindsight.",
+            "Error in percent. Of Vowpal Wabbit, the best way on each table, in hindsight. A round "
+            f"of OneBitClassifier takes {results.microseconds.mean():.0f} microseconds on average, "
+            f"and at most {results.microseconds.max():.0f} ({results.microseconds.idxmax()}), "
+            "beside whatever else the machine did.",
             tables={"error %": _every_table(results)},
             wide=True,
         ),
@@ -347,10 +379,12 @@ def _every_table(results: Results) -> pd.DataFrame:
     found = results.tables.rename(
         columns={"rounds": "rows", "n_features": "columns", "n_classes": "K"}
     )
-    found["constant"] = errors[CONSTANT].map("{:.2f}".format)
-    found["onebit"] = errors[OURS].map("{:.2f}".format)
+    found["constant"], found["onebit"] = (
+        errors[CONSTANT].map(_decimals),
+        errors[OURS].map(_decimals),
+    )
     for title, names in results.ways.items():
-        found[f"best {title}"] = errors[names].min(axis=1).map("{:.2f}".format)
+        found[f"best {title}"] = errors[names].min(axis=1).map(_decimals)
         verdicts = significance(
             results.mistakes[OURS], results.of_best(names), results.tables.rounds
         )
@@ -358,10 +392,15 @@ def _every_table(results: Results) -> pd.DataFrame:
             f" {PRODUCTS}"
         )  # fmt: skip
         found[f"against {title}"] = [("", "win", "LOSS")[verdict] for verdict in verdicts]
-    for name in (*list(TOOLS)[1:], *OUR_LINEAR):
+    for name in (*list(TOOLS)[1:], "bayesianbandits", *OUR_LINEAR):
         if name in errors:
-            found[name] = errors[name].map(lambda e: "" if e != e else f"{e:.2f}")
+            found[name] = errors[name].map(_decimals)
     return found.reset_index(names="table")
+
+
+def _decimals(error: float) -> str:
+    """Return an error with two decimals; nothing for a tool that did not play."""
+    return "" if error != error else f"{error:.2f}"
 
 
 def _losses(results: Results) -> pd.DataFrame:
