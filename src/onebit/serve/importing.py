@@ -12,11 +12,17 @@ from onebit.serve.api import LogRow, RefusedError
 from onebit.serve.live import LiveModel
 from onebit.serve.log import Entry, NameTakenError
 from onebit.serve.model import Model
-from onebit.serve.replaying import ROWS_AT_ONCE, apply_rows
+from onebit.serve.replaying import apply_rows, in_slices
 from onebit.serve.rows import BODIES, FeedbackBody, ModelSpec, Name, Row, body_of, text_of
 from onebit.serve.service import Service
 
 _decode = msgspec.json.Decoder(LogRow).decode
+IMPORTED_ROWS = 64
+"""Rows that are written together: those of requests wait for them."""
+
+PARSED_ROWS = 4
+"""Rows that are parsed before requests get their turn."""
+
 _LONGEST = 2**21
 """Longest line, in bytes."""
 
@@ -38,7 +44,9 @@ async def import_log(service: Service, name: str, parts: AsyncIterator[bytes]) -
                 key = await service.log.add_model(None, row.at, row.body)
                 continue
             rows.append(row)
-            if len(rows) == ROWS_AT_ONCE:
+            if len(rows) % PARSED_ROWS == 0:
+                await asyncio.sleep(0)  # requests have their turn
+            if len(rows) == IMPORTED_ROWS:
                 await _append(service, model, rows)
                 rows = []
         if model is None or key is None:
@@ -88,12 +96,6 @@ def _row(line: bytes, key: int, n: int) -> Row:
     return Row(key, n, found.kind, found.id, found.at, text_of(body))
 
 
-def _check_decisions(model: Model, rows: list[Row]) -> None:
-    for row in rows:
-        if row.kind == "decision":  # including those without feedback
-            model.check_decision(body_of(row))
-
-
 async def _append(service: Service, model: Model, rows: list[Row]) -> None:
     """Write rows and apply them to the model."""
     entries = [Entry(row.model, row.kind, row.id, row.at, row.body) for row in rows]
@@ -102,8 +104,10 @@ async def _append(service: Service, model: Model, rows: list[Row]) -> None:
         first = rows[next(i for i, row in enumerate(rows) if numbers[i] != row.n)]
         raise RefusedError(422, f"row {first.n}: there is a row of its kind and id already")
     try:
-        await apply_rows(service.log, model, rows, in_thread=True)
-        await asyncio.to_thread(_check_decisions, model, rows)
+        await apply_rows(service.log, model, rows)
+        async for row in in_slices(rows):
+            if row.kind == "decision":  # including those without feedback
+                model.check_decision(body_of(row))
     except (ValueError, TypeError, ArithmeticError) as error:
         raise RefusedError(422, str(error)) from None
     service.check_labels(len(model.learner.labels))

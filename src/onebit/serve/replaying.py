@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import AsyncIterator
 
 from msgspec import ValidationError
@@ -15,6 +16,12 @@ from onebit.serve.rows import Row, body_of
 
 ROWS_AT_ONCE = 1000
 """Rows that are read and applied before other requests get their turn."""
+
+SLICE_SECONDS = 0.0001
+"""Seconds of work on rows before requests get their turn, where the event loop does it.
+
+A thread would hold the interpreter for longer, as the operating system decides who runs next.
+"""
 
 _logger = logging.getLogger(__name__)
 
@@ -64,12 +71,22 @@ async def apply_rows(log: Log, model: Model, rows: list[Row], *, in_thread: bool
     if in_thread:
         await asyncio.to_thread(_apply_each, model, rows, decisions)
         return
-    for row in rows:
+    async for row in in_slices(rows):
         if row.kind == "shadow":
             with contextlib.suppress(ValueError, TypeError):  # it will change nothing
                 await asyncio.to_thread(model.copy().try_change, body_of(row))
         if row.n > model.n:  # others may have applied some of them while these were read
             model.apply(row, None, decisions.get(str(row.id)))
+
+
+async def in_slices(rows: list[Row]) -> AsyncIterator[Row]:
+    """Yield rows, and let requests have their turn in between."""
+    start = time.perf_counter()
+    for row in rows:
+        yield row
+        if time.perf_counter() - start > SLICE_SECONDS:
+            await asyncio.sleep(0)
+            start = time.perf_counter()
 
 
 def _apply_each(model: Model, rows: list[Row], decisions: dict[str, PendingDecision]) -> None:

@@ -192,7 +192,7 @@ class SQLiteLog(Log):
     async def append(self, entries: list[Entry], seconds: float | None = None) -> list[int]:
         """Write rows, all or none, on disk when this returns; return their numbers."""
         with self._database.errors():
-            if self.at_once:
+            if self.at_once and len(entries) <= _ROWS_A_STATEMENT:
                 return self._append(entries)
             return await self._database.committer.submit(lambda: self._append(entries))
 
