@@ -32,7 +32,7 @@ def warm_up(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compile learners ahead of time, on all cores, and store the code on disk."""
+    """Compile learners ahead of time, on all cores, and keep the code."""
     if every and names:
         raise ValueError(f"--all takes no names of learners; got {', '.join(names)}")
     classes = [onebit.learners.named(name) for name in names or ["OneBitClassifier"]]
