@@ -332,8 +332,10 @@ def test_auto_takes_full_matrices_while_they_are_small():
     ("d", "K", "views"),
     [
         (1, 2, "products"),
-        (33, 2, "products"),
-        (33, 3, "cells"),
+        (34, 2, "products"),
+        (35, 2, "cells"),
+        (17, 26, "products"),
+        (18, 26, "cells"),
         (256, 32, "cells"),
         (256, 33, "line"),
         (257, 2, "line"),
