@@ -18,7 +18,6 @@ from onebit.core.compiling import counts
 from onebit.core.confidence import share_entry
 from onebit.core.engine import ENTRIES, Kernels
 from onebit.core.example import ROWS, inspect_entry, inspect_rows
-from onebit.core.generator import draw_rows, new_generator
 from onebit.core.shipped import SWITCH
 from onebit.core.workers import Task, WorkerError, can_start, n_processes, run_all
 
@@ -121,7 +120,6 @@ def compile_shared() -> None:
     inspect_entry()
     share_entry()
     inspect_rows(*ROWS)
-    draw_rows(new_generator(0), np.ones((1, 1)), np.zeros(1, dtype=np.int64))
 
 
 def _forms(given: Any) -> Iterable[Learner]:

@@ -36,7 +36,7 @@ def stream(n, K=4, d=6, seed=0):
 
 
 def state(learner):
-    return {name: array.copy() for name, array in arrays_of(learner._state)}
+    return {name: array.copy() for name, array in arrays_of(learner._run.state)}
 
 
 def assert_same(a, b):
@@ -67,14 +67,14 @@ def test_the_form_stays_where_more_classes_would_have_another(tmp_path):
     X = np.random.default_rng(0).normal(size=(50, 200))
     learner = OneBitClassifier(classes=[0, 1, 2, 3], random_state=0)  # 201^2 * 4 <= 200,000 < * 5
     learner.partial_fit(X, np.arange(50) % 4)
-    kernels = learner._kernels
+    kernels = learner._run.kernels
     learner.add_classes([4])
-    assert learner._kernels is kernels
+    assert learner._run.kernels is kernels
     assert learner.covariance == "auto"
     learner.save(tmp_path / "learner")
     loaded = onebit.load(tmp_path / "learner")
     np.testing.assert_array_equal(loaded.policy(X), learner.policy(X))
-    assert loaded._kernels is kernels
+    assert loaded._run.kernels is kernels
 
 
 def test_learners_refuse_more_classes_by_name():
@@ -226,7 +226,7 @@ def test_labels_come_while_threads_learn():
         thread.join()
     assert not failures
     kept = sum(label in LABELS for label in done)
-    assert kept <= learner._state.rounds <= len(done) == 2_000
+    assert kept <= learner._run.state.rounds <= len(done) == 2_000
     assert learner.classes_.size == 24
 
 

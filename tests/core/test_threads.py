@@ -56,7 +56,8 @@ def meanwhile(*work):
 
 def assert_sound(learner, X):
     assert_finite(learner, X)
-    assert 0 <= learner._state.line.S.n_pending.min() <= learner._state.line.S.n_pending.max() < 64
+    n_pending = learner._run.state.line.S.n_pending
+    assert 0 <= n_pending.min() <= n_pending.max() < 64
 
 
 def crashes(code):
@@ -198,7 +199,7 @@ def test_every_lesson_counts_once():
     with ThreadPoolExecutor(4) as threads:
         for future in [threads.submit(learn) for _ in range(4)]:
             future.result()
-    assert learner._state.rounds == 500
+    assert learner._run.state.rounds == 500
     assert len(refused) == 3 * 500
     assert all("already learned" in words for words in refused)
 
@@ -573,7 +574,7 @@ def test_threads_that_fit_leave_the_features_of_one_of_them(monkeypatch):
         time.sleep(next(delays))
         return validate_data(*arguments, **options)
 
-    monkeypatch.setattr("onebit.core.learner.validate_data", slowly)
+    monkeypatch.setattr("onebit.core.base.validate_data", slowly)
     learner = Banditron(random_state=0)
     fits = [partial(learner.fit, np.eye(d, 7 - d), np.arange(d) % 2) for d in (2, 3, 4)]
     for _ in range(5):

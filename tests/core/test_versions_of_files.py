@@ -80,12 +80,12 @@ def test_arrays_of_an_earlier_version_may_have_another_width(tmp_path):
     learner = Narrow(random_state=0, gamma=0.1).fit(*examples())
     path = tmp_path / "model"
     learner.save(path)
-    W = load(path)._state.W
+    W = load(path)._run.state.W
     changed(path, lambda arrays: arrays | {"W": arrays["W"][:, :2].copy()}, state_version=0)
     old = load(path)
     assert old.gamma == 0.5
-    np.testing.assert_array_equal(old._state.W[:, :2], W[:, :2])
-    np.testing.assert_array_equal(old._state.W[:, 2], 0.0)
+    np.testing.assert_array_equal(old._run.state.W[:, :2], W[:, :2])
+    np.testing.assert_array_equal(old._run.state.W[:, 2], 0.0)
 
 
 @pytest.mark.parametrize("version", [2, -1, "1", True])

@@ -26,6 +26,16 @@ DECIDES = (
 )
 FILES = "tests/core/test_storage.py tests/core/test_pipeline.py tests/core/test_state.py"
 
+PARTS_OF_LEARNER = [
+    f"core/{part}"
+    for part in ("base", "rounds", "lesson", "batches", "labels", "scikit_learn", "learner")
+]
+LEARNER = [
+    f"{DECIDES} tests/evaluation/test_replay.py tests/core/test_validation.py",
+    ANY_LEARNER,
+    FILES,
+]
+
 OF_ROOM: dict[str, list[str]] = {
     "core": [DECIDES, ANY_LEARNER, FILES],
     "theory": ["tests/theory"],
@@ -59,11 +69,7 @@ ELSEWHERE: dict[str, list[str]] = {
     "core/started": ["tests/core/test_threads.py tests/core/test_turns.py", DECIDES, FILES],
     "core/steps": ["tests/core/test_pipeline.py"],
     "core/turns": ["tests/core/test_threads.py"],
-    "core/learner": [
-        f"{DECIDES} tests/evaluation/test_replay.py tests/core/test_validation.py",
-        ANY_LEARNER,
-        FILES,
-    ],
+    **dict.fromkeys(PARTS_OF_LEARNER, LEARNER),
     "learners/boosting": ["tests/learners/test_boosting.py"],
     "learners/other_libraries": [
         "tests/learners/test_bandit_reduction.py tests/learners/test_river.py",

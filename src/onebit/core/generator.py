@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from onebit.core.compiling import called_from_python, lean_kernel
+from onebit.core.compiling import lean_kernel
 
 
 def new_generator(random_state: Any) -> np.ndarray:
@@ -95,10 +95,3 @@ def draw(rng, p):
     while p[last] < LEAST_PROBABILITY:
         last -= 1
     return last
-
-
-@called_from_python
-def draw_rows(rng, p, labels):
-    """Draw a label for each row of `p`, one after the other."""
-    for i in range(labels.size):
-        labels[i] = draw(rng, p[i])

@@ -76,7 +76,7 @@ def check_among(
         found = sorted([positions[label] for label in labels])
     except (KeyError, TypeError):
         for label in labels:
-            if not _is_known(label, positions):
+            if not is_known(label, positions):
                 raise ValueError(f"unknown label {unknown(label, classes)}, in {name}") from None
         raise
     if len(set(found)) < len(found):
@@ -85,7 +85,8 @@ def check_among(
     return np.array(found, dtype=np.int64)
 
 
-def _is_known(label: Any, positions: Mapping[Any, int]) -> bool:
+def is_known(label: Any, positions: Mapping[Any, int]) -> bool:
+    """Return whether there is such a label; what cannot be hashed is none."""
     try:
         return label in positions
     except TypeError:

@@ -15,6 +15,7 @@ from onebit.core.engine import Kernels, kernels_named
 from onebit.core.example import INDEX
 from onebit.core.offer import check_among
 from onebit.core.turns import Turns
+from onebit.core.validation import unknown
 
 _TOO_MANY = MOST_IDS + MOST_IDS // 4
 
@@ -111,6 +112,30 @@ class Started:
     def offer(self, among: Any) -> np.ndarray:
         """Return these labels as kernels are told them: by their positions."""
         return check_among(among, self.positions, self.classes)
+
+    def current_offer(self, among: Any) -> np.ndarray:
+        """Return the labels on offer now, as kernels are told them; None means all."""
+        if among is None:
+            return self.everything
+        offer = self.offer(among)
+        for k in sorted(self.retired) if self.retired else ():
+            if k in offer:
+                raise ValueError(f"the label {self.labels[k]!r}, in among, is retired")
+        return offer
+
+    def refuse_retired(self, truth: np.ndarray) -> None:
+        """Raise ValueError if labels that someone says are right include a retired one."""
+        for k in self.retired.intersection(truth.tolist()) if self.retired else ():
+            raise ValueError(
+                f"the label {self.labels[k]!r} is retired: add_classes([...]) it first"
+            )
+
+    def position_of(self, label: Any) -> int:
+        """Return the position of a label; raise ValueError if it is none of the classes."""
+        try:
+            return self.positions[label]
+        except (KeyError, TypeError):
+            raise ValueError(f"unknown label {unknown(label, self.classes)}") from None
 
     def labels_at(self, offer: np.ndarray) -> tuple[Any, ...]:
         """Return the labels that `offer` stands for."""

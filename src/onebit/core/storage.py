@@ -241,12 +241,12 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     except Exception as error:
         # Whatever error a learner raises for parameters that no valid file has.
         raise ValueError(_wrong_parameters(learner, error)) from error
-    grows = isinstance(learner._kernels, PythonKernels)
+    grows = isinstance(learner._run.kernels, PythonKernels)
     if older:
-        arrays = dict(arrays_of(learner._state)) | arrays
-    state = _restored(learner._state, arrays, grows)
+        arrays = dict(arrays_of(learner._run.state)) | arrays
+    state = _restored(learner._run.state, arrays, grows)
     check_state(state, sizes)
-    learner._state = state
+    learner._run.state = state
     learner._run.retire(_retired(header, classes.size))
     learner._run.learned = dict.fromkeys(map(key_of, _learned(header)))
     return steps, learner

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
-from sklearn.utils.validation import _num_features
+from sklearn.utils.validation import _num_features, validate_data
 
 from onebit.core.example import (
     INDEX,
@@ -82,16 +83,25 @@ def check_example(x: Any, all_features: np.ndarray | None) -> Example:
     indices, values, n_features = example
     if all_features is None or n_features != all_features.size:
         _check_number_of_features(n_features, all_features)
-    inspect = inspect_entry()
-    fault, i = inspect(indices, values, n_features)
+    fault, i = _inspect(indices, values, n_features)
     if fault == NOT_SORTED:
         indices, place = np.unique(indices, return_inverse=True)
         summed = np.bincount(place, values, minlength=indices.size)
         example = Example(indices, summed, n_features)
-        fault, i = inspect(*example)
+        fault, i = _inspect(*example)
     if fault != SOUND:
         raise ValueError(_fault(fault, example, i, "x (row 0)"))
     return example
+
+
+def _inspect_first(*arrays: Any) -> Any:
+    """Inspect the first example: compile the inspection, which replaces this function."""
+    global _inspect
+    _inspect = inspect_entry()
+    return _inspect(*arrays)
+
+
+_inspect = _inspect_first
 
 
 def _check_number_of_features(n: int, all_features: np.ndarray | None) -> None:
@@ -110,6 +120,15 @@ def names_in(x: Any) -> list[str] | None:
         return None
     found = list(names)
     return found if found and all(isinstance(name, str) for name in found) else None
+
+
+def feature_names(X: Any) -> np.ndarray | None:
+    """Return the names of the columns of a data frame, as scikit-learn finds them."""
+    if not (hasattr(X, "columns") or hasattr(X, "__dataframe__")):
+        return None
+    found = BaseEstimator()
+    validate_data(found, X, skip_check_array=True)
+    return getattr(found, "feature_names_in_", None)
 
 
 def check_names_in(x: Any, expected: np.ndarray) -> None:

@@ -237,7 +237,7 @@ class Folklore(ProbabilityLearner):
 
     def _told(self, truth: Any, run: Started) -> Any:
         if isinstance(truth, str) or np.ndim(truth) != 1:
-            return self._position_of(truth, run)
+            return run.position_of(truth)
         return _distribution(truth, run.classes)
 
     def _update(
