@@ -20,7 +20,7 @@ from onebit import (
     SeparableBandit,
     play,
 )
-from onebit.core.decision import MOST_IDS
+from onebit.core.decision import MAX_REMEMBERED_IDS
 from onebit.core.storage import arrays_of
 
 # They compile OneBitClassifier, nearly all of them.
@@ -265,16 +265,16 @@ def test_ids_are_given_or_made():
 def test_so_many_ids_are_remembered_and_no_more(tmp_path):
     learner = Banditron(classes=LABELS)
     learner.decide(np.ones(3))
-    for i in range(int(1.3 * MOST_IDS)):
+    for i in range(int(1.3 * MAX_REMEMBERED_IDS)):
         learner._run.remember(str(i))
-    assert len(learner._run.learned) <= 1.25 * MOST_IDS
-    last, forgotten = str(int(1.3 * MOST_IDS) - MOST_IDS), "0"
+    assert len(learner._run.learned) <= 1.25 * MAX_REMEMBERED_IDS
+    last, forgotten = str(int(1.3 * MAX_REMEMBERED_IDS) - MAX_REMEMBERED_IDS), "0"
     assert learner.has_learned(last)
     assert not learner.has_learned(forgotten)
     learner.save(tmp_path / "learner")
     loaded = onebit.load(tmp_path / "learner")
     assert loaded.has_learned(last)
-    assert len(loaded._run.learned) == MOST_IDS
+    assert len(loaded._run.learned) == MAX_REMEMBERED_IDS
 
 
 def test_decisions_as_json():

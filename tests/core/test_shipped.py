@@ -204,7 +204,7 @@ from onebit.core.engine import ENTRIES
 from onebit.warming import _first_round, shipped_forms
 for form in shipped_forms():
     learner, X, _ = _first_round(form)
-    run, _ = learner._ready(X[0])
+    run, _ = learner._prepare_example(X[0])
     for name in ENTRIES:
         print(form, name, fingerprint(run.kernels.function(name).py_func, {}))
 """

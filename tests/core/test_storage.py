@@ -18,10 +18,10 @@ from forms import FORMS, first_forms
 from mutations import mutate_arrays, mutate_bytes, mutate_header, packed, unpacked
 from onebit import SOBA, Banditron, Folklore, OneBitClassifier, Perceptron, load, play
 from onebit.core import storage
-from onebit.core.decision import MOST_IDS
+from onebit.core.decision import MAX_REMEMBERED_IDS
 from onebit.core.registry import class_named, name_of
 from onebit.core.state import check_state
-from onebit.core.storage import arrays_of, made_by
+from onebit.core.storage import arrays_of, code_version
 from onebit.learners import (
     Aggregating,
     BanditReduction,
@@ -254,7 +254,7 @@ def test_files_that_made_the_process_crash(tmp_path):
         ),
         ({"learned": "a"}, "learned is 'a'"),
         ({"learned": [5]}, "id"),
-        ({"learned": ["a"] * (MOST_IDS + 1)}, "at most"),
+        ({"learned": ["a"] * (MAX_REMEMBERED_IDS + 1)}, "at most"),
         ({"feature_names": ...}, "the header has no feature_names"),
         ({"feature_names": ["a"]}, "feature_names"),
         ({"feature_names": [1, 2, 3]}, "feature_names"),
@@ -582,7 +582,7 @@ def test_layout_of_a_file(tmp_path):
     assert metadata.keys() == {"onebit", "sha256"}
     assert json.loads(metadata["onebit"]) == {
         "format": 4,
-        "made_by": made_by(banditron()),
+        "made_by": code_version(banditron()),
         "learner": "Banditron",
         "state_version": 0,
         "parameters": {"gamma": 0.05, "classes": None, "random_state": 0},

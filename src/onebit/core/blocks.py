@@ -1,24 +1,24 @@
-"""Long work in blocks, between which others may use a learner and progress is reported."""
+"""Rows in blocks, between which other threads may use a learner and progress is reported."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from time import perf_counter
 
-_PAUSE = 0.05
-"""Seconds of compiled code, about, between two reports of progress.
+_BLOCK_SECONDS = 0.05
+"""The time that a block takes, roughly.
 
-It cannot be interrupted, and other threads that use the learner wait for it.
+A block cannot be interrupted, and other threads that use the learner wait for it.
 """
 
 
 def blocks(n: int) -> Iterator[tuple[int, int]]:
-    """Yield the ends of blocks of 0 .. n-1 whose work, between two yields, takes about _PAUSE."""
+    """Yield the bounds of blocks of 0 .. n-1, whose size doubles until one takes long enough."""
     lo, size = 0, 64
     while lo < n:
         hi = min(lo + size, n)
         start = perf_counter()
         yield lo, hi
-        if perf_counter() - start < _PAUSE:
+        if perf_counter() - start < _BLOCK_SECONDS:
             size *= 2
         lo = hi

@@ -1,4 +1,4 @@
-"""Labels that come and go."""
+"""Labels that are added, retired and brought back while a learner runs."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from onebit.core.base import BaseLearner
 from onebit.core.offer import check_among, is_known, label_list
-from onebit.core.started import Started
+from onebit.core.run import Run
 from onebit.core.state import grown
 from onebit.core.validation import check_more_classes
 
 
 class LabelsMixin(BaseLearner):
-    """Labels that are added to a running learner, retired, and brought back."""
+    """`add_classes` and `retire_classes`."""
 
     def add_classes(self, classes: Any) -> Self:
-        """Take more labels, with all that was learned of those there are.
+        """Add labels; what was learned about the others is kept.
 
-        A new label starts as all did before the first round. One that was retired comes back with
-        what was known of it.
+        A new label starts as every label did before the first round. A retired label comes back
+        with what was learned about it.
 
         Parameters
         ----------
@@ -33,8 +33,8 @@ class LabelsMixin(BaseLearner):
         -------
         self
         """
-        given, run = label_list(classes, "classes"), self._running("add_classes")
-        with run.turns:
+        given, run = label_list(classes, "classes"), self._started_run("add_classes")
+        with run.lock:
             back = {run.positions[label] for label in given if is_known(label, run.positions)}
             for k in sorted(back - run.retired):
                 raise ValueError(f"{run.labels[k]!r} is one of the classes already")
@@ -45,9 +45,9 @@ class LabelsMixin(BaseLearner):
         return self
 
     def retire_classes(self, classes: Any) -> Self:
-        """Let labels be on offer no more, until `add_classes` brings them back.
+        """Stop offering labels, until `add_classes` brings them back.
 
-        They stay in `classes_`, with probability zero.
+        They stay in `classes_`, and have probability zero.
 
         Parameters
         ----------
@@ -57,8 +57,8 @@ class LabelsMixin(BaseLearner):
         -------
         self
         """
-        run = self._running("retire_classes")
-        with run.turns:
+        run = self._started_run("retire_classes")
+        with run.lock:
             gone = check_among(classes, run.positions, run.classes, "classes").tolist()
             for k in gone:
                 if k in run.retired:
@@ -70,12 +70,12 @@ class LabelsMixin(BaseLearner):
 
     @property
     def retired_classes_(self) -> np.ndarray:
-        """Those of `classes_` that are retired."""
+        """The labels in `classes_` that are retired."""
         check_is_fitted(self)
         return self._run.classes[sorted(self._run.retired)]
 
-    def _running(self, verb: str) -> Started:
-        """Return what the learner has, if it has started."""
+    def _started_run(self, verb: str) -> Run:
+        """Return the run; raise ValueError if the learner has not started."""
         if not self._started:
             raise ValueError(
                 f"{verb} is for a learner that has started; before, give all labels as "
@@ -83,16 +83,16 @@ class LabelsMixin(BaseLearner):
             )
         return self._run
 
-    def _grow(self, run: Started, classes: np.ndarray) -> None:
-        """Take more classes, while holding the learner; on an error nothing has changed."""
+    def _grow(self, run: Run, classes: np.ndarray) -> None:
+        """Add classes, while holding the lock; on an error nothing has changed."""
         name, n = type(self).__name__, run.all_features.size
         if not get_tags(self).classifier_tags.multi_class:
             raise ValueError(f"{name} takes no more classes: it is for two")
-        # Its form, be it one that the number of classes decided, stays.
+        # The form stays, even where the number of classes had decided it.
         form = clone(self).set_params(**run.parameters)._at_size(n, run.classes.size)
         try:
             kernels, first = form._begin(n, classes.size, run.state.rng.copy())
             state = grown(run.state, first)
         except ValueError as error:
             raise ValueError(f"{name} takes no more classes: {error}") from None
-        run.take(classes, kernels, state, form.get_params(deep=False))
+        run.replace_state(classes, kernels, state, form.get_params(deep=False))

@@ -17,15 +17,15 @@ from onebit.core.scikit_learn import ScikitLearnMixin
 class Learner(RoundsMixin, LabelsMixin, ScikitLearnMixin):
     """A classifier that learns from feedback on its own decisions.
 
-    A subclass gives its kernels and first state in `_begin`, and describes itself in the class
-    attributes of `BaseLearner`.
+    A subclass returns its kernels and its initial state in `_begin`, and sets the class attributes
+    that `BaseLearner` declares.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "classes": ["array-like", None],
         "random_state": ["random_state"],
     }
-    """What every learner's parameters may be; a subclass declares its own in addition."""
+    """The parameters of every learner; a subclass declares its own in addition."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -43,7 +43,7 @@ class Learner(RoundsMixin, LabelsMixin, ScikitLearnMixin):
 class ProbabilityLearner(Learner):
     """A learner whose scores are the logarithms of probabilities, up to a constant."""
 
-    def _temper(self, state: Any) -> float | None:
+    def _inverse_temperature(self, state: Any) -> float | None:
         return 1.0
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What a learner learns from in one round: a decision and its feedback, validated."""
+"""Lessons: a decision and its feedback, validated, as kernels take them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from onebit.core.example import Example
 from onebit.core.generator import LEAST_PROBABILITY, PROBABILITY_ROUNDING
-from onebit.core.started import Started
+from onebit.core.run import Run
 
 
 class Lesson(NamedTuple):
@@ -27,7 +27,7 @@ class Lesson(NamedTuple):
         As kernels take them.
     """
 
-    run: Started
+    run: Run
     key: int | str | None
     subject: int | None
     example: Example
@@ -38,13 +38,13 @@ class Lesson(NamedTuple):
 
 
 as_lesson = partial(tuple.__new__, Lesson)
-"""Makes a lesson of its fields, in half the time of ``Lesson(...)``."""
+"""Makes a lesson of a tuple, in half the time that ``Lesson(...)`` takes."""
 
 _BITS = (bool, np.bool_, int, np.integer)
 
 
 def check_bit(correct: Any) -> int | None:
-    """Return whether a label was right as 1 or 0; None if nothing is said."""
+    """Return `correct` as 1 or 0; None if it is None."""
     if correct is None:
         return None
     if isinstance(correct, _BITS) and (correct == 0 or correct == 1):
@@ -53,7 +53,7 @@ def check_bit(correct: Any) -> int | None:
 
 
 def check_probability(probability: Any) -> float:
-    """Return the probability of a decision; one that rounding left above one becomes one."""
+    """Return the probability of a decision; a rounding error above one is cut off."""
     try:
         sound = LEAST_PROBABILITY <= probability <= 1.0 + PROBABILITY_ROUNDING
     except (TypeError, ValueError, ArithmeticError):  # of None, arrays, decimals that are NaN

@@ -1,8 +1,8 @@
 """The labels on offer: those that a decision may choose from.
 
-For kernels, an offer is None, for all labels, or the increasing positions of labels in `classes_`.
-They loop with
-``for k in on_offer(offer, n)``: compiled for None, this is the faster loop over ``range(n)``.
+For kernels, an offer is None, if all labels are on offer, or the positions of labels in `classes_`,
+in increasing order. They loop with ``for k in on_offer(offer, n)``: compiled for None, this is the
+faster loop over ``range(n)``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _on_offer(offer, n):
 
 
 def n_on_offer(offer, n):
-    """Return how many labels are on offer, of `n` in all."""
+    """Return the number of labels on offer, of `n` labels in all."""
     return n if offer is None else offer.size
 
 
@@ -55,7 +55,7 @@ def _nth_on_offer(offer, i):
 
 
 def label_list(given: Any, name: str) -> list[Any]:
-    """Return labels, of which there must be at least one, as a list."""
+    """Return labels as a list, with at least one."""
     if isinstance(given, str | bytes):
         raise ValueError(f"{name} is a list of labels; got the text {given!r}")
     try:
@@ -70,7 +70,7 @@ def label_list(given: Any, name: str) -> list[Any]:
 def check_among(
     among: Any, positions: Mapping[Any, int], classes: np.ndarray, name: str = "among"
 ) -> np.ndarray:
-    """Return the positions of the labels `among` which a decision is made, in their order."""
+    """Return the positions of the labels `among`, in increasing order."""
     labels = label_list(among, name)
     try:
         found = sorted([positions[label] for label in labels])
@@ -86,7 +86,7 @@ def check_among(
 
 
 def is_known(label: Any, positions: Mapping[Any, int]) -> bool:
-    """Return whether there is such a label; what cannot be hashed is none."""
+    """Return whether `label` is one of the classes; what cannot be hashed is not."""
     try:
         return label in positions
     except TypeError:

@@ -1,4 +1,4 @@
-"""Rounds one at a time: a learner decides about an example, and learns from its feedback."""
+"""Single rounds: a learner decides about an example, and learns from the feedback."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from onebit.core.decision import (
     check_decision,
     check_decisions,
     check_id,
-    decided,
     key_of,
-    refuse_unnamed,
+    new_decision,
+    refuse_positional,
 )
 from onebit.core.engine import DRAW
 from onebit.core.example import Example, Rows, count_rows, row
 from onebit.core.generator import LEAST_PROBABILITY
 from onebit.core.lesson import Lesson, as_lesson, check_bit, check_probability
 from onebit.core.offer import label_list
-from onebit.core.started import Started
+from onebit.core.run import Run
 
 
 class RoundsMixin(BaseLearner):
-    """The online interface of a learner: `decide`, `learn`, and both for many at once."""
+    """The online interface: `decide` and `learn`, for one example and for many."""
 
     def decide(self, x: Any, among: Any = None, *, id: str | None = None) -> Decision:  # noqa: A002
         """Choose a label for one example.
@@ -38,45 +38,44 @@ class RoundsMixin(BaseLearner):
         Parameters
         ----------
         x : 1-D array, one sparse row, or a row of a data frame
-            It is copied; what happens to it later does not matter.
+            It is copied.
         among : array-like of labels, optional
-            The labels on offer, which one is chosen from. The probability of the decision is that
-            of its label given these. By default all labels are on offer that are not retired.
+            The labels on offer, from which one is chosen. The decision's probability is
+            conditional on them. By default all labels that are not retired are on offer.
         id : str, optional
-            What the decision is known by, at most 200 characters; by default it gets one that no
-            other decision has.
+            Identifies the decision, in at most 200 characters; by default a unique id is generated.
 
         Returns
         -------
         Decision
         """
-        if self._run is not None:  # the usual case, without another call
+        if self._run is not None:  # the usual case, spared one call
             if id is not None:
                 check_id(id)
-            run, example = self._ready(x)
+            run, example = self._prepare_example(x)
         else:
             among = None if among is None else label_list(among, "among")
-            run, example = self._validated(RoundsMixin._check_question, x, among, id)
-        turns = run.turns
+            run, example = self._validated(RoundsMixin._check_decide, x, among, id)
+        lock = run.lock
         try:
-            turns.acquire(False) or turns.wait()
+            lock.acquire(False) or lock.wait()
             decision = self._decide(run, example, among, id)
         except BaseException:
-            turns.release_if_owned()
+            lock.release_if_owned()
             raise
-        turns.release()
+        lock.release()
         return decision
 
-    def _check_question(self, x: Any, among: Any, name: Any) -> tuple[Started, Example]:
+    def _check_decide(self, x: Any, among: Any, name: Any) -> tuple[Run, Example]:
         """Validate the arguments of `decide`."""
         if name is not None:
             check_id(name)
-        run, example = self._ready(x)
+        run, example = self._prepare_example(x)
         run.current_offer(among)
         return run, example
 
     def decide_many(self, X: Any, among: Any = None, *, ids: Any = None) -> list[Decision]:
-        """Choose a label for each row of `X`: what `decide` would, one row after the other.
+        """Choose a label for each row of `X`, as `decide` would, one row after the other.
 
         Parameters
         ----------
@@ -91,10 +90,10 @@ class RoundsMixin(BaseLearner):
         list of Decision
         """
         among = None if among is None else label_list(among, "among")
-        run, rows, names = self._validated(RoundsMixin._check_questions, X, among, ids)
+        run, rows, names = self._validated(RoundsMixin._check_decide_many, X, among, ids)
         decisions: list[Decision] = []
         for lo, hi in blocks(count_rows(rows)):
-            with run.turns:
+            with run.lock:
                 for i in range(lo, hi):
                     x = row.py_func(rows, i)
                     indices = x.indices.copy() if rows.sparse else run.all_features
@@ -102,25 +101,25 @@ class RoundsMixin(BaseLearner):
                     decisions.append(self._decide(run, example, among, names[i]))
         return decisions
 
-    def _check_questions(
+    def _check_decide_many(
         self, X: Any, among: Any, ids: Any
-    ) -> tuple[Started, Rows, list[str | None]]:
+    ) -> tuple[Run, Rows, list[str | None]]:
         """Validate the arguments of `decide_many`."""
-        run, rows = self._ready_for(X)
-        names = _of_each(ids, count_rows(rows), "ids")
-        with run.turns:
+        run, rows = self._prepare_rows(X)
+        names = _one_each(ids, count_rows(rows), "ids")
+        with run.lock:
             run.current_offer(among)
         return run, rows, [None if name is None else check_id(name) for name in names]
 
-    def _decide(self, run: Started, example: Example, among: Any, name: str | None) -> Decision:
-        """Choose a label, while holding the learner."""
+    def _decide(self, run: Run, example: Example, among: Any, name: str | None) -> Decision:
+        """Choose a label, while holding the lock."""
         if run.decide is None:
             run.decide = run.kernels.decide(run.state)
-        offer = run.everything if among is None else run.current_offer(among)
+        offer = run.default_offer if among is None else run.current_offer(among)
         label, probability, _ = run.decide(run.state, example, run.scores, offer, run.p, DRAW)
-        confidence = None if run.share is None else run.confidence(run.scores, label)
-        offered = run.among if among is None else run.labels_at(offer)
-        return decided(example, run.labels[label], probability, offered, name, confidence)
+        confidence = None if run.softmax_probability is None else run.confidence(run.scores, label)
+        offered = run.default_among if among is None else run.labels_at(offer)
+        return new_decision(example, run.labels[label], probability, offered, name, confidence)
 
     def learn(
         self,
@@ -131,38 +130,38 @@ class RoundsMixin(BaseLearner):
     ) -> None:
         """Learn from the feedback for a decision, now or later, in any order.
 
-        Late feedback meets the weights of the moment it arrives, with the probability of the
-        moment of the decision. To learn twice from a decision is an error; see `has_learned`. What
-        is said of a label that has been retired since teaches nothing.
+        Late feedback is applied to the current weights, with the probability that the decision was
+        made with. Learning twice from a decision is an error; see `has_learned`. Feedback about a
+        label that has been retired since then is ignored.
 
         Parameters
         ----------
         decision : Decision
             From `decide`, or made by hand from a log.
         correct : bool, 0 or 1, optional
-            Whether the label was right: all that a bandit learner needs.
+            Whether the label was right. A bandit learner needs no more.
         truth : label or NONE_OF_THESE, optional
-            The right label, in place of `correct`; a full-information learner needs it. What a
-            bandit learner takes from it is `uses_truth`. That none of the labels is right teaches
-            nothing: it does not tell which one is when one is.
+            The right label, in place of `correct`; a full-information learner needs it. Whether a
+            bandit learner learns more from it than one bit is `uses_truth`. NONE_OF_THESE, if no
+            label is right, is ignored: it does not say which label is right if one is.
         """
         if unnamed:
-            refuse_unnamed("learn", unnamed)
-        if self._run is not None:  # the usual case, without another call
+            refuse_positional("learn", unnamed)
+        if self._run is not None:  # the usual case, spared one call
             lesson = self._lesson(decision, correct, truth)
         else:
             lesson = self._validated(RoundsMixin._lesson, decision, correct, truth)
         run = lesson.run
-        turns = run.turns
+        lock = run.lock
         try:
-            turns.acquire(False) or turns.wait()
+            lock.acquire(False) or lock.wait()
             if decision._learned_by or lesson.key in run.learned:
                 self._check_new(decision, run)
             self._learn(decision, lesson)
         except BaseException:
-            turns.release_if_owned()
+            lock.release_if_owned()
             raise
-        turns.release()
+        lock.release()
 
     def learn_many(
         self,
@@ -171,7 +170,7 @@ class RoundsMixin(BaseLearner):
         correct: Any = None,
         truth: Any = None,
     ) -> None:
-        """Learn from the feedback for many decisions: as `learn` would, one after the other.
+        """Learn from the feedback for many decisions, as `learn` would, one after the other.
 
         An error in any of them leaves the learner as it was.
 
@@ -183,15 +182,15 @@ class RoundsMixin(BaseLearner):
         truth : sequence of labels, optional
             One for each decision; None where there is `correct` instead.
         """
-        refuse_unnamed("learn_many", unnamed)
+        refuse_positional("learn_many", unnamed)
         decisions = check_decisions(decisions)
-        bits = _of_each(correct, len(decisions), "correct")
-        truths = _of_each(truth, len(decisions), "truth")
+        bits = _one_each(correct, len(decisions), "correct")
+        truths = _one_each(truth, len(decisions), "truth")
         if not decisions:
             return
         lessons = self._validated(RoundsMixin._lessons, decisions, bits, truths)
         run = lessons[0].run
-        with run.turns:
+        with run.lock:
             for decision in decisions:
                 self._check_new(decision, run)
             for decision, lesson in zip(decisions, lessons, strict=True):
@@ -215,7 +214,7 @@ class RoundsMixin(BaseLearner):
     def has_learned(self, decision: Decision | str) -> bool:
         """Return whether the learner has learned from a decision, or from one with this id.
 
-        It knows the ids of the last 100,000 decisions, also after it was saved and loaded.
+        It remembers the ids of the last 100,000 decisions, also after it was saved and loaded.
         """
         key = key_of(decision) if isinstance(decision, str) else check_decision(decision)._key
         by_id = self._started and key in self._run.learned
@@ -239,11 +238,11 @@ class RoundsMixin(BaseLearner):
         key: Any = decision._number
         if key is None and decision._id is not None:
             key = key_of(check_id(decision._id))
-        run, example = self._ready(decision.x)
+        run, example = self._prepare_example(decision.x)
         try:
             label = run.positions[decision.label]
         except (KeyError, TypeError):
-            label = run.position_of(decision.label)  # which says what is wrong
+            label = run.position_of(decision.label)  # raises an error with a message
         offer = run.all_labels
         if decision.among is not None:
             offer = run.offer(decision.among)
@@ -256,24 +255,24 @@ class RoundsMixin(BaseLearner):
         if truth is NONE_OF_THESE:
             subject = None
         elif feedback is None:
-            feedback = subject = self._told(truth, run)
+            feedback = subject = self._encode_truth(truth, run)
             if run.feedback == "bandit" and self.uses_truth:
                 label, probability, offer = subject, 1.0, run.all_labels
-                feedback = self._told_bit
+                feedback = self._truth_feedback
             elif run.feedback == "bandit":
                 subject, feedback = label, int(feedback == label)
         if run.learn is None:
             run.learn = run.kernels.learn(run.state)
         return as_lesson((run, key, subject, example, label, probability, offer, feedback))
 
-    def _check_new(self, decision: Decision, run: Started) -> None:
-        """Raise for a decision that was learned from, while holding the learner."""
+    def _check_new(self, decision: Decision, run: Run) -> None:
+        """Raise if the decision was learned from already, while holding the lock."""
         before = decision._learned_by
         if decision._key in run.learned or (before and ref(self) in before):
             raise ValueError(f"this {type(self).__name__} has already learned from {decision!r}")
 
     def _learn(self, decision: Decision, lesson: Lesson) -> None:
-        """Learn from one decision, while holding the learner."""
+        """Learn from one decision, while holding the lock."""
         run, key, subject, example, label, probability, offer, feedback = lesson
         if subject is not None and not (run.retired and subject in run.retired):
             self._update(run, example, label, probability, offer, feedback)
@@ -281,13 +280,13 @@ class RoundsMixin(BaseLearner):
         if key is not None:
             run.remember(key)
 
-    def _told(self, truth: Any, run: Started) -> Any:
-        """Return `truth` as the kernels are told it."""
+    def _encode_truth(self, truth: Any, run: Run) -> Any:
+        """Return `truth` as the kernels take it."""
         return run.position_of(truth)
 
 
-def _of_each(values: Any, n: int, name: str) -> Sequence[Any]:
-    """Return one value for each of n decisions, all None if there are no values."""
+def _one_each(values: Any, n: int, name: str) -> Sequence[Any]:
+    """Return one value for each of n decisions; all None if there are no values."""
     if values is None:
         return [None] * n
     if isinstance(values, str | bytes) or not np.iterable(values):

@@ -1,4 +1,4 @@
-"""The interface of a scikit-learn classifier, and what a learner answers without learning."""
+"""The interface of a scikit-learn classifier: fitting, predictions and attributes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onebit.core.batches import BatchesMixin
 from onebit.core.blocks import blocks
 from onebit.core.example import Example, Rows, count_rows, one_row, slice_rows
 from onebit.core.generator import unchanged_on_error
-from onebit.core.started import Started
+from onebit.core.run import Run
 from onebit.core.validation import (
     check_classes,
     check_labels,
@@ -28,13 +28,13 @@ class ScikitLearnMixin(BatchesMixin):
     """`fit`, `partial_fit`, `predict` and the attributes of a scikit-learn classifier."""
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Forget everything and play the rows as rounds, once, in their order.
+        """Start anew, and play the rows as rounds, once, in their order.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            A bandit learner is told only whether its labels are right.
+            A bandit learner gets only the bit whether its label is right.
 
         Returns
         -------
@@ -52,21 +52,20 @@ class ScikitLearnMixin(BatchesMixin):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Go on with more rows as rounds.
+        """Continue with more rows as rounds.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         classes : array-like, optional
-            All labels there will ever be. Needed in the first call, unless the learner was made
-            with them.
+            All labels; needed in the first call, unless they are a parameter of the learner.
 
         Returns
         -------
         self
         """
-        for _ in self._rounds(*self._prepare(X, y, classes)):
+        for _ in self._rounds(*self._prepare_rounds(X, y, classes)):
             pass
         return self
 
@@ -81,13 +80,14 @@ class ScikitLearnMixin(BatchesMixin):
         Returns
         -------
         ndarray of shape (n_samples, n_classes); for two classes (n_samples,)
-            For two classes it is what scikit-learn expects, the lead of the second over the first.
+            For two classes, as scikit-learn expects it, the score of the second minus that of the
+            first.
         """
         scores = self._evaluate(X)[1]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def scores(self, X: Any) -> np.ndarray:
-        """Return the score of each label for each row of `X`, as the policy sees them.
+        """Return the score of each label for each row of `X`, as the policy uses them.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class ScikitLearnMixin(BatchesMixin):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Also for two classes, unlike that of `decision_function`.
+            Also for two classes, unlike in `decision_function`.
         """
         return self._evaluate(X)[1]
 
@@ -107,7 +107,7 @@ class ScikitLearnMixin(BatchesMixin):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         among : array-like of labels, optional
-            The labels on offer, in every row; by default all are.
+            The labels on offer, in every row; by default all that are not retired.
 
         Returns
         -------
@@ -116,16 +116,16 @@ class ScikitLearnMixin(BatchesMixin):
         """
         if self._started or self.classes is None:
             return self._evaluate(X, among, with_policy=True)[2]
-        first = clone(self)  # which starts, as this one will
+        first = clone(self)  # it starts as this one will
         if isinstance(X, Example):
-            first._ready(X)
+            first._prepare_example(X)
         else:
-            first._ready_for(X)
+            first._prepare_rows(X)
         return first.policy(X, among)
 
     @property
     def classes_(self) -> np.ndarray:
-        """All labels, also retired ones."""
+        """All labels, including retired ones."""
         return self._of_run("classes_", lambda run: run.classes)
 
     @property
@@ -136,10 +136,10 @@ class ScikitLearnMixin(BatchesMixin):
     @property
     def feature_names_in_(self) -> np.ndarray:
         """The names of the features, if the learner started with a data frame."""
-        return self._of_run("feature_names_in_", lambda run: run.names)
+        return self._of_run("feature_names_in_", lambda run: run.feature_names)
 
-    def _of_run(self, name: str, get: Callable[[Started], Any]) -> Any:
-        """Return an attribute that is there once the learner has started."""
+    def _of_run(self, name: str, get: Callable[[Run], Any]) -> Any:
+        """Return an attribute that exists once the learner has started."""
         run = self._run
         found = None if run is None else get(run)
         if found is None:
@@ -156,20 +156,20 @@ class ScikitLearnMixin(BatchesMixin):
             raise AttributeError(f"this {type(self).__name__} has not started: it has no weights")
         if not hasattr(self._run.state, "W"):
             raise AttributeError(f"the scores of this {type(self).__name__} are not linear in x")
-        with self._run.turns:
+        with self._run.lock:
             return np.array(np.asarray(self._run.state.W).T, order="C")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        # One bit a row, in one pass over a few hundred rows, is no match for a batch solver.
+        # One bit a row, in one pass, cannot reach the score of a batch solver.
         tags.classifier_tags.poor_score = self.feedback == "bandit"
         return tags
 
-    def _known_rows(self, X: Any) -> tuple[Started, Rows]:
-        """Check rows that the learner is asked about; one example, which is faster, is a row."""
+    def _prepare_evaluation(self, X: Any) -> tuple[Run, Rows]:
+        """Validate rows to evaluate; a single `Example` is one row, and faster."""
         if isinstance(X, Example):
-            run, example = self._validated(BaseLearner._ready, X)
+            run, example = self._validated(BaseLearner._prepare_example, X)
             return run, one_row(example)
         check_is_fitted(self)
         run, rows = self._run, check_rows(X, self)
@@ -178,17 +178,17 @@ class ScikitLearnMixin(BatchesMixin):
 
     def _evaluate(
         self, X: Any, among: Any = None, *, with_policy: bool = False
-    ) -> tuple[Started, np.ndarray, np.ndarray]:
-        """Return the scores and, if asked for, the policy of each row, with what they are of."""
-        run, rows = self._known_rows(X)
-        with run.turns:  # there may be more classes before the last row
+    ) -> tuple[Run, np.ndarray, np.ndarray]:
+        """Return the run, the scores, and the policy of each row if `with_policy`."""
+        run, rows = self._prepare_evaluation(X)
+        with run.lock:  # classes may be added before the last row
             evaluate = run.kernels.evaluate(count_rows(rows))
             state, offer = run.state, run.current_offer(among)
             scores = np.empty((count_rows(rows), run.classes.size))
             p = np.empty_like(scores[: None if with_policy else 0])
             retired = sorted(run.retired)
         for lo, hi in blocks(len(scores)):
-            with run.turns:
+            with run.lock:
                 evaluate(state, slice_rows(rows, lo, hi), scores[lo:hi], offer, p[lo:hi])
         scores[:, retired] = -np.inf
         return run, scores, p

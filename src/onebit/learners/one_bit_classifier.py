@@ -762,7 +762,7 @@ class OneBitClassifier(ProbabilityLearner):
     5718
     """
 
-    uses_truth, _told_bit = True, TOLD
+    uses_truth, _truth_feedback = True, TOLD
     state_version = 1
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
@@ -893,7 +893,7 @@ class OneBitClassifier(ProbabilityLearner):
     def _line_weights(self) -> np.ndarray:
         if not self._started:
             raise AttributeError(f"this {type(self).__name__} has not started: it has no weights")
-        with self._run.turns:
+        with self._run.lock:
             return np.array(self._run.state.line.W.T, order="C")
 
     @property
@@ -906,7 +906,7 @@ class OneBitClassifier(ProbabilityLearner):
         of features, squares included.
         """
         check_is_fitted(self)
-        with self._run.turns:
+        with self._run.lock:
             state = self._run.state
             if state.views is None:
                 return [Member("line", 1.0, len(state.line.W))]
@@ -925,7 +925,7 @@ class OneBitClassifier(ProbabilityLearner):
         Rounds are counted by their feedback, from 1.
         """
         check_is_fitted(self)
-        with self._run.turns:
+        with self._run.lock:
             return listed(self._run.state.changes, self._run.labels)
 
     @property

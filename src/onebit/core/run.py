@@ -1,4 +1,4 @@
-"""What a learner has once it has started."""
+"""The run of a learner that has started: its state, labels, compiled rounds and lock."""
 
 from __future__ import annotations
 
@@ -9,47 +9,70 @@ from typing import Any
 import numpy as np
 
 from onebit.core import storage
-from onebit.core.confidence import share_entry
-from onebit.core.decision import MOST_IDS, id_of, key_of
+from onebit.core.confidence import softmax_probability_entry
+from onebit.core.decision import MAX_REMEMBERED_IDS, id_of, key_of
 from onebit.core.engine import Kernels, kernels_named
 from onebit.core.example import INDEX
+from onebit.core.fair_lock import FairLock
 from onebit.core.offer import check_among
-from onebit.core.turns import Turns
 from onebit.core.validation import unknown
 
-_TOO_MANY = MOST_IDS + MOST_IDS // 4
+_TOO_MANY = MAX_REMEMBERED_IDS + MAX_REMEMBERED_IDS // 4
 
 
-class Started:
-    """What a learner has once it has started.
+class Run:
+    """The run of a learner, from its start until it starts anew.
 
-    A learner that starts anew gets another one, by a single assignment: a thread that still decides
-    with the old one finds all of it as it was. What changes is touched only while holding `turns`;
-    labels are only added, and keep their positions.
+    A learner that starts anew gets another run by a single assignment, so a thread that is still
+    deciding with the old one finds it complete. `lock` protects all that changes. Labels are only
+    added, and keep their positions.
+
+    Attributes
+    ----------
+    classes, labels, positions
+        The labels as an array, as a list, and their positions in both.
+    all_features, all_labels
+        The indices of all features, and the positions of all labels.
+    feature_names
+        None if the learner did not start with a data frame.
+    kernels, state, parameters
+        As `_begin` returned them, and the parameters of the start.
+    decide, learn
+        The compiled single rounds, None until they are first needed.
+    scores, p
+        Arrays for the scores and the policy of a single round.
+    retired
+        The positions of retired labels.
+    default_offer, default_among
+        The labels on offer by default, as kernels and as decisions have them.
+    inverse_temperature, softmax_probability
+        What a confidence is computed with; None if the learner has no probability model.
+    learned
+        The keys of decisions that were learned from, the oldest first.
     """
 
     __slots__ = (
         "all_features",
         "all_labels",
-        "among",
         "classes",
         "decide",
-        "everything",
+        "default_among",
+        "default_offer",
+        "feature_names",
         "feedback",
+        "inverse_temperature",
         "kernels",
         "labels",
         "learn",
         "learned",
-        "names",
+        "lock",
         "p",
         "parameters",
         "positions",
         "retired",
         "scores",
-        "share",
+        "softmax_probability",
         "state",
-        "temper",
-        "turns",
     )
 
     def __init__(
@@ -60,33 +83,34 @@ class Started:
         state: Any,
         feedback: str,
         parameters: dict[str, Any],
-        temper: float | None = None,
+        inverse_temperature: float | None = None,
         retired: Iterable[int] = (),
         learned: Iterable[str] = (),
-        names: np.ndarray | None = None,
+        feature_names: np.ndarray | None = None,
         *,
-        turns: Turns | None = None,
+        lock: FairLock | None = None,
     ) -> None:
         if isinstance(kernels, tuple):  # this is a copy, see __reduce__
-            # Compiled code writes where it is told, be it a file mapped for reading.
+            # Compiled code does not check whether an array is read-only, as a mapped file is.
             kernels, state = kernels_named(*kernels), storage.writeable(state)
-        self.feedback, self.temper = feedback, temper
+        self.feedback, self.inverse_temperature = feedback, inverse_temperature
         self.all_features = np.arange(n_features, dtype=INDEX)
         self.all_features.flags.writeable = False  # all dense examples share it
-        self.names = names  # of the features
-        self.turns = Turns() if turns is None else turns
+        self.feature_names = feature_names
+        self.lock = FairLock() if lock is None else lock
         self.learned = dict.fromkeys(map(key_of, learned))
-        self.share = None if temper is None else share_entry()
-        # The compiled single rounds, each from when it is first needed.
+        self.softmax_probability = (
+            None if inverse_temperature is None else softmax_probability_entry()
+        )
         self.decide: Any = None
         self.learn: Any = None
-        self.take(classes, kernels, state, parameters)
+        self.replace_state(classes, kernels, state, parameters)
         self.retire(retired)
 
-    def take(
+    def replace_state(
         self, classes: np.ndarray, kernels: Kernels, state: Any, parameters: dict[str, Any]
     ) -> None:
-        """Take a state, of these classes."""
+        """Replace the state by one for these classes."""
         self.classes, self.kernels = classes, kernels
         self.state, self.parameters = state, parameters
         self.labels = classes.tolist()
@@ -95,28 +119,27 @@ class Started:
         self.scores, self.p = np.empty(classes.size), np.empty(classes.size)
 
     def retire(self, positions: Iterable[int]) -> None:
-        """Let all labels be on offer but those at these positions."""
+        """Stop offering the labels at these positions, and offer all others."""
         self.retired = frozenset(positions)
-        # What single rounds and decisions are told of an offer, when none is asked for.
-        self.everything = np.delete(self.all_labels, sorted(self.retired))
-        self.among = self.labels_at(self.everything) if self.retired else None
-        hide = getattr(self.state, "retire_classes", None)
-        if callable(hide):
-            hide(sorted(self.retired))
+        self.default_offer = np.delete(self.all_labels, sorted(self.retired))
+        self.default_among = self.labels_at(self.default_offer) if self.retired else None
+        retire_classes = getattr(self.state, "retire_classes", None)
+        if callable(retire_classes):
+            retire_classes(sorted(self.retired))
 
     @property
-    def restriction(self) -> np.ndarray | None:
-        """The labels on offer in `play`; None, which has faster code of its own, if all are."""
-        return self.everything if self.retired else None
+    def play_offer(self) -> np.ndarray | None:
+        """The labels on offer in `play`: None if all are, which compiles to faster code."""
+        return self.default_offer if self.retired else None
 
     def offer(self, among: Any) -> np.ndarray:
-        """Return these labels as kernels are told them: by their positions."""
+        """Return the positions of these labels, in increasing order, as kernels take them."""
         return check_among(among, self.positions, self.classes)
 
     def current_offer(self, among: Any) -> np.ndarray:
-        """Return the labels on offer now, as kernels are told them; None means all."""
+        """Return the positions of the labels on offer, none of which may be retired."""
         if among is None:
-            return self.everything
+            return self.default_offer
         offer = self.offer(among)
         for k in sorted(self.retired) if self.retired else ():
             if k in offer:
@@ -124,7 +147,7 @@ class Started:
         return offer
 
     def refuse_retired(self, truth: np.ndarray) -> None:
-        """Raise ValueError if labels that someone says are right include a retired one."""
+        """Raise ValueError if one of the true labels is retired."""
         for k in self.retired.intersection(truth.tolist()) if self.retired else ():
             raise ValueError(
                 f"the label {self.labels[k]!r} is retired: add_classes([...]) it first"
@@ -138,25 +161,25 @@ class Started:
             raise ValueError(f"unknown label {unknown(label, self.classes)}") from None
 
     def labels_at(self, offer: np.ndarray) -> tuple[Any, ...]:
-        """Return the labels that `offer` stands for."""
+        """Return the labels at the positions `offer`."""
         return tuple(self.labels[k] for k in offer.tolist())
 
-    def leave_out(self, scores: np.ndarray) -> None:
-        """Make the scores of retired labels such that none of them is right."""
+    def mask_retired(self, scores: np.ndarray) -> None:
+        """Set the scores of retired labels to minus infinity."""
         if self.retired:
             scores[..., sorted(self.retired)] = -np.inf
 
     def confidence(self, scores: np.ndarray, label: int) -> float | None:
-        """Return how probable it is, by these scores, that a label is right."""
-        if self.share is None:
+        """Return the probability, by these scores, that a label is right; None without a model."""
+        if self.softmax_probability is None:
             return None
-        self.leave_out(scores)
-        return self.share(scores, self.temper, label)
+        self.mask_retired(scores)
+        return self.softmax_probability(scores, self.inverse_temperature, label)
 
     def remember(self, key: int | str) -> None:
-        """Remember that a decision was learned from."""
+        """Remember the key of a decision that was learned from."""
         self.learned[key] = None
-        if len(self.learned) > _TOO_MANY:  # to forget one at a time would take long
+        if len(self.learned) > _TOO_MANY:  # deleting one at a time would take long
             self.learned = dict.fromkeys(self._last_keys())
 
     def last_ids(self) -> list[str]:
@@ -164,20 +187,20 @@ class Started:
         return [id_of(key) for key in self._last_keys()]
 
     def _last_keys(self) -> list[int | str]:
-        return list(self.learned)[-MOST_IDS:]
+        return list(self.learned)[-MAX_REMEMBERED_IDS:]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Plain arguments of the class itself: that is what skops takes, too.
-        with self.turns:
-            return Started, (
+        with self.lock:
+            return Run, (
                 self.classes,
                 self.all_features.size,
                 self.kernels.reference,
                 copy.deepcopy(self.state),
                 self.feedback,
                 self.parameters,
-                self.temper,
+                self.inverse_temperature,
                 sorted(self.retired),
                 self.last_ids(),
-                self.names,
+                self.feature_names,
             )
