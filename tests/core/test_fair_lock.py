@@ -61,7 +61,7 @@ def test_every_use_of_the_state_holds_the_lock(use, monkeypatch):
     plain, holds_lock = type(learner._run), []
 
     class Watched(plain):
-        """The same run, which records for each use of its state whether this thread holds the lock."""
+        """The same run; it records for each use of its state whether this thread has the lock."""
 
         __slots__ = ()
 
