@@ -104,8 +104,8 @@ def test_results_depend_on_code_parameters_and_what_is_in_files(tmp_path, monkey
     path.write_text("a,label\n1,2\n2,3\n")
     before = key()
     assert before == key()
-    others = [key(Banditron(gamma=0.2)), key(Perceptron()), key(seed=1), key(measure=Online(5))]
-    assert len({before, *others, key(measure=Online(6))}) == 6
+    others = [key(Banditron(gamma=0.2)), key(Perceptron()), key(seed=1), key(measure=Online((5,)))]
+    assert len({before, *others, key(measure=Online((6,)))}) == 6
     path.write_text("a,label\n1,2\n2,4\n")
     os.utime(path, ns=(1, 1))
     assert key() != before

@@ -23,17 +23,15 @@ from sklearn.base import clone
 
 import onebit
 from onebit.core import Learner
-from onebit.lab.measures import Measure, Online, candidates
+from onebit.lab.measures import ONLINE, Measure, Online, candidates
 from onebit.lab.processes import in_copies, may_copy
 from onebit.lab.results import Folder, as_table, write_table
-from onebit.lab.shared import Shared, data_name, fingerprint, shared, store
+from onebit.lab.shared import Made, Shared, Source, data_name, fingerprint, shared, store
 from onebit.lab.tools import Tool
 from onebit.streams import Asked
 
 if TYPE_CHECKING:
     import pandas as pd
-
-ONLINE = Online()
 
 Streams = Mapping[str, Any] | Sequence[str | Asked]
 
@@ -50,7 +48,7 @@ class Run:
         With its parameters; `classes` and `random_state` are set by the run.
     stream : str
         What the stream is called in tables.
-    source : Asked or Shared
+    source : Asked, Made or Shared
         The stream, or arrays that have been stored.
     seed : int
         Seed of the stream and of the learner.
@@ -63,7 +61,7 @@ class Run:
     name: str
     learner: Learner | Tool
     stream: str
-    source: Asked | Shared
+    source: Source
     seed: int
     grid: tuple[tuple[str, Any], ...] = ()
     measure: Measure = ONLINE
@@ -114,7 +112,9 @@ class Run:
     def _play(self, data: Path) -> dict[str, Any]:
         X, y, n_classes = shared(self.source, self.seed, data)
         if isinstance(self.learner, Tool):
-            return self.learner.play(X, y, n_classes, self.seed)
+            if not isinstance(self.measure, Online):
+                raise ValueError(f"tools count mistakes online; got {self.measure}")
+            return self.learner.play(X, y, n_classes, self.seed, self.measure)
         learner = clone(self.learner).set_params(
             classes=np.arange(n_classes), random_state=self.seed
         )
@@ -149,7 +149,7 @@ def sweep(
     grid : dict {parameter: values}, optional
         Each learner that has such a parameter is played with each of its values; one that has none
         of them is played as it is.
-    streams : list of name, path or Asked; or dict {name: any of these, or a pair (X, y)}
+    streams : list of name, path or Asked; or dict {name: any of these, Made, or a pair (X, y)}
     seeds : int or iterable of int, default=10
         Their number, from 0 on, or the seeds themselves. A seed determines the stream, or its order
         if it is a named or shuffled one, and all random draws of the learner.
@@ -258,7 +258,7 @@ def _as_learner(learner: Any) -> Learner | Tool:
     return made
 
 
-def _named_streams(streams: Streams, data: Path) -> Iterator[tuple[str, Asked | Shared]]:
+def _named_streams(streams: Streams, data: Path) -> Iterator[tuple[str, Source]]:
     pairs = (
         streams.items()
         if isinstance(streams, Mapping)
@@ -268,6 +268,8 @@ def _named_streams(streams: Streams, data: Path) -> Iterator[tuple[str, Asked | 
         if isinstance(some, tuple):
             X, y = some
             yield name, store(X, y, data)
+        elif isinstance(some, Made):
+            yield name, some
         else:
             asked = some if isinstance(some, Asked) else Asked(some)
             asked.check()
@@ -297,7 +299,7 @@ def _results(
         results[key] = result
         of = missing[key].source, missing[key].seed
         left[of] -= 1
-        if not left[of] and isinstance(of[0], Asked):
+        if not left[of] and not isinstance(of[0], Shared):
             shutil.rmtree(data / data_name(*of), ignore_errors=True)
         if progress is not None:
             progress(len(results), len(results) + left.total())
@@ -384,7 +386,9 @@ def code_fingerprint() -> str:
         "theory",
         "losses.py",
         "lab/binary.py",
+        "lab/feedback.py",
         "lab/measures.py",
+        "lab/experiments",
     ):
         place = package / room
         for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
