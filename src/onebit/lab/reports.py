@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import onebit
 from onebit.core.replacing import replace_file
+from onebit.lab.code import fingerprint_of
 from onebit.lab.experiment import SCALES, Finding, Section, Sweep
 from onebit.lab.experiments import EXPERIMENTS, Experiment
 from onebit.lab.results import read_table
 from onebit.lab.shipped import shipped
-from onebit.lab.sweeps import code_fingerprint, sweep
+from onebit.lab.sweeps import sweep
 from onebit.streams.named import VARIABLE
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def run_experiment(
         )
         if table.empty:  # of tools that are not installed
             del sweeps[part]
+    code = {type(run) for wanted in sweeps.values() for run in _learners(wanted)}
     about = {
         "experiment": name,
         "scale": scale,
@@ -76,7 +78,7 @@ def run_experiment(
         },
         "versions": {
             "onebit": onebit.__version__,
-            "code": code_fingerprint()[:12],
+            "code": fingerprint_of(code)[:12],
             "python": platform.python_version(),
             **{package: version(package) for package in ("numpy", "scipy", "numba")},
         },
@@ -84,6 +86,11 @@ def run_experiment(
     }
     replace_file(place / ABOUT, json.dumps(about, indent=1).encode())
     return place
+
+
+def _learners(wanted: Sweep) -> Iterable[Any]:
+    for some in wanted.learners.values():
+        yield from some if isinstance(some, list | tuple) else [some]
 
 
 def chosen_sweeps(

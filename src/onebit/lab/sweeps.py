@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import shutil
@@ -12,17 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice, zip_longest
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 import onebit
 from onebit.core import Learner
+from onebit.lab.code import fingerprint_of
 from onebit.lab.measures import ONLINE, Measure, Online, candidates
 from onebit.lab.processes import in_copies, may_copy
 from onebit.lab.results import Folder, as_table, write_table
@@ -89,10 +88,17 @@ class Run:
 
     @property
     def key(self) -> str:
-        """A hash of what the result depends on: what is played, and our code or the tool's."""
-        if isinstance(self.learner, Tool):
-            return digest(self.what | {"version": self.learner.version})
-        return digest(self.what | {"code": code_fingerprint()})
+        """A hash of what the result depends on: what is played, code and the tool's version."""
+        version = self.learner.version if isinstance(self.learner, Tool) else None
+        return digest(self.what | {"version": version, "code": fingerprint_of(self._code)})
+
+    @property
+    def _code(self) -> list[Any]:
+        """The functions and classes that determine the result, with all that they reach."""
+        inner = self.learner.get_params().values()
+        estimators = (type(value) for value in inner if isinstance(value, BaseEstimator))
+        made = [self.source.make] if isinstance(self.source, Made) else []
+        return [type(self.learner), *estimators, type(self.measure), shared, *made]
 
     @property
     def can_play(self) -> bool:
@@ -367,48 +373,3 @@ def _row(run: Run, result: dict[str, Any]) -> dict[str, Any]:
         **dict(run.grid),
         **result,
     }
-
-
-@cache
-def code_fingerprint() -> str:
-    """Return a hash of all code that a result depends on, to detect results of older code.
-
-    An edited comment or docstring changes nothing.
-    """
-    package = Path(onebit.__file__).parent
-    found = hashlib.sha256(onebit.__version__.encode())
-    for room in (
-        "core",
-        "numerics",
-        "learners",
-        "features",
-        "streams",
-        "theory",
-        "losses.py",
-        "lab/binary.py",
-        "lab/feedback.py",
-        "lab/measures.py",
-        "lab/experiments",
-    ):
-        place = package / room
-        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
-            found.update(f"{path.relative_to(package).as_posix()}\n{code_of(path)}".encode())
-    return found.hexdigest()
-
-
-def code_of(path: Path) -> str:
-    """Return the code in a module without comments, documentation and layout."""
-    module = ast.parse(path.read_bytes())
-    for node in ast.walk(module):
-        if isinstance(body := getattr(node, "body", None), list):
-            body[:] = [part for part in body if not _is_text(part)]
-    return ast.dump(module)
-
-
-def _is_text(node: ast.AST) -> bool:
-    """Whether a statement is nothing but a text, as documentation is."""
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
