@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from onebit.lab.papers import soba
-from onebit.lab.papers.paper import Finding, Paper, Section, Sweep, View, is_there, one_picture
+from onebit.lab.experiment import Experiment, Finding, Section, Sweep, View, is_there, one_picture
+from onebit.lab.experiments import soba
 from onebit.learners import (
     AROW,
     SOBA,
@@ -84,7 +84,7 @@ def few_features(scale: str) -> dict[str, Asked]:
 
 
 def _sweeps(scale: str) -> dict[str, Sweep]:
-    wanted = soba.PAPER.sweeps(scale)["figure_2"]
+    wanted = soba.EXPERIMENT.sweeps(scale)["figure_2"]
     # Gaptron's defaults are for examples of unit length.
     streams = {name: replace(asked, unit=True) for name, asked in wanted.streams.items()}
     return {
@@ -122,7 +122,7 @@ def _compared(table: pd.DataFrame, title: str) -> Section:
     )
 
 
-PAPER = Paper(
+EXPERIMENT = Experiment(
     "gaptron",
     "Exploiting the surrogate gap in online multiclass classification",
     "D. van der Hoeven. NeurIPS 2020; arXiv:2007.12618.",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from onebit.lab.papers import folklore_table
-from onebit.lab.papers.gaptron import few_features
-from onebit.lab.papers.paper import Finding, Paper, Section, Sweep, View, is_there
+from onebit.lab.experiment import Experiment, Finding, Section, Sweep, View, is_there
+from onebit.lab.experiments import folklore_table
+from onebit.lab.experiments.gaptron import few_features
 from onebit.learners import (
     SOBA,
     AdaBoostOLM,
@@ -131,7 +131,7 @@ def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
     ]
 
 
-PAPER = Paper(
+EXPERIMENT = Experiment(
     "folklore",
     "Efficient methods for online multiclass logistic regression",
     "N. Agarwal, S. Kale and J. Zimmert. ALT 2022.",

@@ -1,18 +1,22 @@
-"""What a paper's module defines: the sweeps it needs, and what it makes of their results."""
+"""What an experiment is: the sweeps it needs, and what it makes of their results."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from onebit.lab.measures import Measure
+import numpy as np
+
+from onebit.lab.measures import ONLINE, Measure
 from onebit.lab.pictures import draw_curves, draw_with_legend
 from onebit.lab.results import best, summary
-from onebit.lab.sweeps import ONLINE
+from onebit.streams import SYNTHETIC
 from onebit.streams.named import SOURCES, VARIABLE
 
 if TYPE_CHECKING:
@@ -33,7 +37,7 @@ class Sweep(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A claim of a paper, whether it holds here (None if unknown), and what was observed."""
+    """A claim, whether it holds here (None if unknown), and what was observed."""
 
     claim: str
     holds: bool | None
@@ -58,24 +62,64 @@ class Section:
     """Whether a figure takes the width of the page."""
 
 
-class Paper(NamedTuple):
-    """A paper and its experiments."""
+class Experiment(NamedTuple):
+    """Streams, learners, parameters and seeds, and what is made of the results.
+
+    Attributes
+    ----------
+    name : str
+        Its name in commands.
+    title : str
+    reference : str
+        The paper whose experiment it is.
+    notes : list of str
+        How data and settings here differ from those of the paper, and what to know of others.
+    sweeps : callable
+        Returns the sweeps, by name, for a scale. Its keyword-only parameters are the options of
+        the experiment: ``onebit lab run NAME --option value``.
+    sections : callable
+        Returns the parts of the report, from the tables of the sweeps and the scale.
+    """
 
     name: str
     title: str
     reference: str
-    differences: list[str]
-    """How data and settings here differ from those of the paper."""
-    sweeps: Callable[[str], dict[str, Sweep]]
-    """Returns the sweeps, by name, for a scale."""
+    notes: list[str]
+    sweeps: Callable[..., dict[str, Sweep]]
     sections: Callable[[dict[str, pd.DataFrame], str], list[Section]]
-    """Returns the parts of the report, from the tables of the sweeps and the scale."""
-    on_tables: Callable[[Path], Paper] | None = None
-    """Returns the same paper with the tables in a folder as its streams, if it takes any."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the experiment, with their values."""
+        parameters = signature(self.sweeps).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+    def with_options(self, **values: Any) -> Experiment:
+        """Return the same experiment with other values of options, which may be texts."""
+        known = self.options
+        for name in values:
+            if name not in known:
+                has = f"its options are {', '.join(known)}" if known else "it has none"
+                raise ValueError(f"{self.name} has no option {name!r}: {has}")
+        given = {name: _as_type(value, known[name]) for name, value in values.items()}
+        return self._replace(sweeps=partial(self.sweeps, **given))
+
+
+def _as_type(value: Any, default: Any) -> Any:
+    """Return an option's value as the type of its default, if that is a number or a truth value."""
+    if not isinstance(value, str):
+        return value
+    if isinstance(default, bool):
+        if value not in ("yes", "no"):
+            raise ValueError(f"an option that is on or off is yes or no; got {value!r}")
+        return value == "yes"
+    return type(default)(value) if isinstance(default, int | float) else value
 
 
 def is_there(stream: str) -> bool:
-    """Whether the file of a named stream exists."""
+    """Return whether a named stream can be made: it is synthetic, or its file exists."""
+    if stream in SYNTHETIC:
+        return True
     folder = os.environ.get(VARIABLE)
     return folder is not None and Path(folder, SOURCES[stream].file).is_file()
 
@@ -140,3 +184,11 @@ def one_picture(draw: Callable[[Any], Any]) -> Any:
 def percent(share: float) -> str:
     """Return a share as a percentage."""
     return f"{100 * share:.2f} %"
+
+
+def mean_and_se(values: Any, decimals: int = 2) -> str:
+    """Return the mean of some differences, with its sign and its standard error."""
+    mean = f"{np.mean(values):+.{decimals}f}"
+    if len(values) < 2:
+        return mean
+    return f"{mean} ±{np.std(values, ddof=1) / math.sqrt(len(values)):.{decimals}f}"

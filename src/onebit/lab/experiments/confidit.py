@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onebit.lab.papers import confidit_texts
-from onebit.lab.papers.paper import Finding, Paper, Section, Sweep
+from onebit.lab.experiment import Experiment, Finding, Section, Sweep
+from onebit.lab.experiments import confidit_texts
 from onebit.lab.pictures import draw_parameter, draw_with_legend
 from onebit.learners import Confidit
 from onebit.streams import Asked, confidit_models
@@ -112,7 +112,7 @@ def _figure_2(tables: list[pd.DataFrame]) -> Section:
     )
 
 
-PAPER = Paper(
+EXPERIMENT = Experiment(
     "confidit",
     "Multiclass classification with bandit feedback using adaptive regularization",
     "K. Crammer and C. Gentile. Machine Learning 90 (2013), 347-383.",

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onebit.lab.experiment import Experiment, Section, Sweep, View
 from onebit.lab.measures import Online
-from onebit.lab.papers.paper import Paper, Section, Sweep, View
 from onebit.learners import SOBA, Banditron, Perceptron
 from onebit.streams import Asked
 
@@ -59,7 +59,7 @@ def _short(t: int) -> str:
     return f"{t // 1_000_000}M" if t >= 1_000_000 else f"{t // 1000}k"
 
 
-PAPER = Paper(
+EXPERIMENT = Experiment(
     "errors",
     "The streams of the Banditron paper",
     "S. Kakade, S. Shalev-Shwartz and A. Tewari. ICML 2008.",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onebit.core import Learner
+from onebit.lab.experiment import Experiment, Finding, Section, Sweep
 from onebit.lab.measures import RegretAndBound
-from onebit.lab.papers.paper import Finding, Paper, Section, Sweep
 from onebit.learners import (
     AROW,
     SOBA,
@@ -129,7 +129,7 @@ def _cell(regret: float, allowed: float) -> str:
     return f"{regret:,.0f} of {allowed:,.0f}{ratio}"
 
 
-PAPER = Paper(
+EXPERIMENT = Experiment(
     "bounds",
     "How tight the bounds are",
     "No paper: the theorems of all that have one.",

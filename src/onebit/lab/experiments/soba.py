@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from onebit.lab.papers.paper import (
+from onebit.lab.experiment import (
+    Experiment,
     Finding,
-    Paper,
     Section,
     Sweep,
     View,
@@ -227,7 +227,7 @@ def _gamma_of_one_percent(streams: dict[str, pd.DataFrame]) -> Finding:
     )
 
 
-PAPER = Paper(
+EXPERIMENT = Experiment(
     "soba",
     "Efficient online bandit multiclass learning with O(sqrt(T)) regret",
     "A. Beygelzimer, F. Orabona and C. Zhang. ICML 2017; arXiv:1702.07958.",

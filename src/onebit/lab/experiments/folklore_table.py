@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from onebit.lab.experiment import Finding, Section, Sweep
 from onebit.lab.measures import Regret
-from onebit.lab.papers.paper import Finding, Section, Sweep
 from onebit.lab.pictures import Line, draw_lines, draw_panels
 from onebit.learners import Aggregating, Aioli, Folklore, OnlineGradient, OnlineNewton
 from onebit.theory import bounds

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onebit.lab.experiment import Experiment, Finding, Section, Sweep, one_picture
+from onebit.lab.experiments.bakeoff_pictures import draw_matrix, draw_ratios, draw_scatter
 from onebit.lab.measures import OnlineStandardized
-from onebit.lab.papers.bakeoff_pictures import draw_matrix, draw_ratios, draw_scatter
-from onebit.lab.papers.paper import Finding, Paper, Section, Sweep, one_picture
 from onebit.lab.pictures import draw_panels
 from onebit.lab.significance import significance, z_statistic
 from onebit.lab.tools import (
@@ -107,8 +107,8 @@ def _folder() -> Path | None:
     return folder if folder is not None and folder.is_dir() else None
 
 
-def _sweeps(scale: str, folder: Path | None = None) -> dict[str, Sweep]:
-    folder = folder or _folder()
+def _sweeps(scale: str, *, tables: str = "") -> dict[str, Sweep]:
+    folder = Path(tables) if tables else _folder()
     if folder is None:
         return {}
     streams, narrow = _streams(folder, SMALL if scale == "small" else None)
@@ -146,10 +146,6 @@ def _streams(folder: Path, most: int | None) -> tuple[dict[str, Asked], dict[str
         limit = "" if most is None else f" of at most {most:,} rows"
         raise ValueError(f"{folder} has no table{limit}: a file that ends in {', '.join(FORMATS)}")
     return streams, narrow
-
-
-def _on_tables(folder: Path) -> Paper:
-    return PAPER._replace(sweeps=partial(_sweeps, folder=folder))
 
 
 class Results:
@@ -450,7 +446,7 @@ def _findings(results: Results) -> list[Finding]:
     ]
 
 
-PAPER = Paper(
+EXPERIMENT = Experiment(
     "bakeoff",
     "A contextual bandit bake-off",
     "A. Bietti, A. Agarwal and J. Langford. JMLR 22, 2021; arXiv:1802.04064.",
@@ -465,5 +461,4 @@ PAPER = Paper(
     ],
     _sweeps,
     _sections,
-    _on_tables,
 )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onebit.lab.binary import BinaryConfidit
+from onebit.lab.experiment import Finding, Section, Sweep, is_there, percent
 from onebit.lab.measures import CrossValidated, HeldOut, WrongTold, grid_of
-from onebit.lab.papers.paper import Finding, Section, Sweep, is_there, percent
 from onebit.lab.pictures import Line, draw_lines, draw_panels, draw_with_legend
 from onebit.learners import AROW, Banditron, Confidit, Perceptron, SecondOrderPerceptron
 from onebit.streams import Asked
