@@ -1,10 +1,11 @@
-"""Other constants of OneBitClassifier's line: how mistakes change on streams' first rows.
+"""Other constants of OneBitClassifier: how mistakes change on streams' first rows.
 
-``python bench/constants.py [name=value[,name=value...] ...]``, where a name is a field of `Form`,
-as in ``explore=0.1 doubt=0.5,sure=0.01``. Printed is 100 times the logarithm of the ratio of errors
-to those with the constants as they are, negative for fewer mistakes, with its standard error, seed
-by seed. ``--diagonal`` is for the constants of the diagonal form, not of the full one; ``--last``
-plays the last rows, for a look at what was not chosen on the first.
+``python bench/constants.py [name=value[,name=value...] ...]``, with names of
+`onebit.numerics.tuning`, as in ``full.explore=0.1 full.doubt=0.5,changes.label=20``. Printed is 100
+times the logarithm of the ratio of errors to those with the constants as they are, negative for
+fewer mistakes, with its standard error, seed by seed. ``--diagonal`` plays the streams of the
+diagonal form, not of the full one; ``--last`` plays the last rows, for a look at what was not
+chosen on the first.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ import argparse
 import numpy as np
 
 from onebit import OneBitClassifier, play, streams
-from onebit.numerics import posterior
-from onebit.numerics.posterior import DIAGONAL_FORM, FULL_FORM, Form
+from onebit.numerics.tuning import tuned
 
 FULL_STREAMS = [
     "confidit-synthetic",
@@ -49,10 +49,10 @@ DIAGONAL_STREAMS = [
 """Those that the diagonal form plays."""
 
 OTHERS = [
-    "least_lesson=0.3",
-    "least_lesson=0.6",
-    "explore=0.1",
-    "constant=1",
+    "full.least_lesson=0.3",
+    "full.least_lesson=0.6",
+    "full.explore=0.1",
+    "full.constant=1",
 ]
 
 
@@ -91,21 +91,21 @@ def errors(name: str, seed: int, given: argparse.Namespace) -> list[float]:
     """Return the share of mistakes with the constants as they are, and with others."""
     X, y = streams.load(name, seed=seed)
     classes, rows = np.unique(y), slice(-given.rows, None) if given.last else slice(given.rows)
-    form, covariance = (DIAGONAL_FORM, "diagonal") if given.diagonal else (FULL_FORM, "full")
+    covariance = "diagonal" if given.diagonal else "full"
     found = []
-    for changed in [form, *(with_others(form, text) for text in given.forms)]:
-        setattr(posterior, f"{covariance.upper()}_FORM", changed)
-        learner = OneBitClassifier(
-            classes=classes, random_state=seed, covariance=covariance, views=given.views
-        )
-        found.append(play(learner, X[rows], y[rows], record=False).error_rate)
+    for constants in [{}, *(parsed(text) for text in given.forms)]:
+        with tuned(**constants):
+            learner = OneBitClassifier(
+                classes=classes, random_state=seed, covariance=covariance, views=given.views
+            )
+            found.append(play(learner, X[rows], y[rows], record=False).error_rate)
     return found
 
 
-def with_others(form: Form, text: str) -> Form:
-    """Return a form with other constants."""
+def parsed(text: str) -> dict[str, float]:
+    """Return constants by their names."""
     pairs = (pair.split("=") for pair in text.split(","))
-    return form._replace(**{name: float(value) for name, value in pairs})
+    return {name: float(value) for name, value in pairs}
 
 
 if __name__ == "__main__":
