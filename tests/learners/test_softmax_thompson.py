@@ -36,7 +36,7 @@ def test_it_walks_the_path_of_the_reference(view, covariance, K, storage):
     slow = Reference(X.shape[1], K, view, covariance == "full")
     learner = SoftmaxThompson(view, covariance, random_state=K)
     assert_same_path(learner, slow, X, y, storage, quadrature=1e-6)
-    found = learner._state.model.posterior.W.T
+    found = learner._run.state.model.posterior.W.T
     np.testing.assert_allclose(found, slow.posterior.W, rtol=1e-8, atol=1e-9)
 
 

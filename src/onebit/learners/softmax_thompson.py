@@ -162,7 +162,7 @@ class SoftmaxThompson(ProbabilityLearner):
     products 132
     """
 
-    uses_truth, _told_bit = True, TOLD
+    uses_truth, _truth_feedback = True, TOLD
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.SOFTMAX_THOMPSON
