@@ -384,7 +384,7 @@ def find_measurements(features, kinds, scratch):
 
 
 @lean_kernel
-def observe(scales, rounds, x, weights):
+def observe_values(scales, rounds, x, weights):
     """Count the values of x, which was the last one scaled, in the round after so many rounds.
 
     `weights` are arrays of weights of what x became.
