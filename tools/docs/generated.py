@@ -15,9 +15,9 @@ import typer.main
 import onebit
 from onebit import Learner, cli, learners
 from onebit.cli.app import app
-from onebit.cli.learners import told
+from onebit.cli.learners import learners_as_markdown, told
 from onebit.cli.parameters import parameters_of, shown
-from onebit.lab.papers import PAPERS
+from onebit.lab.experiments import EXPERIMENTS
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,10 +64,7 @@ def pages() -> dict[str, str]:
 def learners_index() -> str:
     """Return the table of all learners, those that need one bit first."""
     classes = sorted(learners.classes(), key=lambda cls: (cls.feedback, cls.__name__.lower()))
-    rows = [
-        [f"[{cls.__name__}]({cls.__name__}.md)", told(cls), str(cls.cost), str(cls.bound)]
-        for cls in classes
-    ]
+    listed = re.sub(r"^\| `(\w+)`", r"| [\1](\1.md)", learners_as_markdown(classes), flags=re.M)
     return f"""# The learners
 
 Each learner has a page: what it does, how it learns on one common stream, what is proven of it, and
@@ -75,7 +72,7 @@ where it departs from its paper. There are d features, nnz of them non-zero, K c
 L is the loss of the best linear predictor U, X the largest norm of an example; N is the number of
 weak learners of a booster, gamma their edge over chance.
 
-{table(["learner", "told", "time of a round", "proven"], rows)}
+{listed}
 
 Learners that are told the label are baselines for those that are told one bit. The reason to use a
 bandit learner of the papers is its guarantee; on a benign stream its constant exploration costs
@@ -232,19 +229,18 @@ def commands_of(group: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 def experiments_page() -> str:
     """Return the experiments that can be repeated, with how they differ from their papers."""
-    rows = [[f"[{name}](#{name})", paper.title] for name, paper in PAPERS.items()]
+    rows = [[f"[{name}](#{name})", found.title] for name, found in EXPERIMENTS.items()]
     parts = [
         "# Experiments",
-        "Each experiment runs at two scales: `small` takes minutes, `full` is what the paper did. Runs that were"
-        " played are kept, and only missing ones are played again. The report is one page of HTML with pictures,"
-        " tables and, for each claim of a paper, whether it holds here.",
+        "Most experiments have two scales: `small` takes minutes, `full` is what the paper did. Runs"
+        " that were played are kept, and only missing ones are played again. The report is one page"
+        " of HTML with pictures, tables and, for each claim of a paper, whether it holds here.",
         "```text\nonebit lab run NAME --scale small\nonebit lab show NAME\nonebit lab report\n```",
         table(["name", "experiment"], rows),
     ]
-    for name, paper in PAPERS.items():
-        parts += [f"({name})=\n## {name}", f"**{paper.title}.** {paper.reference}"]
-        if paper.differences:
-            parts += ["Differences from the paper:", "\n".join(f"- {d}" for d in paper.differences)]
+    for name, found in EXPERIMENTS.items():
+        parts += [f"({name})=\n## {name}", f"**{found.title}.** {found.reference}"]
+        parts += ["\n".join(f"- {note}" for note in found.notes)]
     return "\n\n".join(parts)
 
 
