@@ -299,7 +299,13 @@ def draw_propensity() -> None:
         same = chosen == np.asarray(log.labels)
         naive = 100 * np.mean(np.asarray(log.correct)[same])
         ax.plot([low, high], [i, i], color=OURS, linewidth=6, solid_capstyle="butt", alpha=0.5)
-        ax.scatter(100 * found.value, i, color=OURS, zorder=3, label="" if i else "weighted: estimate, 95 %")
+        ax.scatter(
+            100 * found.value,
+            i,
+            color=OURS,
+            zorder=3,
+            label="" if i else "weighted: estimate, 95 %",
+        )
         ax.scatter(naive, i, color=INK[1], marker="x", label="" if i else "unweighted")
         ax.scatter(truth, i, color="black", marker="|", s=220, label="" if i else "the truth")
         print(f"propensity: {name} truth {truth:.1f}, {low:.1f} to {high:.1f}, naive {naive:.1f}")
@@ -365,7 +371,9 @@ def draw_learners() -> None:
         ax.set_xticks([10, 100, 1_000], ["10", "100", "1,000"])
         ax.minorticks_off()
         ax.set(xlabel="rounds", ylabel="wrong so far, %")
-        ax.set_title(f"{name}: {curve[-1]:.1f} % after {COMMON['n']:,} rounds, {titles[kinds[name]]}")
+        ax.set_title(
+            f"{name}: {curve[-1]:.1f} % after {COMMON['n']:,} rounds, {titles[kinds[name]]}"
+        )
         save(figure, f"learners/{name}.svg")
 
 
@@ -392,7 +400,7 @@ def draw_terminal() -> None:
     text = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">\n'
         f'<rect width="{width}" height="{height}" rx="6" fill="#1b1f24"/>\n'
-        '<g font-family="ui-monospace, Menlo, Consolas, \'DejaVu Sans Mono\', monospace" '
+        "<g font-family=\"ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" "
         f'font-size="14" fill="#e6edf3">\n{rows}</g>\n</svg>\n'
     )
     (FOLDER / "terminal.svg").write_text(text)

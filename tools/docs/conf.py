@@ -10,7 +10,7 @@ from importlib.metadata import version as version_of
 
 project = "onebit"
 author = "the onebit authors"
-copyright = "the onebit authors, BSD-3-Clause"
+copyright = "the onebit authors, BSD-3-Clause"  # noqa: A001
 version = release = version_of("onebit")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]

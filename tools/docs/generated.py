@@ -43,7 +43,16 @@ MODULES = {
 """Modules with a page in the reference, by the name of the page."""
 
 
-DECLARED = ("bound", "cost", "exempt", "feedback", "forms", "reference", "state_version", "uses_truth")
+DECLARED = (
+    "bound",
+    "cost",
+    "exempt",
+    "feedback",
+    "forms",
+    "reference",
+    "state_version",
+    "uses_truth",
+)
 """What learners declare in class attributes: their page has it in a table."""
 
 
@@ -193,9 +202,9 @@ def place_of(path: str, name: str, value: Any) -> str:
     package = path.partition(".")[0] if path == "onebit" else path
     assigned = re.compile(rf"^{name}\b.* = ", re.MULTILINE)
     for place, module in sorted(sys.modules.items()):
-        if place.startswith(package) and vars(module).get(name) is value:
-            if assigned.search(inspect.getsource(module)):
-                return place
+        is_here = place.startswith(package) and vars(module).get(name) is value
+        if is_here and assigned.search(inspect.getsource(module)):
+            return place
     raise ValueError(f"{path}.{name} is assigned nowhere")
 
 
@@ -205,7 +214,10 @@ def commands_page() -> str:
         import_module(f"onebit.cli.{module}")
     # Typer's own copy of Click, or Click itself: both have these.
     group: Any = typer.main.get_command(app)
-    parts = ["# The command line", "`pip install 'onebit[cli]'`; the laboratory needs `onebit[lab]`,"]
+    parts = [
+        "# The command line",
+        "`pip install 'onebit[cli]'`; the laboratory needs `onebit[lab]`,",
+    ]
     parts[1] += " the service `onebit[serve]`. Each command prints its page with `--help`."
     for name, command in sorted(commands_of(group, "onebit")):
         context = command.make_context(name, ["--help"], resilient_parsing=True)
@@ -232,7 +244,7 @@ def experiments_page() -> str:
     rows = [[f"[{name}](#{name})", found.title] for name, found in EXPERIMENTS.items()]
     parts = [
         "# Experiments",
-        "Most experiments have two scales: `small` takes minutes, `full` is what the paper did. Runs"
+        "Most experiments have two scales: `small` takes minutes, `full` is the paper's. Runs"
         " that were played are kept, and only missing ones are played again. The report is one page"
         " of HTML with pictures, tables and, for each claim of a paper, whether it holds here.",
         "```text\nonebit lab run NAME --scale small\nonebit lab show NAME\nonebit lab report\n```",
@@ -251,7 +263,9 @@ def table(headings: Iterable[str], rows: Iterable[list[str]]) -> str:
     """Return a table."""
     headings = list(headings)
     lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(c.replace("|", "\\|") for c in line) + " |" for line in lines)
+    return "\n".join(
+        "| " + " | ".join(c.replace("|", "\\|") for c in line) + " |" for line in lines
+    )
 
 
 def toctree(names: Iterable[str]) -> str:
