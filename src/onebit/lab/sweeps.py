@@ -383,7 +383,6 @@ def code_fingerprint() -> str:
         "streams",
         "theory",
         "losses.py",
-        "lab/binary.py",
         "lab/measures.py",
     ):
         place = package / room
