@@ -15,6 +15,7 @@ from onebit.numerics.second_order import of_class
 from paths import assert_same_path, continuous, every_stream, one_hot, repeated
 from problems import assert_finite, numpy_generator
 from references import confidit
+from test_extremes import KINDS, assert_stays_finite, rows
 
 VERSIONS = {
     1: {"projection": True, "confidence": "theory", "covariance": "full"},
@@ -365,3 +366,25 @@ def test_the_smallest_of_deltas():
     X, y = np.eye(3), [0, 1, 2]
     learner = Confidit(confidence="theory", delta=1e-320, random_state=0).fit(X, y)
     assert np.isfinite(learner._state.confidence.width)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("a", ["theory", 1e-6, 1e30])
+def test_rows_as_they_are_stay_finite(kind, a):
+    """Rounding would be all that is left of A_0 after one example of a length of 10^30."""
+    raw = {"normalize": False, "a": a}
+    for form in VERSIONS.values():
+        assert_stays_finite(Confidit(**form, **raw), rows(kind, n=60), 3)
+    for form in ({"kernel": "linear"}, {"kernel": "poly", "projection": True}):
+        assert_stays_finite(KernelConfidit(**form, **raw), rows(kind, n=60), 3)
+
+
+def test_full_matrices_shorten_what_is_too_long_for_them():
+    X, y = continuous(3)
+    long = X.copy()
+    long[::7] *= 1e9
+    short = long * np.minimum(1, 1e4 / np.maximum(np.linalg.norm(long, axis=1), 1e-300))[:, None]
+    form = {"covariance": "full", "normalize": False, "a": 1.0, "classes": range(3)}
+    found, same, other = (Confidit(**form).fit(some, y).coef_ for some in (long, short, X))
+    np.testing.assert_allclose(found, same, rtol=1e-6)
+    assert not np.allclose(found, other, rtol=0.1)

@@ -13,13 +13,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from onebit.core import LINEAR, Cost, Kernels, Learner, lean_kernel
 from onebit.core.compiling import no_alias
 from onebit.core.engine import Noted
-from onebit.core.example import Rows, count_rows
+from onebit.core.example import LARGEST, Rows, count_rows
 from onebit.core.generator import uniform
-from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
+from onebit.core.ranges import NOT_NEGATIVE
 from onebit.core.started import Started
 from onebit.core.state import Amount, Count, Field, Generator, Variances, Weights, Within
 from onebit.numerics.exploration import upper_confidence
-from onebit.numerics.linear import fill_unit, products, squared_norm, with_values
+from onebit.numerics.linear import fill_unit, norm, products, squared_norm, with_values
 from onebit.numerics.ridge import ridge_step
 from onebit.numerics.second_order import (
     Inverse,
@@ -29,6 +29,13 @@ from onebit.numerics.second_order import (
     quadratic,
 )
 from onebit.theory import bounds
+
+LONGEST = 1e4
+"""Full matrices get no x longer than this, times sqrt(a).
+
+x' A_0^{-1} x is then at most 1e8, and rounding, of the order of 1e-16 of A_0^{-1}, stays below what
+the rounds leave of it.
+"""
 
 
 class Confidence(NamedTuple):
@@ -180,9 +187,20 @@ def score_diagonal(state, x, scores):
 def score_full(state, x, scores):
     """Figure 1, step 3: the scores w_i . x, and n_i = x' A_i^{-1} x for later steps."""
     x, n = instance(state, x), state.scratch.n
+    if not state.normalize:
+        shorten(x, LONGEST * math.sqrt(state.confidence.a))
     products(state.W, x, scores)
     for k in range(n.size):
         n[k] = at_least(state.confidence, x, quadratic(lean_class_inverse(state.A_inv, k), x))
+
+
+@lean_kernel
+def shorten(x, longest):
+    """Scale x in place to a length of at most `longest`."""
+    size = norm(x)
+    if size > longest:
+        for i in range(x.values.size):
+            x.values[i] *= longest / size
 
 
 @lean_kernel
@@ -372,11 +390,12 @@ class Confidit(ConfidenceLearner):
         With confidence="theory", a bound on the norm ||U|| of the true weights of all classes.
     delta : float in (0, 1), default=0.05
         With confidence="theory", the probability with which the bound may fail.
-    a : float > 0 or "theory", default="theory"
+    a : float >= 1e-6 or "theory", default="theory"
         The matrices begin as A_0 = a I; "theory" is (1 + alpha)^2, as in the paper's algorithm.
     normalize : bool, default=True
         Whether examples are divided by their norm, as the theory assumes; the authors' experiments
-        are on bags of words of zeros and ones, whose norms differ.
+        are on bags of words of zeros and ones, whose norms differ. If not, full matrices shorten
+        examples of more than 10^4 sqrt(a), as they could not be told from infinitely long ones.
     approximation_error : float, array-like or callable, optional
         With confidence="theory", for labels that deviate from the noise model: Modified Confidit,
         with the intervals of equation 10. Bounds on q_1, q_2, ..., where q_t is the largest
@@ -409,7 +428,7 @@ class Confidit(ConfidenceLearner):
     decreasing order of (alpha + D_i) / n_i; the solution is the last one, and here it is found
     without sorting. Its equation 12 has (1 + alpha^2) I for A_0, which is (1 + alpha)^2 I elsewhere
     in the paper and here. The paper allows alpha down to -1, where A_0 vanishes; below -0.999 the
-    inverse of A_0 is so large that rounding would hide all the rounds that follow.
+    inverse of A_0 is so large that rounding would hide all the rounds that follow; so is `a` bounded.
 
     Only the chosen class learns, so a class whose scores fall in the first rounds may never be
     chosen again. On `onebit.streams.synsep` the diagonal form with eta=1 loses one of nine classes
@@ -458,7 +477,7 @@ class Confidit(ConfidenceLearner):
             callable,
             None,
         ],
-        "a": [POSITIVE, StrOptions({"theory"})],
+        "a": [Interval(Real, 1e-6, LARGEST, closed="both"), StrOptions({"theory"})],
         "normalize": ["boolean"],
     }
 

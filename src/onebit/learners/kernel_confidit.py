@@ -18,6 +18,7 @@ from onebit.core.growing import Growing
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.state import ANY, EXAMPLES, LABELS, ROWS, Field, Generator
 from onebit.learners.confidit import (
+    LONGEST,
     Confidence,
     ConfidenceLearner,
     Confidit,
@@ -84,9 +85,8 @@ class Factors(tuple[Factor, ...]):
 class State(NamedTuple):
     """Weights w_i = sum over rounds s of C[s, i] phi_s, with phi_s = scale_s phi(x_s).
 
-    examples: x_s; scales: 1 / ||phi(x_s)||, or 0, or all 1 if phi(x_s) is not normalised; outputs:
-    the chosen labels; L: for each class i, the factor of a I + K_i, with K_i the kernel matrix of
-    the rounds S_i with output i.
+    examples: x_s; scales: those of `scale_of`; outputs: the chosen labels; L: for each class i, the
+    factor of a I + K_i, with K_i the kernel matrix of the rounds S_i with output i.
     """
 
     examples: Annotated[Growing, EXAMPLES]
@@ -118,19 +118,13 @@ class State(NamedTuple):
             with np.errstate(all="ignore"):
                 for row, s in enumerate(mine):
                     k = self.kernel_function(Example(features, X[s], features.size), X[mine])
-                    if not self._has_scale(scales[s], k[row]):
+                    if abs(scales[s] - scale_of(self, k[row])) > 1e-6 * scales[s]:
                         raise ValueError(f"scales.rows[{s}] is not that of the kernel")
                     K[row] = scales[s] * k * scales[mine]
                 K[np.diag_indices(mine.size)] += self.confidence.a
                 near = np.abs(L @ L.T - K) <= 1e-6 * K.diagonal().max(initial=0.0)
             if not (near.all() and (L.diagonal() > 0.0).all()):
                 raise ValueError(f"L.{i}.packed is not the factor of the kernel")
-
-    def _has_scale(self, scale: float, k_xx: float) -> bool:
-        """Return whether an example with the squared norm k_xx has this scale, up to rounding."""
-        if not self.normalize:
-            return scale == 1.0
-        return abs(scale**2 * k_xx - float(k_xx > SMALLEST)) <= 1e-6
 
 
 class Products(NamedTuple):
@@ -146,11 +140,18 @@ def products_with(state: State, x: Example) -> Products:
     k_xx = float(state.kernel_function(x, dense(x)[np.newaxis])[0])
     if not (math.isfinite(k_xx) and k_xx >= 0.0):
         raise ValueError(f"the kernel of an x with itself must be finite and >= 0; got {k_xx}")
-    k = state.kernel_function(x, state.examples.rows) * state.scales.rows
-    if not state.normalize:
-        return Products(k, k_xx, 1.0)
-    scale = 1.0 / math.sqrt(k_xx) if k_xx > SMALLEST else 0.0
-    return Products(k * scale, float(scale > 0.0), scale)
+    scale = scale_of(state, k_xx)
+    k = state.kernel_function(x, state.examples.rows) * state.scales.rows * scale
+    return Products(k, float(scale > 0.0) if state.normalize else scale**2 * k_xx, scale)
+
+
+def scale_of(state: State, k_xx: float) -> float:
+    """Return the scale of an example with ||phi(x)||^2 = k_xx."""
+    size = math.sqrt(k_xx)
+    if state.normalize:
+        return 1.0 / size if k_xx > SMALLEST else 0.0
+    longest = LONGEST * math.sqrt(state.confidence.a)
+    return longest / size if size > longest else 1.0
 
 
 def reduced(state: State, seen: Products, i: int) -> tuple[np.ndarray, float]:
