@@ -29,7 +29,8 @@ MINUTES ?= 60
 NUMBER ?= 200
 SEED ?= 3
 
-.PHONY: demo lint quick test compiles-little not-slow test-plain oldest newest test-all wheel fuzz mutants bench errors compare compare-drift bakeoff clean
+.PHONY: demo lint quick test compiles-little not-slow test-plain oldest newest test-all wheel fuzz mutants bench bakeoff clean
+.PHONY: alarms compare compare-drift constants errors raw
 .PHONY: serve-demo serve-load serve-soak serve-models serve-drill serve-stream serve-fuzz
 
 demo: .venv/.installed-cli
@@ -88,15 +89,16 @@ wheel: .venv/.installed-cli
 bench: .venv/.installed-bench
 	$(BIN)/python bench/bench.py
 
-errors: .venv/.installed-lab
-	$(BIN)/onebit lab run errors --scale full
-	$(BIN)/onebit lab show errors --scale full
+# Experiments of the laboratory, at full scale; LAB=--seeds=1 or LAB="--streams letter,poker" for less.
+LAB ?=
 
-compare: .venv/.installed-bench
-	$(BIN)/python bench/compare.py
+alarms compare constants errors raw: .venv/.installed-lab
+	$(BIN)/onebit lab run $@ --scale full $(LAB)
+	$(BIN)/onebit lab show $@ --scale full
 
-compare-drift: .venv/.installed-bench
-	$(BIN)/python bench/drift.py
+compare-drift: .venv/.installed-lab
+	$(BIN)/onebit lab run drift --scale full $(LAB)
+	$(BIN)/onebit lab show drift --scale full
 
 bakeoff: .venv/.installed-bench
 	$(BIN)/python bench/bakeoff.py

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import onebit
-from onebit.lab.papers import PAPERS
+from onebit.lab.experiments import EXPERIMENTS
 from onebit.theory import bounds
 from test_promises import ROOT, named_on
 
@@ -76,7 +76,7 @@ def test_nothing_in_a_paper_is_without_a_line(title):
 def exists(name):
     """Return whether code or a command that the page names exists, parameters included."""
     if name.startswith("onebit lab run "):
-        return name.removeprefix("onebit lab run ") in PAPERS
+        return name.removeprefix("onebit lab run ") in EXPERIMENTS
     called = re.fullmatch(r"(\w+)\((.*)\)", name)
     if called:
         learner = getattr(onebit, called[1])

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from onebit.lab.papers.confidit_texts import (
+from onebit.lab.experiments.confidit_texts import (
     CONFIDITS,
     EXPLORED,
     MISTAKES,

@@ -46,7 +46,7 @@ def test_regret_of_confidit_is_below_theorem_1(u):
     norm = math.sqrt(2) * np.linalg.norm(u)
     learner = Confidit(projection=True, confidence="theory", covariance="full", norm=norm)
     regret = confidit_regret(play(learner, X, y), X, y, u)
-    terms = float(learner._state.confidence.terms)
+    terms = float(learner._run.state.confidence.terms)
     assert terms <= bounds.confidit_terms(T, len(u), 2, 1.0)
     assert regret <= bounds.confidit(T, len(u), 2, norm, terms=terms)
     assert bounds.confidit(T, len(u), 2, norm, terms=terms) <= bounds.confidit(T, len(u), 2, norm)
@@ -67,10 +67,10 @@ def test_regret_of_confidit_is_below_its_bound_for_any_lengths_and_any_a(seed):
     learner = Confidit(**form, norm=norm, a=a, normalize=False)
     history = play(learner, X, y)
     regret = confidit_regret(history, X, y, u)
-    terms = float(learner._state.confidence.terms)
+    terms = float(learner._run.state.confidence.terms)
     assert terms <= bounds.confidit_terms(T, d, 2, 1.0, a, longest)
     assert regret <= bounds.confidit(T, d, 2, norm, a=a, X=longest, terms=terms)
-    width, label = float(learner._state.confidence.width), np.where(history.mistakes, 1 - y, y)
+    width, label = float(learner._run.state.confidence.width), np.where(history.mistakes, 1 - y, y)
     A = [a * np.eye(d) + X[label == i].T @ X[label == i] for i in (0, 1)]
     for x in X[-50:]:
         widths = sum(math.sqrt(width * x @ np.linalg.solve(some, x)) for some in A)

@@ -762,7 +762,7 @@ class OneBitClassifier(ProbabilityLearner):
     5718
     """
 
-    uses_truth, _told_bit = True, TOLD
+    uses_truth, _truth_feedback = True, TOLD
     state_version = 1
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
@@ -888,13 +888,13 @@ class OneBitClassifier(ProbabilityLearner):
     def intercept_(self) -> np.ndarray:
         """Weights of the line's constant, one for each class; zero where none is added."""
         weights = self._line_weights()
-        return np.zeros(len(weights)) if self._state.scales is None else weights[:, -1]
+        return np.zeros(len(weights)) if self._run.state.scales is None else weights[:, -1]
 
     def _line_weights(self) -> np.ndarray:
         if not self._started:
             raise AttributeError(f"this {type(self).__name__} has not started: it has no weights")
-        with self._run.turns:
-            return np.array(self._state.line.W.T, order="C")
+        with self._run.lock:
+            return np.array(self._run.state.line.W.T, order="C")
 
     @property
     def members_(self) -> list[Member]:
@@ -906,8 +906,8 @@ class OneBitClassifier(ProbabilityLearner):
         of features, squares included.
         """
         check_is_fitted(self)
-        with self._run.turns:
-            state = self._state
+        with self._run.lock:
+            state = self._run.state
             if state.views is None:
                 return [Member("line", 1.0, len(state.line.W))]
             weights = state.views.trust.tolist()
@@ -925,14 +925,14 @@ class OneBitClassifier(ProbabilityLearner):
         Rounds are counted by their feedback, from 1.
         """
         check_is_fitted(self)
-        with self._run.turns:
-            return listed(self._state.changes, self._run.labels)
+        with self._run.lock:
+            return listed(self._run.state.changes, self._run.labels)
 
     @property
     def rounds_(self) -> int:
         """How many rounds, and labels that were told, it has learned from."""
         check_is_fitted(self)
-        return int(self._state.rounds)
+        return int(self._run.state.rounds)
 
 
 class Member(NamedTuple):
