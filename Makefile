@@ -29,7 +29,9 @@ MINUTES ?= 60
 NUMBER ?= 200
 SEED ?= 3
 
-.PHONY: demo lint quick test compiles-little not-slow test-plain oldest newest test-all wheel fuzz mutants bench errors compare compare-drift bakeoff clean
+.PHONY: demo lint quick test compiles-little not-slow test-plain oldest newest test-all wheel fuzz mutants bench bakeoff clean
+.PHONY: alarms compare compare-drift constants errors raw
+.PHONY: docs docs-links pictures coverage release-check
 .PHONY: serve-demo serve-load serve-soak serve-models serve-drill serve-stream serve-fuzz
 
 demo: .venv/.installed-cli
@@ -85,18 +87,30 @@ wheel: .venv/.installed-cli
 	    --disable-pip-version-check --no-deps --wheel-dir dist .
 	$(BIN)/python tools/wheel_check.py dist/onebit-*.whl
 
+# The site, in build/site: every link in it is checked. docs-links follows those to other hosts.
+docs: .venv/.installed-docs
+	$(BIN)/python tools/docs/build.py
+
+docs-links: docs
+	$(BIN)/sphinx-build -q -b linkcheck -c tools/docs build/docs build/links
+
+# The pictures of README and of the site; some run Vowpal Wabbit, one needs ONEBIT_DATA.
+pictures: .venv/.installed-bench .venv/.installed-dev
+	$(BIN)/python tools/pictures.py
+
 bench: .venv/.installed-bench
 	$(BIN)/python bench/bench.py
 
-errors: .venv/.installed-lab
-	$(BIN)/onebit lab run errors --scale full
-	$(BIN)/onebit lab show errors --scale full
+# Experiments of the laboratory, at full scale; LAB=--seeds=1 or LAB="--streams letter,poker" for less.
+LAB ?=
 
-compare: .venv/.installed-bench
-	$(BIN)/python bench/compare.py
+alarms compare constants errors raw: .venv/.installed-lab
+	$(BIN)/onebit lab run $@ --scale full $(LAB)
+	$(BIN)/onebit lab show $@ --scale full
 
-compare-drift: .venv/.installed-bench
-	$(BIN)/python bench/drift.py
+compare-drift: .venv/.installed-lab
+	$(BIN)/onebit lab run drift --scale full $(LAB)
+	$(BIN)/onebit lab show drift --scale full
 
 bakeoff: .venv/.installed-bench
 	$(BIN)/python bench/bakeoff.py

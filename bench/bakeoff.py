@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from onebit.lab import Folder, Run, runs_of
-from onebit.lab.papers import PAPERS
-from onebit.lab.papers.paper import Section
-from onebit.lab.reports import run_paper, sections_of
+from onebit.lab.experiment import Section
+from onebit.lab.experiments import EXPERIMENTS
+from onebit.lab.reports import run_experiment, sections_of
 from onebit.lab.shipped import ship, shipped
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true", help="play other tools, too")
     parser.add_argument("--ship", action="store_true", help="keep results of other tools")
     options = parser.parse_args()
-    place = run_paper("bakeoff", "full", options.out, fresh=options.fresh, jobs=options.jobs)
+    place = run_experiment("bakeoff", "full", options.out, fresh=options.fresh, jobs=options.jobs)
     if options.ship:
         print(f"{ship(results_in(place))} results of other tools are kept")
     write_page(sections_of("bakeoff", "full", options.out))
@@ -77,7 +77,7 @@ def main() -> None:
 def results_in(place: Path) -> Iterator[tuple[Run, dict[str, Any]]]:
     """Yield all runs with their results, played or shipped."""
     with TemporaryDirectory() as data:
-        for part, wanted in PAPERS["bakeoff"].sweeps("full").items():
+        for part, wanted in EXPERIMENTS["bakeoff"].sweeps("full").items():
             folder = Folder(place / part)
             for run in runs_of(*wanted, Path(data)):
                 found = folder.read(run.key) or shipped(run)

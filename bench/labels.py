@@ -14,7 +14,7 @@ import argparse
 import numpy as np
 
 from onebit import OneBitClassifier, play, streams
-from rounds import ROWS
+from onebit.lab.experiments.compare import ROWS
 
 TAUGHT = ["clinc150", "banking77", "20newsgroups", "letter", "mnist"]
 EXAMPLES = [0, 1, 3, 5]

@@ -1,12 +1,9 @@
-"""The same rounds through other tools: Vowpal Wabbit, contextualbandits, River, NumPy by hand."""
+"""The same rounds through other tools: Vowpal Wabbit, River, NumPy by hand."""
 
 from __future__ import annotations
 
 import random
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from importlib.metadata import version
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,6 @@ from scipy.linalg.blas import dger
 from vowpalwabbit import Workspace
 
 from measuring import EARLY, Measured, error_rates, repeated
-from rounds import Feedback, Rounds, choose_and_learn
 
 VOWPAL_WABBIT = ("--epsilon 0.02", "--squarecb", "--bag 5")
 """Its ways to explore. The first is the one that others are compared with."""
@@ -93,175 +89,6 @@ def vowpal_wabbit(
 
     runs, error = repeated(repeats, run)
     return Measured(f"VW {exploration}", n, runs, error, run(EARLY) if n >= EARLY else None)
-
-
-# Rivals in comparisons
-
-
-@dataclass(frozen=True)
-class Tool:
-    """Another tool, in one way to use it; `play` returns its mistakes in some rounds."""
-
-    name: str
-    short: str
-    package: str
-    arguments: str = ""
-    play: Callable[[Rounds, int], int] | None = None
-    """Of tools that are no arguments of Vowpal Wabbit."""
-    seeds: int = 5
-
-    @property
-    def version(self) -> str:
-        """The package, as it is installed."""
-        return f"{self.package} {version(self.package)}"
-
-    @property
-    def takes_feedback(self) -> bool:
-        """Whether bits may come late, or not at all."""
-        return self.play is None and not self.arguments.startswith("--oaa")
-
-
-def _way(short: str, exploration: str) -> Tool:
-    return Tool(f"VW {exploration}", short, "vowpalwabbit", f"--cbify {{}} {exploration}")
-
-
-WAYS = (
-    _way("bag", "--bag 5"),
-    _way("bag legacy", "--bag 5 --cb_force_legacy"),
-    _way("squarecb", "--squarecb"),
-    _way("epsilon", "--epsilon 0.02"),
-    _way("epsilon dm", "--epsilon 0.02 --cb_force_legacy --cb_type dm"),
-    _way("softmax", "--cb_explore_adf --softmax --lambda 10"),
-    _way("regcb", "--cb_explore_adf --regcb"),
-)
-"""Vowpal Wabbit's ways to explore."""
-
-OAA = Tool("VW --oaa", "oaa", "vowpalwabbit", "--oaa {}")
-"""Vowpal Wabbit told every label."""
-
-COMPARED_BITS = 22
-"""In comparisons, Vowpal Wabbit's weights have 2^22 places: so many that words rarely share one."""
-
-
-def mistakes(
-    tools: Sequence[Tool], rounds: Rounds, seed: int, feedback: Feedback
-) -> Iterator[tuple[Tool, int]]:
-    """Yield the mistakes of each tool in the rounds that count."""
-    vw = [tool for tool in tools if tool.play is None]
-    if not feedback.is_usual:
-        for tool in vw:
-            yield tool, _told_one_by_one(tool, rounds, seed, feedback)
-        return
-    if vw:
-        with tempfile.TemporaryDirectory() as folder:
-            yield from _read_from_cache(vw, rounds, seed, Path(folder))
-    for tool in tools:
-        if tool.play is not None:
-            yield tool, tool.play(rounds, seed)
-
-
-def _read_from_cache(
-    tools: Sequence[Tool], rounds: Rounds, seed: int, folder: Path
-) -> Iterator[tuple[Tool, int]]:
-    n, predictions = rounds.y.size, folder / "labels.txt"
-    cache = write_vw_cache(folder, rounds.X, rounds.y, rounds.n_classes, COMPARED_BITS)
-    for tool in tools:
-        arguments = tool.arguments.format(rounds.n_classes)
-        error = run_vowpal_wabbit(
-            arguments, cache, n, bits=COMPARED_BITS, seed=seed, predictions=predictions
-        )
-        labels = np.loadtxt(predictions, dtype=np.int64) - 1
-        # Its own count says that these are the labels that it was told of.
-        if labels.size != n or np.count_nonzero(labels != rounds.y) != round(error * n):
-            raise RuntimeError(f"{tool.name} wrote other labels than it counted")
-        yield tool, rounds.mistakes(labels)
-
-
-def _told_one_by_one(tool: Tool, rounds: Rounds, seed: int, feedback: Feedback) -> int:
-    """Play Vowpal Wabbit round by round: it gives probabilities, and a label is drawn from them.
-
-    --cbify, which draws by itself, can only be told at once.
-    """
-    exploration = tool.arguments.format(rounds.n_classes).replace("--cb_explore_adf ", "")
-    arguments = exploration.replace("--cbify", "--cb_explore").split()
-    arguments += ["--quiet", "-b", str(COMPARED_BITS), "--random_seed", str(seed)]
-    workspace = Workspace(arg_list=arguments)
-    lines = [f"| {features}" for features in _vw_features(rounds.X)]
-    rng = np.random.default_rng([seed, 2])
-
-    def decide(t: int) -> tuple[int, tuple[int, int, float]]:
-        p = np.array(workspace.predict(lines[t]))
-        p /= p.sum()
-        label = int(rng.choice(p.size, p=p))
-        return label, (t, label, p[label])
-
-    def learn(decision: tuple[int, int, float], correct: bool) -> None:
-        t, label, probability = decision
-        workspace.learn(f"{label + 1}:{int(not correct)}:{probability:.6g} {lines[t]}")
-
-    found = choose_and_learn(feedback, rounds, seed, decide, learn)
-    workspace.finish()
-    return found
-
-
-def contextualbandits_lin_ucb(n_classes: int, alpha: float, seed: int) -> Any:
-    """Return a LinUCB of contextualbandits, all but `alpha` as it comes.
-
-    Its seeds are positive.
-    """
-    from contextualbandits.online import LinUCB
-
-    return LinUCB(nchoices=n_classes, alpha=alpha, random_state=seed + 1)
-
-
-def run_contextualbandits(model: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Play a model of contextualbandits one row at a time; return the labels."""
-    labels = np.empty(y.size, dtype=np.int64)
-    for t in range(y.size):
-        x = X[t : t + 1]
-        labels[t] = model.predict(x)[0]
-        model.partial_fit(x, labels[t : t + 1], (labels[t : t + 1] == y[t]).astype(np.float64))
-    return labels
-
-
-def _lin_ucb(alpha: float) -> Tool:
-    def play(rounds: Rounds, seed: int) -> int:
-        model = contextualbandits_lin_ucb(rounds.n_classes, alpha, seed)
-        return rounds.mistakes(run_contextualbandits(model, _dense(rounds.X), rounds.y))
-
-    name = f"contextualbandits LinUCB alpha={alpha:g}"
-    return Tool(name, f"LinUCB {alpha:g}", "contextualbandits", play=play, seeds=2)
-
-
-def _play_trees(rounds: Rounds, seed: int) -> int:
-    """Play trees that are grown anew, from all rounds so far, when these are a tenth more."""
-    from contextualbandits.online import PartitionedTS
-
-    model = PartitionedTS(nchoices=rounds.n_classes, random_state=seed + 1, njobs=1)
-    X, y, labels = _dense(rounds.X), rounds.y, np.empty(rounds.y.size, dtype=np.int64)
-    first = 0
-    while first < y.size:
-        last = min(y.size, first + max(50, first // 10))
-        labels[first:last] = model.predict(X[first:last])
-        model.fit(X[:last], labels[:last], (labels[:last] == y[:last]).astype(np.float64))
-        first = last
-    return rounds.mistakes(labels)
-
-
-def _dense(X: Any) -> np.ndarray:
-    return X.toarray() if sp.issparse(X) else X
-
-
-CONTEXTUALBANDITS = (
-    _lin_ucb(1.0),
-    _lin_ucb(0.1),
-    Tool(
-        "contextualbandits PartitionedTS", "trees", "contextualbandits", play=_play_trees, seeds=2
-    ),
-)
-
-
-# Other tools in measurements of speed
 
 
 def river(X: sp.csr_array, y: np.ndarray, n_classes: int, repeats: int) -> Measured:

@@ -443,26 +443,35 @@ def test_lab_lists_how_many_runs_there_are(onebit_command, monkeypatch):
 def test_lab_run_passes_on_what_was_asked_for(onebit_command, monkeypatch):
     asked = []
 
-    def run_paper(name, scale, out, **options):
+    def run_experiment(name, scale, out, **options):
         options.pop("progress")("part", 1, 2)
         asked.append((name, scale, out, options))
         return out / name
 
-    monkeypatch.setattr("onebit.lab.reports.run_paper", run_paper)
+    monkeypatch.setattr("onebit.lab.reports.run_experiment", run_experiment)
     _, out, _ = onebit_command("lab run ERRORS --scale full --seeds 2 --jobs 3 --out there")
     assert "there/errors" in out
     onebit_command("lab run soba")
     onebit_command("lab run bakeoff --tables here --fresh")
-    usual = {"seeds": None, "tables": None, "fresh": False, "jobs": -1, "dask": None}
+    onebit_command("lab run drift --streams snips,letter --feedback=a-third --learner SOBA")
+    usual = {"seeds": None, "fresh": False, "jobs": -1, "dask": None, "options": {}, "streams": []}
+    own = {"feedback": "a-third", "learner": "SOBA"}
     assert asked == [
         ("errors", "full", Path("there"), usual | {"seeds": 2, "jobs": 3}),
         ("soba", "small", Path("lab"), usual),
-        ("bakeoff", "small", Path("lab"), usual | {"tables": Path("here"), "fresh": True}),
+        ("bakeoff", "small", Path("lab"), usual | {"options": {"tables": "here"}, "fresh": True}),
+        ("drift", "small", Path("lab"), usual | {"options": own, "streams": ["snips", "letter"]}),
     ]
+    for wrong, said in {
+        "lab run soba extra": "an option begins with --; got 'extra'",
+        "lab run soba --rows": "--rows has no value",
+    }.items():
+        code, _, err = onebit_command(wrong)
+        assert (code, said in err) == (2, True)
 
 
 def test_lab_show_prints_tables_and_findings(onebit_command, monkeypatch):
-    from onebit.lab.papers.paper import Finding, Section
+    from onebit.lab.experiment import Finding, Section
 
     shown = pd.DataFrame({"learner": ["A", "B"], "error": [0.12345, np.nan]})
     section = Section(

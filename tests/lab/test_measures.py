@@ -30,10 +30,10 @@ def perceptron(seed=5):
     return Perceptron(classes=range(9), random_state=seed)
 
 
-@pytest.mark.parametrize("since", [0, 1, 599, 700])
-def test_mistakes_are_counted_from_a_round_on(stream, since):
+@pytest.mark.parametrize(("change", "since"), [("", 0), ("gradual", 300), ("A-B-A", 200)])
+def test_mistakes_are_counted_from_a_change_on(stream, change, since):
     history = play(perceptron(), streams.repeated(*stream, epochs=2))
-    found = Online(since)(perceptron(), *stream, 2)
+    found = Online(change=change)(perceptron(), *stream, 2)
     assert found["rounds"] == 1200 - since
     assert found["mistakes"] == history.mistakes[since:].sum()
     assert found["curve_errors"][-1] == found["error"]

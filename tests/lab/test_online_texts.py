@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from onebit.lab.papers.confidit_texts import (
+from onebit.lab.experiments.confidit_texts import (
     BINARY,
     EXPLORED,
     MISTAKES,

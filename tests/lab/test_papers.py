@@ -1,4 +1,4 @@
-"""The papers' experiments and the report."""
+"""The papers' experiments, and the report."""
 
 import json
 import re
@@ -8,27 +8,25 @@ import pandas as pd
 import pytest
 
 from onebit import Perceptron, lab, play, theory
-from onebit.lab.kept import Kept, Runs
-from onebit.lab.lines import MOVING_ROWS, NATURAL, NATURAL_ROWS, ROWS
-from onebit.lab.measures import Online, RegretAndBound
-from onebit.lab.papers import PAPERS, confidit_texts, folklore_table, rivals, tightness
-from onebit.lab.papers.paper import SCALES
-from onebit.lab.reports import run_paper, sections_of, write_report
+from onebit.lab.experiment import SCALES
+from onebit.lab.experiments import EXPERIMENTS, confidit_texts, folklore_table, tightness
+from onebit.lab.measures import RegretAndBound
+from onebit.lab.reports import run_experiment, sections_of, write_report
 from onebit.lab.results import MEASURED
 from onebit.streams import Asked
 from onebit.streams.named import VARIABLE
 
 
-@pytest.mark.parametrize("name", PAPERS)
+@pytest.mark.parametrize("name", EXPERIMENTS)
 @pytest.mark.parametrize("scale", SCALES)
 def test_experiments_can_be_made(name, scale, tmp_path):
-    for wanted in PAPERS[name].sweeps(scale).values():
+    for wanted in EXPERIMENTS[name].sweeps(scale).values():
         runs = lab.runs_of(*wanted, tmp_path)
         assert len({run.key for run in runs}) == len(runs)
 
 
 def test_soba_sweeps_what_the_paper_did():
-    wanted = PAPERS["soba"].sweeps("full")["figure_2"]
+    wanted = EXPERIMENTS["soba"].sweeps("full")["figure_2"]
     assert wanted.grid["gamma"] == [2.0**k for k in range(-16, 0)]
     assert len(wanted.seeds) == 10
     assert wanted.streams["SynSep"].rounds == 1_000_000
@@ -55,7 +53,7 @@ SHORT = {"SynSep": Asked("synsep", 1500), "SynNonSep": Asked("synnonsep", 1500)}
 
 def few_rounds(name, monkeypatch, streams=None, parts=None):
     """Let a paper be about a few rounds, and one seed."""
-    paper = PAPERS[name]
+    paper = EXPERIMENTS[name]
 
     def sweeps(scale):
         return {
@@ -66,7 +64,7 @@ def few_rounds(name, monkeypatch, streams=None, parts=None):
             for part, wanted in list(paper.sweeps(scale).items())[:parts]
         }
 
-    monkeypatch.setitem(PAPERS, name, paper._replace(sweeps=sweeps))
+    monkeypatch.setitem(EXPERIMENTS, name, paper._replace(sweeps=sweeps))
 
 
 def test_report_is_one_page_of_all_that_was_run(tmp_path, monkeypatch):
@@ -77,10 +75,10 @@ def test_report_is_one_page_of_all_that_was_run(tmp_path, monkeypatch):
         write_report(tmp_path)
     seen = []
     for name in ("soba", "confidit"):
-        run_paper(name, "small", tmp_path, jobs=1, progress=lambda *done: seen.append(done))
+        run_experiment(name, "small", tmp_path, jobs=1, progress=lambda *done: seen.append(done))
     assert seen[-1][1] == seen[-1][2]
     page = write_report(tmp_path).read_text()
-    assert all(PAPERS[name].title in page for name in ("soba", "confidit"))
+    assert all(EXPERIMENTS[name].title in page for name in ("soba", "confidit"))
     assert not re.search(r'(src|href)="(?!data:)', page)
     assert "Not here, for want of data: Covtype, Reuters sample." in page
     verdicts = re.findall(r"<li class=(holds|does-not-hold|cannot-be-told)>", page)
@@ -112,8 +110,8 @@ def test_results_that_somebody_else_wrote_are_refused(tmp_path):
         (pd.DataFrame([row | {"learner": 3}]), "'learner' has not only texts"),
         (pd.DataFrame([row | {"error": "0.5"}]), "'error' has not only numbers"),
         (pd.DataFrame([row, row | {"seed": None}]), "'seed' has not only numbers"),
-        (pd.DataFrame([row]), "not the results of the experiments of 'errors'.*curve_errors"),
-        (pd.DataFrame([row | {"curve_errors": None}]), "not the results of the experiments"),
+        (pd.DataFrame([row]), "not the results of the experiment 'errors'.*curve_errors"),
+        (pd.DataFrame([row | {"curve_errors": None}]), "not the results of the experiment"),
     ]:
         table.to_parquet(path)
         with pytest.raises(ValueError, match=said):
@@ -163,9 +161,9 @@ def test_texts_and_vowels_have_tables_and_pictures(tmp_path, monkeypatch, scale)
 def test_papers_without_experiments_have_a_report(tmp_path, monkeypatch, name):
     monkeypatch.delenv(VARIABLE, raising=False)
     few_rounds(name, monkeypatch, SHORT if name == "gaptron" else None)
-    run_paper(name, "small", tmp_path, jobs=1)
+    run_experiment(name, "small", tmp_path, jobs=1)
     page = write_report(tmp_path).read_text()
-    assert PAPERS[name].title in page
+    assert EXPERIMENTS[name].title in page
     assert "Folklore" in page or "FOLKLORE" in page
 
 
@@ -177,60 +175,17 @@ def test_regret_stands_beside_what_is_allowed():
     seen = theory.regret(play(learner, X, y), learner, X, y, radius=tightness.D)
     allowed = seen.bound[-1] - seen.loss[-1]
     assert table[["regret", "allowed"]].values.tolist() == [[seen.regret[-1], allowed]]
-    (section,) = PAPERS["bounds"].sections({"told": table}, "small")
+    (section,) = EXPERIMENTS["bounds"].sections({"told": table}, "small")
     (shown,) = section.tables.values()
     expected = f"{seen.regret[-1]:.0f} of {allowed:.0f}: {seen.tightness:.2f}"
     assert shown.values.tolist() == [["Perceptron", expected]]
     assert section.findings[0].holds
     exceeded = table.assign(allowed=table.regret / 2)
-    assert not PAPERS["bounds"].sections({"told": exceeded}, "small")[0].findings[0].holds
+    assert not EXPERIMENTS["bounds"].sections({"told": exceeded}, "small")[0].findings[0].holds
 
 
-def test_runs_of_other_tools_are_those_of_the_same_rounds(tmp_path, monkeypatch):
-    kept = Kept(tmp_path / "rivals.csv")
-    runs = Runs("optdigits", "two swapped", "", 5_620, 2_810, "VW --bag 5")
-    for some, mistakes in (
-        (runs, 1_000),
-        (runs._replace(tool="VW --squarecb"), 1_500),
-        (runs._replace(tool="VW --oaa"), 1),
-        (runs._replace(feedback="late 100"), 2),
-        (runs._replace(rows=3_000), 3),
-        (runs._replace(change="gradual"), 4),
-    ):
-        kept.add(some, "vw 9", 0, mistakes)
-    monkeypatch.setattr(rivals, "Kept", lambda: kept)
-    table = lab.sweep(
-        rivals.OURS,
-        None,
-        {"optdigits": Asked("synsep", 5_620, change="two swapped")},
-        1,
-        Online(since=2_810),
-        jobs=1,
-    )
-    (section,) = rivals.PAPER.sections({"two swapped, optdigits": table}, "small")
-    (row,) = section.tables["error %"].to_dict("records")
-    assert (row["which"], row["best VW"]) == ("--bag 5", "35.6")
-    ratio = 100 * table.error[0] / (100 * 1_000 / 2_810)
-    assert row["ratio"] == f"{ratio:.2f}"
-    assert section.findings[0].holds == (ratio < 1)
-
-
-def test_what_is_compared_is_what_bench_compares():
-    wanted = PAPERS["onebit"].sweeps("full")
-    assert all(asked.rounds == ROWS[name] for name, asked in wanted["still"].streams.items())
-    lines = {
-        (name, part.partition(", ")[0]): (asked.rounds, wanted[part].measure.since)
-        for part in wanted
-        for name, asked in wanted[part].streams.items()
-        if part != "still"
-    }
-    for name, (rounds, since) in lines.items():
-        assert rounds == {**MOVING_ROWS, **NATURAL_ROWS}[name[0]]
-        assert since == {"A-B-A": rounds // 3, NATURAL: 0}.get(name[1], rounds // 2)
-
-
-def test_unknown_papers_and_scales_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"no paper 'nobody': there are soba, "):
-        run_paper("nobody", "small", tmp_path)
+def test_unknown_experiments_and_scales_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"no experiment 'nobody': there are soba, "):
+        run_experiment("nobody", "small", tmp_path)
     with pytest.raises(ValueError, match="the scale is small or full; got 'large'"):
-        run_paper("soba", "large", tmp_path)
+        run_experiment("soba", "large", tmp_path)

@@ -1,4 +1,4 @@
-"""The experiments of the papers, and what reports make of any results.
+"""The experiments, and what reports make of any results.
 
 Nothing is played: results are made up, the same in every run. What is asked for and what is shown
 is compared with the files in experiments/ and reports/.
@@ -14,39 +14,51 @@ from matplotlib.figure import Figure
 
 from drawn import described
 from onebit import Banditron, Perceptron, lab
+from onebit.lab.experiment import SCALES
+from onebit.lab.experiments import (
+    EXPERIMENTS,
+    alarms,
+    compare,
+    confidit_texts,
+    constants,
+    folklore,
+    gaptron,
+    raw,
+    soba,
+)
 from onebit.lab.measures import CrossValidated, HeldOut, Regret, RegretAndBound, WrongTold
-from onebit.lab.papers import PAPERS, confidit_texts, folklore, gaptron, paper, rivals, soba
 from onebit.lab.pictures import draw_sweep
 from onebit.lab.results import as_table
+from onebit.lab.shared import Made
 from onebit.lab.sweeps import _row
 from onebit.lab.tools import ConstantLabel
 from onebit.streams import Asked
 from written import assert_as_written
 
 HERE = Path(__file__).parent
-MODULES = (confidit_texts, folklore, gaptron, paper, rivals, soba)
+MODULES = (alarms, compare, confidit_texts, constants, folklore, gaptron, raw, soba)
 
 
-def paper_of(name, data):
-    """Return a paper; one that takes any tables gets three."""
-    found = PAPERS[name]
-    if found.on_tables is None:
+def experiment_of(name, data):
+    """Return an experiment; one that takes any tables gets three."""
+    found = EXPERIMENTS[name]
+    if "tables" not in found.options:
         return found
     folder = data / "tables"
     folder.mkdir()
     for i, rows in enumerate((100, 1_000, 3_000)):
         np.savez(folder / f"table {i}.npz", X=np.ones((rows, 2)), y=np.arange(rows) % (2 + i))
-    return found.on_tables(folder)
+    return found.with_options(tables=str(folder))
 
 
 def described_experiments(name, data):
-    """Yield each sweep of a paper, with all that its results depend on, and what was published."""
-    paper_here = paper_of(name, data)
+    """Yield each sweep, with all that its results depend on, and what was published."""
+    wanted_here = experiment_of(name, data)
     if name == "confidit":
         published = confidit_texts.PUBLISHED, confidit_texts.MISTAKES, confidit_texts.EXPLORED
         yield f"{name}, published: {published}"
-    for scale in paper.SCALES:
-        for part, wanted in paper_here.sweeps(scale).items():
+    for scale in SCALES:
+        for part, wanted in wanted_here.sweeps(scale).items():
             yield f"{name}, {scale}: {part}, seeds {wanted.seeds}, {wanted.measure}"
             runs = lab.runs_of(*wanted._replace(seeds=[0]), data)
             for learner in dict.fromkeys(run.name for run in runs):
@@ -62,6 +74,8 @@ def one_line(learner):
 
 def asked(source):
     """Return what is asked of a stream, or what arrays contain."""
+    if isinstance(source, Made):
+        return str(source)
     if not isinstance(source, Asked):
         X, y = source
         return f"{X.shape}, sum {X.sum():.6g}, {np.bincount(y).tolist()}"
@@ -74,6 +88,8 @@ def asked(source):
 def made_up(run):
     """Return a result of a run: numbers that depend on what was played, and on nothing else."""
     said = f"{run.name} {sorted(run.parameters.items())} {run.stream} {run.seed}"
+    if getattr(run.measure, "change", "") or isinstance(run.measure, constants.WithConstants):
+        said += f" {run.measure}"
     rng = np.random.default_rng(zlib.crc32(said.encode()))
     T = (run.source.rounds if isinstance(run.source, Asked) else 0) or 1_000
     rounds = [t for t in (10, 100, 1_000, 10_000, 100_000, 1_000_000) if t <= T]
@@ -100,19 +116,21 @@ def made_up(run):
         found["regret"] = np.round(np.sort(rng.uniform(1, 50, size=len(measure.times))), 2).tolist()
     if isinstance(measure, RegretAndBound):
         found["regret"], found["allowed"] = np.round(rng.uniform(-10, 40, size=2), 2).tolist()
+    if isinstance(measure, alarms.Alarms):
+        found["changes"] = ["a change"] * int(rng.integers(2))
     if isinstance(run.learner, ConstantLabel):
         found["n_features"], found["n_classes"] = rng.integers(2, 30, size=2).tolist()
     return found
 
 
 def described_report(name, scale, data):
-    """Yield what the report of a paper would show of made-up results."""
-    tables, paper_here = {}, paper_of(name, data)
-    for part, wanted in paper_here.sweeps(scale).items():
+    """Yield what the report of an experiment would show of made-up results."""
+    tables, wanted_here = {}, experiment_of(name, data)
+    for part, wanted in wanted_here.sweeps(scale).items():
         some = dict(list(wanted.streams.items())[: 2 if name == "gaptron" else None])
         runs = lab.runs_of(*wanted._replace(streams=some, seeds=wanted.seeds[:2]), data)
         tables[part] = as_table([_row(run, made_up(run)) for run in runs])
-    for section in paper_here.sections(tables, scale):
+    for section in wanted_here.sections(tables, scale):
         yield f"{name}, {scale}: {section.title}{', wide' if section.wide else ''}"
         for finding in section.findings:
             yield f"  {finding.verdict}: {finding.claim} {finding.seen}"
@@ -139,12 +157,12 @@ def all_data(monkeypatch):
     monkeypatch.setattr(Asked, "check", lambda asked: None)
 
 
-@pytest.mark.parametrize("name", PAPERS)
-def test_experiments_are_those_of_the_papers(name, all_data, tmp_path):
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_experiments_are_those_that_are_written_down(name, all_data, tmp_path):
     assert_as_written(described_experiments(name, tmp_path), HERE / "experiments" / f"{name}.txt")
 
 
-@pytest.mark.parametrize("name", PAPERS)
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_reports_show_the_same_of_the_same_results(name, all_data, tmp_path):
     assert_as_written(described_report(name, "small", tmp_path), HERE / "reports" / f"{name}.txt")
 

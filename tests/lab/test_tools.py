@@ -22,7 +22,7 @@ from onebit.lab.tools import (
     Tool,
     VowpalWabbit,
     _blocks,
-    vw_lines,
+    vw_features,
 )
 from onebit.streams import Asked
 
@@ -117,15 +117,18 @@ def test_the_measure_standardises(separable):
 
 
 def test_lines_of_vowpal_wabbit_name_columns():
-    X, y = np.array([[0.0, 1.0], [2.0, 1.0]]), np.array([1, 0])
-    assert list(vw_lines(X, y)) == ["2 |x f0:-1\n", "1 |x f0:1\n"]
+    X = np.array([[0.0, 1.0], [2.0, 1.0]])
+    assert list(vw_features(X)) == ["|x f1:1", "|x f0:2 f1:1"]
+    assert list(VowpalWabbit()._features(X)) == ["|x f0:-1", "|x f0:1"]
+    assert list(VowpalWabbit(standardize=False)._features(X)) == list(vw_features(X))
 
 
 @pytest.mark.skipif(VowpalWabbit().version is None, reason="no Vowpal Wabbit")
 def test_the_command_line_makes_the_same_mistakes(separable, tmp_path):
     X, y = separable
     tool = VowpalWabbit("--squarecb", "-q ::")
-    (tmp_path / "rounds.txt").write_text("".join(vw_lines(X, y)))
+    lines = zip(y + 1, vw_features(standardized(X)), strict=True)
+    (tmp_path / "rounds.txt").write_text("".join(f"{label} {x}\n" for label, x in lines))
     command = [sys.executable, "-m", "vowpalwabbit", *tool.command(3, SEED)]
     command += ["--data", str(tmp_path / "rounds.txt")]
     said = subprocess.run(command, capture_output=True, text=True, check=True)

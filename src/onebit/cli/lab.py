@@ -1,4 +1,4 @@
-"""`onebit lab list`, `run` and `report`: the papers' experiments."""
+"""`onebit lab list`, `run`, `show` and `report`: experiments."""
 
 from __future__ import annotations
 
@@ -15,45 +15,50 @@ from rich.table import Table
 from onebit.cli.app import app
 from onebit.cli.compare import Dask, Jobs, progress_to, shown_value
 
-lab_app = typer.Typer(rich_markup_mode=None, help="Repeat the papers' experiments.")
+lab_app = typer.Typer(rich_markup_mode=None, help="Run experiments: the papers' and ours.")
 app.add_typer(lab_app, name="lab")
 
 Out = Annotated[
     Path, typer.Option(metavar="FOLDER", help="Use this folder of results and reports.")
 ]
-Paper = Annotated[
-    str, typer.Argument(metavar="NAME", help="Choose a paper by its name in `onebit lab list`.")
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="Choose an experiment by its name in `onebit lab list`."),
 ]
 
 
 @lab_app.command("list")
-def list_papers() -> None:
-    """List the papers whose experiments can be run."""
-    from onebit.lab.papers import PAPERS
+def list_experiments() -> None:
+    """List the experiments that can be run, and their options."""
+    from onebit.lab.experiments import EXPERIMENTS
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
     for heading in ("name", "runs, small", "full"):
         table.add_column(heading, justify="left" if heading == "name" else "right")
-    table.add_column("paper")
-    for name, paper in PAPERS.items():
+    table.add_column("experiment")
+    for name, experiment in EXPERIMENTS.items():
         counts = [f"{n_runs(name, scale):,}" for scale in ("small", "full")]
-        table.add_row(f"[bold]{name}[/]", *counts, paper.reference)
+        options = "".join(f" --{option}" for option in experiment.options)
+        table.add_row(f"[bold]{name}[/]", *counts, f"{experiment.title}. {experiment.reference}")
+        if options:
+            table.add_row("", "", "", f"[dim]options:{options}[/]")
     Console().print(table)
 
 
 def n_runs(name: str, scale: str) -> int:
-    """Return how many runs a paper's experiments have."""
+    """Return how many runs an experiment has."""
     from onebit.lab import runs_of
-    from onebit.lab.papers import PAPERS
+    from onebit.lab.experiments import EXPERIMENTS
 
-    sweeps = PAPERS[name].sweeps(scale).values()
+    sweeps = EXPERIMENTS[name].sweeps(scale).values()
     with TemporaryDirectory() as folder:
         return sum(len(runs_of(*wanted, Path(folder))) for wanted in sweeps)
 
 
-@lab_app.command()
+@lab_app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def run(
-    name: Paper,
+    context: typer.Context,
+    name: Name,
     scale: Annotated[
         str, typer.Option(metavar="SCALE", help="Run at this scale: small, for minutes, or full.")
     ] = "small",
@@ -61,14 +66,10 @@ def run(
         int | None,
         typer.Option(metavar="N", min=1, help="Play with at most this many seeds; by default all."),
     ] = None,
-    tables: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Play the tables in this folder, files as --stream of onebit run takes them; for "
-            "bakeoff.",
-        ),
-    ] = None,
+    streams: Annotated[
+        str,
+        typer.Option(metavar="NAMES", help="Play only these streams, separated by commas."),
+    ] = "",
     fresh: Annotated[
         bool,
         typer.Option(help="Play other tools too where the package has their results."),
@@ -77,16 +78,21 @@ def run(
     dask: Dask = None,
     out: Out = Path("lab"),
 ) -> None:
-    """Run a paper's experiments, or what is missing of them."""
-    from onebit.lab.reports import run_paper
+    """Run an experiment, or what is missing of it.
+
+    An experiment may have options of its own, such as --tables FOLDER of bakeoff, which
+    `onebit lab list` names.
+    """
+    from onebit.lab.reports import run_experiment
 
     with progress_to(hidden=False) as progress:
-        place = run_paper(
+        place = run_experiment(
             name.lower(),
             scale,
             out,
+            options=_own_options(context.args),
             seeds=seeds,
-            tables=tables,
+            streams=[stream.strip() for stream in streams.split(",")] if streams else [],
             fresh=fresh,
             jobs=jobs,
             dask=dask,
@@ -95,15 +101,28 @@ def run(
     print(f"results are in {place}")
 
 
+def _own_options(arguments: list[str]) -> dict[str, str]:
+    """Return options that only the experiment knows, as --name value or --name=value."""
+    found, rest = {}, iter(arguments)
+    for argument in rest:
+        name, given, value = argument.partition("=")
+        if not name.startswith("--"):
+            raise ValueError(f"an option begins with --; got {argument!r}")
+        if not given and (value := next(rest, "")) == "":
+            raise ValueError(f"{name} has no value")
+        found[name[2:].replace("-", "_")] = value
+    return found
+
+
 @lab_app.command()
 def show(
-    name: Paper,
+    name: Name,
     scale: Annotated[
         str, typer.Option(metavar="SCALE", help="Show what was run at this scale: small or full.")
     ] = "small",
     out: Out = Path("lab"),
 ) -> None:
-    """Print the tables of a paper that was run, and what was found."""
+    """Print tables and findings of an experiment that was run."""
     from onebit.lab.reports import sections_of
     from onebit.lab.verdicts import table
 

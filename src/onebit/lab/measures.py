@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,7 +16,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from onebit.core import History, Learner, play
-from onebit.streams import repeated
+from onebit.lab.feedback import IMMEDIATE, Feedback
+from onebit.streams import CHANGES, repeated
 from onebit.streams.synthetic import replaced
 from onebit.theory import best_linear, online_log_loss, regret
 
@@ -51,30 +53,65 @@ class Online:
 
     Parameters
     ----------
-    since : int, default=0
-        Only rounds from this one on are counted.
     at : tuple of int, default=()
         Rounds up to which the error is returned; by default logarithmically spaced.
+    change : str, default=""
+        A change of the stream, one of `CHANGES`: only rounds from its first one on are counted.
+    feedback : Feedback, optional
+        When bits come; by default at once. Learners that are told every label are told at once.
     """
 
-    since: int = 0
     at: tuple[int, ...] = ()
+    change: str = ""
+    feedback: Feedback = IMMEDIATE
+
+    def first_counted(self, rounds: int) -> int:
+        """Return the first of so many rounds that is counted."""
+        return CHANGES[self.change].begins(rounds) if self.change else 0
 
     def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
         """Return the totals, and the error so far after some of the rounds."""
         compile_for(learner, X, y)
-        start = perf_counter()
-        recorded = bool(self.since or self.at)
-        history = play(learner, repeated(X, y, epochs=epochs), record=recorded)
+        since, start = self.first_counted(y.size), perf_counter()
+        if not (self.feedback.is_immediate or learner.feedback == "full"):
+            labels = self._told_later(learner, X, y)
+            return counted(labels, y, since, perf_counter() - start)
+        history = play(learner, repeated(X, y, epochs=epochs), record=bool(since or self.at))
         seconds = perf_counter() - start
-        if self.since:
-            history = _after(history, self.since)
+        if since:
+            history = _after(history, since)
         found = {**_totals(history), "seconds": seconds}
         if self.at:
             at = np.array([t for t in self.at if t <= history.rounds])
             found["curve_rounds"] = at.tolist()
             found["curve_errors"] = (np.cumsum(history.mistakes)[at - 1] / at).tolist()
         return found
+
+    def _told_later(self, learner: Learner, X: Any, y: np.ndarray) -> np.ndarray:
+        def decide(t: int) -> tuple[int, Any]:
+            decision = learner.decide(X[t : t + 1] if sp.issparse(X) else X[t])
+            return int(decision.label), decision
+
+        def learn(decision: Any, correct: bool) -> None:
+            learner.learn(decision, correct=correct)
+
+        return self.feedback.labels(y, learner.random_state, decide, learn)
+
+
+ONLINE = Online()
+
+
+def counted(labels: np.ndarray, y: np.ndarray, since: int, seconds: float) -> dict[str, Any]:
+    """Return the result of labels alone, with the columns of all runs."""
+    rounds, mistakes = y.size - since, int(np.count_nonzero(labels[since:] != y[since:]))
+    return {
+        "rounds": rounds,
+        "mistakes": mistakes,
+        "explored": math.nan,
+        "updated": math.nan,
+        "error": mistakes / rounds,
+        "seconds": seconds,
+    }
 
 
 def _after(history: History, since: int) -> History:
@@ -168,8 +205,8 @@ class _Chosen:
     def __init__(self) -> None:
         self.labels: list[np.ndarray] = []
 
-    def note(self, X: Any, noted: Any, *_: Any) -> None:
-        self.labels.append(noted.labels)
+    def add_rounds(self, X: Any, recorded: Any, *_: Any) -> None:
+        self.labels.append(recorded.labels)
 
 
 def with_noise(learner: Learner, y: np.ndarray, noise: float) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Runs of papers' experiments, and one page with the results."""
+"""Runs of experiments, and one page with the results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from importlib.metadata import version
 from io import BytesIO
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import onebit
 from onebit.core.replacing import replace_file
-from onebit.lab.papers import PAPERS, Paper
-from onebit.lab.papers.paper import SCALES, Finding, Section
+from onebit.lab.code import fingerprint_of
+from onebit.lab.experiment import SCALES, Finding, Section, Sweep
+from onebit.lab.experiments import EXPERIMENTS, Experiment
 from onebit.lab.results import read_table
 from onebit.lab.shipped import shipped
-from onebit.lab.sweeps import code_fingerprint, sweep
+from onebit.lab.sweeps import sweep
 from onebit.streams.named import VARIABLE
 
 if TYPE_CHECKING:
@@ -29,40 +30,28 @@ ABOUT = "about.json"
 """File with the settings and versions that made the results, beside them."""
 
 
-def run_paper(
+def run_experiment(
     name: str,
     scale: str,
     folder: Path,
     *,
+    options: Mapping[str, Any] | None = None,
     seeds: int | None = None,
-    tables: Path | None = None,
+    streams: Sequence[str] = (),
     fresh: bool = False,
     jobs: int = -1,
     dask: str | None = None,
     progress: Callable[[str, int, int], Any] | None = None,
 ) -> Path:
-    """Run what is missing of a paper's experiments, and return the folder of the results.
+    """Run what is missing of an experiment, and return the folder of the results.
 
-    `seeds` is the largest number of seeds of each sweep, by default all; `tables` a folder of
-    tables, for papers that take any. Results of other tools that come with the package are not
-    played again, unless `fresh`.
+    `options` are those of the experiment; `seeds` is the largest number of seeds of each sweep, and
+    `streams` are names of the streams to play, by default all. Results of other tools that come
+    with the package are not played again, unless `fresh`.
     """
     place = _place(name, scale, folder)
-    paper = PAPERS[name]
-    if tables is not None:
-        if paper.on_tables is None:
-            takes = ", ".join(other for other in PAPERS if PAPERS[other].on_tables)
-            raise ValueError(f"{name} has its own streams; tables are for {takes}")
-        paper = paper.on_tables(tables)
-    sweeps = {
-        part: wanted._replace(seeds=wanted.seeds[:seeds])
-        for part, wanted in paper.sweeps(scale).items()
-    }
-    if not sweeps:
-        raise ValueError(
-            f"{name} has no data here: {VARIABLE} names their folder"
-            + (", or --tables one of tables" if paper.on_tables else "")
-        )
+    experiment = EXPERIMENTS[name].with_options(**(options or {}))
+    sweeps = chosen_sweeps(experiment, scale, seeds, streams)
     for part, wanted in list(sweeps.items()):
         said = None if progress is None else _progress_of(part, progress)
         known = None if fresh else shipped
@@ -71,9 +60,11 @@ def run_paper(
         )
         if table.empty:  # of tools that are not installed
             del sweeps[part]
+    code = {type(run) for wanted in sweeps.values() for run in _learners(wanted)}
     about = {
-        "paper": name,
+        "experiment": name,
         "scale": scale,
+        "options": dict(options or {}),
         "seeds": seeds,
         "sweeps": {
             part: {
@@ -87,7 +78,7 @@ def run_paper(
         },
         "versions": {
             "onebit": onebit.__version__,
-            "code": code_fingerprint()[:12],
+            "code": fingerprint_of(code)[:12],
             "python": platform.python_version(),
             **{package: version(package) for package in ("numpy", "scipy", "numba")},
         },
@@ -97,22 +88,51 @@ def run_paper(
     return place
 
 
+def _learners(wanted: Sweep) -> Iterable[Any]:
+    for some in wanted.learners.values():
+        yield from some if isinstance(some, list | tuple) else [some]
+
+
+def chosen_sweeps(
+    experiment: Experiment, scale: str, seeds: int | None, streams: Sequence[str]
+) -> dict[str, Sweep]:
+    """Return the sweeps of an experiment, with the first seeds and the chosen streams only."""
+    sweeps = experiment.sweeps(scale)
+    if not sweeps:
+        raise ValueError(
+            f"{experiment.name} has no data here: {VARIABLE} names their folder"
+            + (", or --tables one of tables" if "tables" in experiment.options else "")
+        )
+    known = dict.fromkeys(name for wanted in sweeps.values() for name in wanted.streams)
+    for name in streams:
+        if name not in known:
+            raise ValueError(
+                f"{experiment.name} has no stream {name!r}: there are {', '.join(known)}"
+            )
+    found = {}
+    for part, wanted in sweeps.items():
+        some = {n: s for n, s in wanted.streams.items() if not streams or n in streams}
+        if some:
+            found[part] = wanted._replace(seeds=wanted.seeds[:seeds], streams=some)
+    return found
+
+
 def _place(name: str, scale: str, folder: Path) -> Path:
-    if name not in PAPERS:
-        raise ValueError(f"no paper {name!r}: there are {', '.join(PAPERS)}")
+    if name not in EXPERIMENTS:
+        raise ValueError(f"no experiment {name!r}: there are {', '.join(EXPERIMENTS)}")
     if scale not in SCALES:
         raise ValueError(f"the scale is {' or '.join(SCALES)}; got {scale!r}")
     return folder / f"{name}-{scale}"
 
 
 def sections_of(name: str, scale: str, folder: Path) -> list[Section]:
-    """Return the parts of the report on a paper whose experiments were run."""
+    """Return the parts of the report on an experiment that was run."""
     place = _place(name, scale, folder)
     if not (place / ABOUT).exists():
         raise ValueError(
             f"{place} has no results: onebit lab run {name} --scale {scale} makes them"
         )
-    return _sections(PAPERS[name], _about(place), place)
+    return _sections(EXPERIMENTS[name], _about(place), place)
 
 
 def _about(place: Path) -> dict[str, Any]:
@@ -128,14 +148,14 @@ def _about(place: Path) -> dict[str, Any]:
     return found
 
 
-def _sections(paper: Paper, about: dict[str, Any], place: Path) -> list[Section]:
+def _sections(experiment: Experiment, about: dict[str, Any], place: Path) -> list[Section]:
     tables = {part: read_table(place / part / "results.parquet") for part in about["sweeps"]}
     try:
-        return paper.sections(tables, about["scale"])
+        return experiment.sections(tables, about["scale"])
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # Tables of another experiment lack learners, streams or columns that these sections need.
         raise ValueError(
-            f"{place}: not the results of the experiments of {paper.name!r} "
+            f"{place}: not the results of the experiment {experiment.name!r} "
             f"({type(error).__name__}: {error})"
         ) from error
 
@@ -147,10 +167,10 @@ def _progress_of(part: str, progress: Callable[[str, int, int], Any]) -> Callabl
 def write_report(folder: Path) -> Path:
     """Write report.html of all results in a folder, with PNG and CSV beside it; return its path."""
     parts = []
-    for paper in PAPERS.values():
-        for place in [folder / f"{paper.name}-{scale}" for scale in SCALES]:
+    for experiment in EXPERIMENTS.values():
+        for place in [folder / f"{experiment.name}-{scale}" for scale in SCALES]:
             if (place / ABOUT).exists():
-                parts.append(_paper_as_html(paper, _about(place), place, folder))
+                parts.append(_experiment_as_html(experiment, _about(place), place, folder))
     if not parts:
         raise ValueError(f"{folder} has no results: onebit lab run NAME makes them")
     page = _PAGE.format(style=_STYLE, body="\n".join(parts))
@@ -158,17 +178,19 @@ def write_report(folder: Path) -> Path:
     return folder / "report.html"
 
 
-def _paper_as_html(paper: Paper, about: dict[str, Any], place: Path, folder: Path) -> str:
+def _experiment_as_html(
+    experiment: Experiment, about: dict[str, Any], place: Path, folder: Path
+) -> str:
     lines = [
-        f"<article><h2>{escape(paper.title)}</h2>",
-        f"<p class=reference>{escape(paper.reference)} Scale: {escape(_scale(about))}.</p>",
+        f"<article><h2>{escape(experiment.title)}</h2>",
+        f"<p class=reference>{escape(experiment.reference)} Scale: {escape(_scale(about))}.</p>",
     ]
-    for section in _sections(paper, about, place):
+    for section in _sections(experiment, about, place):
         lines.append(_section_as_html(section, place.name, folder))
-    differences = "".join(f"<li>{escape(text)}</li>" for text in paper.differences)
+    notes = "".join(f"<li>{escape(text)}</li>" for text in experiment.notes)
     settings = escape(json.dumps(about, indent=1))
     lines += [
-        f"<h3>What differs from the paper</h3><ul>{differences}</ul>",
+        f"<h3>Settings, and what differs from the paper</h3><ul>{notes}</ul>",
         f"<details><summary>Settings and versions</summary><pre>{settings}</pre></details>",
         "</article>",
     ]
@@ -176,8 +198,10 @@ def _paper_as_html(paper: Paper, about: dict[str, Any], place: Path, folder: Pat
 
 
 def _scale(about: dict[str, Any]) -> str:
-    seeds = about.get("seeds")
-    return about["scale"] + ("" if seeds is None else f", but at most {seeds} seeds of each sweep")
+    seeds, options = about.get("seeds"), about.get("options", {})
+    given = "".join(f", {name} {value}" for name, value in options.items())
+    few = "" if seeds is None else f", but at most {seeds} seeds of each sweep"
+    return f"{about['scale']}{given}{few}"
 
 
 def _section_as_html(section: Section, prefix: str, folder: Path) -> str:
@@ -278,8 +302,8 @@ pre { overflow-x: auto; font-size: .8rem; background: #f5f5f5; padding: .7rem }
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>onebit: what the papers found</title><style>{style}</style></head>
-<body><h1>What the papers found, and what was seen here</h1>
+<title>onebit: experiments</title><style>{style}</style></head>
+<body><h1>What the papers found, what we claim, and what was seen here</h1>
 {body}
 </body></html>
 """

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onebit.core.locking import lock
+from onebit.core.file_lock import lock
 from onebit.core.replacing import replace_file
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MEASURED = ("rounds", "mistakes", "explored", "updated", "error", "seconds")
 """Columns that are counted and timed in a run."""
 
-UNKNOWN_OF_TOOLS = ("explored", "updated")
+MAY_BE_UNKNOWN = ("explored", "updated", "seconds")
 """Those that are NaN in runs of other tools."""
 
 SUMMARISED = (
@@ -139,13 +139,15 @@ def read_table(path: Path) -> pd.DataFrame:
     if table.empty or not table.columns.is_unique:
         raise ValueError(f"{path}: no table of a sweep: it has no rows, or columns of one name")
     for name in ("learner", "parameters", "stream", "seed", *MEASURED):
+        if name not in table and name in MEASURED:
+            continue  # not every measure counts them
         if name not in table:
             raise ValueError(f"{path}: no table of a sweep: it has no column {name!r}")
         if name in ("learner", "parameters", "stream"):
             expected, fits = "texts", all(isinstance(value, str) for value in table[name])
         else:
             column = table[name]
-            known = name in UNKNOWN_OF_TOOLS or column.notna().all()
+            known = name in MAY_BE_UNKNOWN or column.notna().all()
             expected, fits = "numbers", is_numeric_dtype(column) and known
         if not fits:
             raise ValueError(f"{path}: no table of a sweep: {name!r} has not only {expected}")

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from onebit.core.fingerprint import name_of
 from onebit.lab.results import locked
 from onebit.streams import Asked, in_memory
 
@@ -25,10 +27,35 @@ class Shared:
     digest: str
 
 
-def fingerprint(source: Asked | Shared) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Made:
+    """A stream that a function makes for each seed.
+
+    Parameters
+    ----------
+    make : callable
+        Returns X and y from the arguments and a seed. A function of a module, so that other
+        processes find it.
+    arguments : tuple
+        Values whose `repr` says all.
+    """
+
+    make: Callable[..., tuple[Any, np.ndarray]]
+    arguments: tuple[Any, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"{self.make.__name__}{self.arguments!r}"
+
+
+Source = Asked | Shared | Made
+
+
+def fingerprint(source: Source) -> dict[str, Any]:
     """Return what identifies a stream: for a file, its contents, not its name."""
     if isinstance(source, Shared):
         return {"arrays": source.digest}
+    if isinstance(source, Made):
+        return {"made": name_of(source.make), "of": repr(source.arguments)}
     found = asdict(source)
     if source.is_file:
         found["name"] = _file_digest(source.name, os.stat(source.name).st_mtime_ns)
@@ -51,7 +78,7 @@ def store(X: Any, y: Any, data: Path) -> Shared:
     return kept
 
 
-def shared(source: Asked | Shared, seed: int, data: Path) -> tuple[Any, np.ndarray, int]:
+def shared(source: Source, seed: int, data: Path) -> tuple[Any, np.ndarray, int]:
     """Return a stream as a memory map, its labels 0 to K - 1, and K; the first to ask makes it.
 
     Epochs are left out, as they repeat the same rows.
@@ -63,10 +90,8 @@ def shared(source: Asked | Shared, seed: int, data: Path) -> tuple[Any, np.ndarr
         data.mkdir(parents=True, exist_ok=True)
         with locked(path.with_suffix(".lock")):
             if not path.is_dir():
-                opened = Asked(**{**asdict(source), "epochs": 1}).open(seed)
-                X, y = in_memory(opened.batches())
-                codes = np.searchsorted(np.array(opened.classes), y)
-                _write(X, codes, len(opened.classes), path)
+                X, y, classes = _made(source, seed)
+                _write(X, np.searchsorted(classes, y), len(classes), path)
     about = json.loads((path / "about.json").read_text())
     arrays = {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in about["arrays"]}
     if "X" in arrays:
@@ -78,11 +103,21 @@ def shared(source: Asked | Shared, seed: int, data: Path) -> tuple[Any, np.ndarr
     return X, arrays["y"], about["n_classes"]
 
 
-def data_name(source: Asked | Shared, seed: int) -> str:
+def _made(source: Asked | Made, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return a stream and its labels, in order."""
+    if isinstance(source, Made):
+        X, y = source.make(*source.arguments, seed)
+        return X, y, np.unique(y)
+    opened = Asked(**{**asdict(source), "epochs": 1}).open(seed)
+    return *in_memory(opened.batches()), np.array(opened.classes)
+
+
+def data_name(source: Source, seed: int) -> str:
     """Return the name of the folder that has a stream."""
     if isinstance(source, Shared):
         return source.digest
-    what = json.dumps([{**asdict(source), "epochs": 1}, seed], sort_keys=True)
+    described = fingerprint(source) if isinstance(source, Made) else asdict(source) | {"epochs": 1}
+    what = json.dumps([described, seed], sort_keys=True)
     return hashlib.sha256(what.encode()).hexdigest()[:32]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import shutil
@@ -12,28 +11,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice, zip_longest
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 import onebit
 from onebit.core import Learner
-from onebit.lab.measures import Measure, Online, candidates
+from onebit.lab.code import fingerprint_of
+from onebit.lab.measures import ONLINE, Measure, Online, candidates
 from onebit.lab.processes import in_copies, may_copy
 from onebit.lab.results import Folder, as_table, write_table
-from onebit.lab.shared import Shared, data_name, fingerprint, shared, store
+from onebit.lab.shared import Made, Shared, Source, data_name, fingerprint, shared, store
 from onebit.lab.tools import Tool
 from onebit.streams import Asked
 
 if TYPE_CHECKING:
     import pandas as pd
-
-ONLINE = Online()
 
 Streams = Mapping[str, Any] | Sequence[str | Asked]
 
@@ -50,7 +47,7 @@ class Run:
         With its parameters; `classes` and `random_state` are set by the run.
     stream : str
         What the stream is called in tables.
-    source : Asked or Shared
+    source : Asked, Made or Shared
         The stream, or arrays that have been stored.
     seed : int
         Seed of the stream and of the learner.
@@ -63,7 +60,7 @@ class Run:
     name: str
     learner: Learner | Tool
     stream: str
-    source: Asked | Shared
+    source: Source
     seed: int
     grid: tuple[tuple[str, Any], ...] = ()
     measure: Measure = ONLINE
@@ -91,10 +88,17 @@ class Run:
 
     @property
     def key(self) -> str:
-        """A hash of what the result depends on: what is played, and our code or the tool's."""
-        if isinstance(self.learner, Tool):
-            return digest(self.what | {"version": self.learner.version})
-        return digest(self.what | {"code": code_fingerprint()})
+        """A hash of what the result depends on: what is played, code and the tool's version."""
+        version = self.learner.version if isinstance(self.learner, Tool) else None
+        return digest(self.what | {"version": version, "code": fingerprint_of(self._code)})
+
+    @property
+    def _code(self) -> list[Any]:
+        """The functions and classes that determine the result, with all that they reach."""
+        inner = self.learner.get_params().values()
+        estimators = (type(value) for value in inner if isinstance(value, BaseEstimator))
+        made = [self.source.make] if isinstance(self.source, Made) else []
+        return [type(self.learner), *estimators, type(self.measure), shared, *made]
 
     @property
     def can_play(self) -> bool:
@@ -114,7 +118,9 @@ class Run:
     def _play(self, data: Path) -> dict[str, Any]:
         X, y, n_classes = shared(self.source, self.seed, data)
         if isinstance(self.learner, Tool):
-            return self.learner.play(X, y, n_classes, self.seed)
+            if not isinstance(self.measure, Online):
+                raise ValueError(f"tools count mistakes online; got {self.measure}")
+            return self.learner.play(X, y, n_classes, self.seed, self.measure)
         learner = clone(self.learner).set_params(
             classes=np.arange(n_classes), random_state=self.seed
         )
@@ -149,7 +155,7 @@ def sweep(
     grid : dict {parameter: values}, optional
         Each learner that has such a parameter is played with each of its values; one that has none
         of them is played as it is.
-    streams : list of name, path or Asked; or dict {name: any of these, or a pair (X, y)}
+    streams : list of name, path or Asked; or dict {name: any of these, Made, or a pair (X, y)}
     seeds : int or iterable of int, default=10
         Their number, from 0 on, or the seeds themselves. A seed determines the stream, or its order
         if it is a named or shuffled one, and all random draws of the learner.
@@ -258,7 +264,7 @@ def _as_learner(learner: Any) -> Learner | Tool:
     return made
 
 
-def _named_streams(streams: Streams, data: Path) -> Iterator[tuple[str, Asked | Shared]]:
+def _named_streams(streams: Streams, data: Path) -> Iterator[tuple[str, Source]]:
     pairs = (
         streams.items()
         if isinstance(streams, Mapping)
@@ -268,6 +274,8 @@ def _named_streams(streams: Streams, data: Path) -> Iterator[tuple[str, Asked | 
         if isinstance(some, tuple):
             X, y = some
             yield name, store(X, y, data)
+        elif isinstance(some, Made):
+            yield name, some
         else:
             asked = some if isinstance(some, Asked) else Asked(some)
             asked.check()
@@ -297,7 +305,7 @@ def _results(
         results[key] = result
         of = missing[key].source, missing[key].seed
         left[of] -= 1
-        if not left[of] and isinstance(of[0], Asked):
+        if not left[of] and not isinstance(of[0], Shared):
             shutil.rmtree(data / data_name(*of), ignore_errors=True)
         if progress is not None:
             progress(len(results), len(results) + left.total())
@@ -365,46 +373,3 @@ def _row(run: Run, result: dict[str, Any]) -> dict[str, Any]:
         **dict(run.grid),
         **result,
     }
-
-
-@cache
-def code_fingerprint() -> str:
-    """Return a hash of all code that a result depends on, to detect results of older code.
-
-    An edited comment or docstring changes nothing.
-    """
-    package = Path(onebit.__file__).parent
-    found = hashlib.sha256(onebit.__version__.encode())
-    for room in (
-        "core",
-        "numerics",
-        "learners",
-        "features",
-        "streams",
-        "theory",
-        "losses.py",
-        "lab/binary.py",
-        "lab/measures.py",
-    ):
-        place = package / room
-        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
-            found.update(f"{path.relative_to(package).as_posix()}\n{code_of(path)}".encode())
-    return found.hexdigest()
-
-
-def code_of(path: Path) -> str:
-    """Return the code in a module without comments, documentation and layout."""
-    module = ast.parse(path.read_bytes())
-    for node in ast.walk(module):
-        if isinstance(body := getattr(node, "body", None), list):
-            body[:] = [part for part in body if not _is_text(part)]
-    return ast.dump(module)
-
-
-def _is_text(node: ast.AST) -> bool:
-    """Whether a statement is nothing but a text, as documentation is."""
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )

@@ -7,7 +7,6 @@ do not. `OneBitClassifier` gets the columns as they are.
 
 from __future__ import annotations
 
-import math
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -22,7 +21,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from onebit.lab.measures import standardized, with_constant
+from onebit.lab.feedback import Feedback
+from onebit.lab.measures import ONLINE, Online, counted, standardized, with_constant
 
 
 class Tool(BaseEstimator):
@@ -51,27 +51,24 @@ class Tool(BaseEstimator):
         """Return the label chosen in each round; `y` says only what `feedback` allows."""
         raise NotImplementedError
 
-    def play(self, X: Any, y: np.ndarray, n_classes: int, seed: int) -> dict[str, Any]:
+    def labels_told_later(
+        self, X: Any, y: np.ndarray, n_classes: int, seed: int, feedback: Feedback
+    ) -> np.ndarray:
+        """Return the label chosen in each round, where bits come late or not at all."""
+        raise ValueError(f"{self} takes each bit at once")
+
+    def play(
+        self, X: Any, y: np.ndarray, n_classes: int, seed: int, measure: Online = ONLINE
+    ) -> dict[str, Any]:
         """Return rounds, mistakes and time; tools do not say where they explored or updated."""
         start = perf_counter()
         with threadpool_limits(1):  # other processes play on the other cores
-            labels = self.labels(X, y, n_classes, seed)
-        seconds = perf_counter() - start
-        mistakes = int(np.count_nonzero(labels != y))
-        return result(len(y), mistakes, seconds, self.version)
-
-
-def result(rounds: int, mistakes: int, seconds: float, version: str | None) -> dict[str, Any]:
-    """Return the result of a tool's run, with the columns that runs of learners have."""
-    return {
-        "rounds": rounds,
-        "mistakes": mistakes,
-        "explored": math.nan,
-        "updated": math.nan,
-        "error": mistakes / rounds,
-        "seconds": seconds,
-        "version": version,
-    }
+            if measure.feedback.is_immediate:
+                labels = self.labels(X, y, n_classes, seed)
+            else:
+                labels = self.labels_told_later(X, y, n_classes, seed, measure.feedback)
+        found = counted(labels, y, measure.first_counted(y.size), perf_counter() - start)
+        return found | {"version": self.version}
 
 
 class VowpalWabbit(Tool):
@@ -86,6 +83,10 @@ class VowpalWabbit(Tool):
     interactions : str
         Such as "-q ::", all products of two columns.
     learning_rate : float
+    standardize : bool
+        Whether columns are standardised in hindsight, or played as they are.
+    reduction : str
+        "--cbify" for one bit, "--oaa" to be told every label.
     """
 
     package = "vowpalwabbit"
@@ -94,19 +95,30 @@ class VowpalWabbit(Tool):
     """The table of weights has 2^22 places, so that few of the products share one."""
 
     def __init__(
-        self, exploration: str = "", interactions: str = "", learning_rate: float = 0.5
+        self,
+        exploration: str = "",
+        interactions: str = "",
+        learning_rate: float = 0.5,
+        standardize: bool = True,
+        reduction: str = "--cbify",
     ) -> None:
         self.exploration = exploration
         self.interactions = interactions
         self.learning_rate = learning_rate
+        self.standardize = standardize
+        self.reduction = reduction
 
     def command(self, n_classes: int, seed: int) -> list[str]:
         """Return the arguments of the command line."""
         return [
-            *("--cbify", str(n_classes), *self.exploration.split(), *self.interactions.split()),
+            *(self.reduction, str(n_classes), *self.exploration.split()),
+            *self.interactions.split(),
             *("--learning_rate", f"{self.learning_rate:g}", "-b", str(self.BITS)),
             *("--random_seed", str(seed)),
         ]
+
+    def _features(self, X: Any) -> Iterator[str]:
+        return vw_features(standardized(X) if self.standardize else X)
 
     def labels(self, X: Any, y: np.ndarray, n_classes: int, seed: int) -> np.ndarray:
         """Return what it writes as its predictions; they must have the mistakes that it counts."""
@@ -114,7 +126,9 @@ class VowpalWabbit(Tool):
 
         with tempfile.TemporaryDirectory() as folder:
             rounds, predictions = Path(folder, "rounds.txt"), Path(folder, "labels.txt")
-            rounds.write_text("".join(vw_lines(X, y)))
+            with rounds.open("w") as file:
+                for label, features in zip((y + 1).tolist(), self._features(X), strict=True):
+                    file.write(f"{label} {features}\n")
             files = ["--data", str(rounds), "--predictions", str(predictions)]
             workspace = Workspace(arg_list=[*self.command(n_classes, seed), *files, "--quiet"])
             counted = workspace.get_sum_loss()
@@ -124,32 +138,92 @@ class VowpalWabbit(Tool):
             raise ValueError("Vowpal Wabbit wrote other labels than it counted")
         return labels
 
+    def labels_told_later(
+        self, X: Any, y: np.ndarray, n_classes: int, seed: int, feedback: Feedback
+    ) -> np.ndarray:
+        """Return labels drawn from the probabilities that it gives.
 
-def vw_lines(X: Any, y: np.ndarray) -> Iterator[str]:
-    """Yield each round as a line of Vowpal Wabbit's text, columns standardised.
+        --cbify, which draws by itself, can only be told at once.
+        """
+        from vowpalwabbit import Workspace
+
+        command = self.command(n_classes, seed)
+        command[0] = "--cb_explore"
+        command = [word for word in command if word != "--cb_explore_adf"]
+        workspace = Workspace(arg_list=[*command, "--quiet"])
+        lines = list(self._features(X))
+        rng = np.random.default_rng([seed, 2])
+
+        def decide(t: int) -> tuple[int, tuple[int, int, float]]:
+            p = np.array(workspace.predict(lines[t]))
+            p /= p.sum()
+            label = int(rng.choice(p.size, p=p))
+            return label, (t, label, p[label])
+
+        def learn(decision: tuple[int, int, float], correct: bool) -> None:
+            t, label, probability = decision
+            workspace.learn(f"{label + 1}:{int(not correct)}:{probability:.6g} {lines[t]}")
+
+        labels = feedback.labels(y, seed, decide, learn)
+        workspace.finish()
+        return labels
+
+
+def vw_features(X: Any) -> Iterator[str]:
+    """Yield the features of each round in Vowpal Wabbit's text.
 
     Names of features are no numbers: it takes numbers for places in its table of weights, and
     under its bandit reductions those of different labels then collide.
     """
-    X = sp.csr_array(standardized(X))
+    X = sp.csr_array(X)
     words = [f"f{j}:%.6g" for j in range(X.shape[1])]
-    for i, label in enumerate((y + 1).tolist()):
+    for i in range(X.shape[0]):
         row = slice(X.indptr[i], X.indptr[i + 1])
-        features = " ".join([words[j] for j in X.indices[row]]) % tuple(X.data[row].tolist())
-        yield f"{label} |x {features}\n"
+        yield "|x " + " ".join([words[j] for j in X.indices[row]]) % tuple(X.data[row].tolist())
 
 
-class ContextualbanditsLinUCB(Tool):
-    """LinUCB of contextualbandits, one row at a time, with its default parameters."""
+class Contextualbandits(Tool):
+    """A policy of contextualbandits.
+
+    Parameters
+    ----------
+    standardize : bool
+        Whether columns are standardised in hindsight, or played as they are.
+    first_seed : int
+        Added to the seed, as the package refuses a seed of 0.
+    """
 
     package = "contextualbandits"
+
+    def __init__(self, standardize: bool = True, first_seed: int = 0) -> None:
+        self.standardize = standardize
+        self.first_seed = first_seed
+
+    def _rows(self, X: Any) -> np.ndarray:
+        return _dense(standardized(X) if self.standardize else X)
+
+
+class ContextualbanditsLinUCB(Contextualbandits):
+    """LinUCB of contextualbandits, one row at a time.
+
+    Parameters
+    ----------
+    alpha : float
+        Width of the confidence intervals; by default that of the package.
+    standardize, first_seed
+        As in `Contextualbandits`.
+    """
+
+    def __init__(self, alpha: float = 1.0, standardize: bool = True, first_seed: int = 0) -> None:
+        super().__init__(standardize, first_seed)
+        self.alpha = alpha
 
     def labels(self, X: Any, y: np.ndarray, n_classes: int, seed: int) -> np.ndarray:
         """Return the label chosen in each round."""
         from contextualbandits.online import LinUCB
 
-        X = _dense(standardized(X))
-        model = LinUCB(nchoices=n_classes, random_state=seed)
+        X, seed = self._rows(X), seed + self.first_seed
+        model = LinUCB(nchoices=n_classes, alpha=self.alpha, random_state=seed)
         labels = np.empty(y.size, dtype=np.int64)
         for t in range(y.size):
             x = X[t : t + 1]
@@ -158,19 +232,17 @@ class ContextualbanditsLinUCB(Tool):
         return labels
 
 
-class ContextualbanditsTrees(Tool):
+class ContextualbanditsTrees(Contextualbandits):
     """The tree explorer of contextualbandits, `PartitionedTS`, with its default parameters.
 
     It cannot be updated: the trees are grown again from all rounds when there are a tenth more.
     """
 
-    package = "contextualbandits"
-
     def labels(self, X: Any, y: np.ndarray, n_classes: int, seed: int) -> np.ndarray:
         """Return the label chosen in each round."""
         from contextualbandits.online import PartitionedTS
 
-        X = _dense(standardized(X))
+        X, seed = self._rows(X), seed + self.first_seed
         model = PartitionedTS(nchoices=n_classes, random_state=seed, njobs=1)
         labels = np.empty(y.size, dtype=np.int64)
         for first, last in _blocks(y.size, 0.1):
@@ -215,8 +287,11 @@ class ConstantLabel(Tool):
         """Return the same label for each round."""
         return np.full(y.size, np.bincount(y).argmax())
 
-    def play(self, X: Any, y: np.ndarray, n_classes: int, seed: int) -> dict[str, Any]:
+    def play(
+        self, X: Any, y: np.ndarray, n_classes: int, seed: int, measure: Online = ONLINE
+    ) -> dict[str, Any]:
         """Return also how many columns and labels the stream has."""
+        y = y[measure.first_counted(y.size) :]
         sizes = {"n_features": X.shape[1], "n_classes": n_classes}
         return {**super().play(X, y, n_classes, seed), **sizes}
 
