@@ -12,7 +12,7 @@ from onebit.core import storage
 from onebit.core.confidence import softmax_probability_entry
 from onebit.core.decision import MAX_REMEMBERED_IDS, id_of, key_of
 from onebit.core.engine import Kernels, kernels_named
-from onebit.core.example import INDEX
+from onebit.core.example import INDEX, inspect_entry
 from onebit.core.fair_lock import FairLock
 from onebit.core.offer import check_among
 from onebit.core.validation import unknown
@@ -108,8 +108,9 @@ class Run:
         self.retire(retired)
 
     def compile_decide(self) -> None:
-        """Compile what `decide` needs, the larger part first: another process compiles `learn`."""
+        """Compile what `decide` needs, the largest part first: another process compiles `learn`."""
         decide = self.kernels.decide(self.state)
+        inspect_entry()
         if self.inverse_temperature is not None:
             self.softmax_probability = softmax_probability_entry()
         self.decide = decide
