@@ -35,7 +35,7 @@ SEED ?= 3
 .PHONY: serve-demo serve-load serve-soak serve-models serve-drill serve-stream serve-fuzz
 
 demo: .venv/.installed-cli
-	$(BIN)/onebit demo
+	@$(BIN)/python tools/demo.py
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff check .
