@@ -31,6 +31,7 @@ SEED ?= 3
 
 .PHONY: demo lint quick test compiles-little not-slow test-plain oldest newest test-all wheel fuzz mutants bench speed bakeoff clean
 .PHONY: accidents alarms boosting clicks compare compare-drift constants errors intervals labels logs raw
+.PHONY: docs docs-links pictures coverage release-check
 .PHONY: serve-demo serve-load serve-soak serve-models serve-drill serve-stream serve-fuzz
 
 demo: .venv/.installed-cli
@@ -85,6 +86,17 @@ wheel: .venv/.installed-cli
 	ONEBIT_WHEEL_CODE=build/machine_code $(BIN)/python -m pip wheel --quiet \
 	    --disable-pip-version-check --no-deps --wheel-dir dist .
 	$(BIN)/python tools/wheel_check.py dist/onebit-*.whl
+
+# The site, in build/site: every link in it is checked. docs-links follows those to other hosts.
+docs: .venv/.installed-docs
+	$(BIN)/python tools/docs/build.py
+
+docs-links: docs
+	$(BIN)/sphinx-build -q -b linkcheck -c tools/docs build/docs build/links
+
+# The pictures of README and of the site; some run Vowpal Wabbit, one needs ONEBIT_DATA.
+pictures: .venv/.installed-bench .venv/.installed-dev
+	$(BIN)/python tools/pictures.py
 
 bench: .venv/.installed-bench
 	$(BIN)/python bench/bench.py

@@ -110,7 +110,7 @@ def main() -> None:
         p = np.empty((n, K))
         for t in range(n):
             decision = learner.decide(X[t])
-            p[t] = softmax(learner._scores)
+            p[t] = softmax(learner._run.scores)
             learner.learn(decision, truth=int(y[t]))
         seconds = []
         for _ in range(4):  # the first one compiles

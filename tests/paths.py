@@ -99,7 +99,7 @@ def assert_same_path(
         if every_round is not None:
             every_round(reference, label, truth)
     np.testing.assert_allclose(found, expected, rtol=TOLERANCE, atol=quadrature)
-    if hasattr(learner._state, "W") or hasattr(learner, "coef_"):
+    if hasattr(learner._run.state, "W") or hasattr(learner, "coef_"):
         np.testing.assert_allclose(learner.coef_, reference.W, rtol=TOLERANCE, atol=TOLERANCE)
 
 

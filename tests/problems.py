@@ -32,7 +32,7 @@ def logistic(n, d, K, strength, seed=0, rows=unit_rows):
 
 def assert_finite(learner, X=None):
     """All that a learner holds is finite, and so is what it says of the rows of X."""
-    for name, value in arrays_of(learner._state):
+    for name, value in arrays_of(learner._run.state):
         assert np.isfinite(value).all(), name
     if hasattr(learner, "coef_"):
         assert np.isfinite(learner.coef_).all()

@@ -16,9 +16,9 @@ def test_the_ticket_router(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(FOLDER)
     learned, learn = [], Learner._learn
 
-    def note(self, run, decision, lesson):
+    def note(self, decision, lesson):
         learned.append(decision.id)
-        learn(self, run, decision, lesson)
+        learn(self, decision, lesson)
 
     monkeypatch.setattr(Learner, "_learn", note)
     told = runpy.run_path(str(FOLDER / "route_tickets.py"))["help_desk"].told

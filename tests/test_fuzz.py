@@ -55,7 +55,7 @@ def test_what_is_not_sound_is_found():
     soundness.assert_sound(learner)
 
     def harm():
-        learner._state.W[0, 0] += 1.0
+        learner._run.state.W[0, 0] += 1.0
         raise ValueError("refused, but too late")
 
     with pytest.raises(AssertionError, match="changed by a refused call"):
@@ -68,6 +68,6 @@ def test_what_is_not_sound_is_found():
     learner.decide([1.0, 2.0])
     with pytest.raises(AssertionError, match="a copy differs"):
         soundness.assert_goes_on_alike(learner, other, np.random.default_rng(0))
-    learner._state.W[0, 0] = np.nan
+    learner._run.state.W[0, 0] = np.nan
     with pytest.raises(AssertionError, match="not finite"):
         soundness.assert_sound(learner)

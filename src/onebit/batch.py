@@ -138,7 +138,7 @@ def to_batch(
     if not hasattr(learner, "predict_proba"):
         raise ValueError(f"to_batch takes the mean of probabilities, and {learner!r} has none")
     playing: Learner = clone(learner)
-    run, rows, truth = playing._prepare(X, y, y if playing.classes is None else None)
+    run, rows, truth = playing._prepare_rounds(X, y, y if playing.classes is None else None)
     if not isinstance(snapshots, Integral) or not 1 <= snapshots <= truth.size:
         raise ValueError(
             f"snapshots is an int from 1 to the number of rows, {truth.size}; got {snapshots!r}"

@@ -436,7 +436,7 @@ def not_canonical(X: sp.csr_array) -> sp.csr_array:
 
 
 def _state(learner: Learner) -> dict[str, np.ndarray]:
-    return {name: value.copy() for name, value in arrays_of(learner._state)}
+    return {name: value.copy() for name, value in arrays_of(learner._run.state)}
 
 
 def _assert_same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> None:

@@ -15,10 +15,9 @@ from onebit import learners
 from onebit.core import Learner, play
 from onebit.core.code_cache import writable_root
 from onebit.core.compiling import counts
-from onebit.core.confidence import share_entry
-from onebit.core.engine import ENTRIES, Kernels
+from onebit.core.confidence import softmax_probability_entry
+from onebit.core.engine import ENTRY_POINTS, Kernels
 from onebit.core.example import ROWS, inspect_entry, inspect_rows
-from onebit.core.generator import draw_rows, new_generator
 from onebit.core.shipped import SWITCH
 from onebit.core.workers import Task, WorkerError, can_start, n_processes, run_all
 
@@ -96,7 +95,7 @@ def warm_up(
     forms = [form for one in given or ("OneBitClassifier",) for form in _forms(one)]
     elsewhere: dict[Kernels, tuple[int, float]] = {}
     if native or can_start():
-        elsewhere = compile_elsewhere(forms, ENTRIES, native=native, progress=progress)
+        elsewhere = compile_elsewhere(forms, ENTRY_POINTS, native=native, progress=progress)
     return WarmUp([_warmed(form, elsewhere) for form in forms], writable_root())
 
 
@@ -111,7 +110,7 @@ def shipped_tasks() -> list[Task]:
     found: dict[Kernels, list[Task]] = {}
     for form in shipped_forms():
         learner, X, _ = _first_round(form)
-        run, _ = learner._ready(X[0])
+        run, _ = learner._prepare_example(X[0])
         found[run.kernels] = list(run.kernels.tasks(run.state).values())
     return [Task(compile_shared, ()), *itertools.chain(*found.values())]
 
@@ -119,9 +118,8 @@ def shipped_tasks() -> list[Task]:
 def compile_shared() -> None:
     """Compile the functions that all learners share."""
     inspect_entry()
-    share_entry()
+    softmax_probability_entry()
     inspect_rows(*ROWS)
-    draw_rows(new_generator(0), np.ones((1, 1)), np.zeros(1, dtype=np.int64))
 
 
 def _forms(given: Any) -> Iterable[Learner]:
@@ -158,7 +156,7 @@ def compile_elsewhere(
     tasks: list[tuple[Kernels, str, Task]] = []
     for form in forms:
         learner, X, _ = _first_round(form)
-        run, _ = learner._ready(X[0])
+        run, _ = learner._prepare_example(X[0])
         if run.kernels.is_own and all(kernels is not run.kernels for kernels, _, _ in tasks):
             missing = run.kernels.missing(run.state, entries, native=native)
             tasks += [(run.kernels, type(form).__name__, task) for task in missing.values()]
@@ -188,9 +186,9 @@ def _warmed(form: Learner, elsewhere: dict[Kernels, tuple[int, float]]) -> Warme
     learner, X, y = _first_round(form)
     learner.learn(learner.decide(X[0]), truth=0)
     play(learner, X, y)
-    run, rows = learner._known_rows(X)
+    run, rows = learner._prepare_evaluation(X)
     scores, p = np.empty((2, len(y), len(y)))
-    run.kernels.evaluate_loop(run.state, rows, scores, run.everything, p)
+    run.kernels.evaluate_loop(run.state, rows, scores, run.default_offer, p)
     after = counts()
     n, seconds = elsewhere.pop(run.kernels, (0, 0.0))
     return Warmed(

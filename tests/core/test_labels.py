@@ -20,7 +20,7 @@ from onebit import (
     SeparableBandit,
     play,
 )
-from onebit.core.decision import MOST_IDS
+from onebit.core.decision import MAX_REMEMBERED_IDS
 from onebit.core.storage import arrays_of
 
 # They compile OneBitClassifier, nearly all of them.
@@ -36,7 +36,7 @@ def stream(n, K=4, d=6, seed=0):
 
 
 def state(learner):
-    return {name: array.copy() for name, array in arrays_of(learner._state)}
+    return {name: array.copy() for name, array in arrays_of(learner._run.state)}
 
 
 def assert_same(a, b):
@@ -67,14 +67,14 @@ def test_the_form_stays_where_more_classes_would_have_another(tmp_path):
     X = np.random.default_rng(0).normal(size=(50, 200))
     learner = OneBitClassifier(classes=[0, 1, 2, 3], random_state=0)  # 201^2 * 4 <= 200,000 < * 5
     learner.partial_fit(X, np.arange(50) % 4)
-    kernels = learner._kernels
+    kernels = learner._run.kernels
     learner.add_classes([4])
-    assert learner._kernels is kernels
+    assert learner._run.kernels is kernels
     assert learner.covariance == "auto"
     learner.save(tmp_path / "learner")
     loaded = onebit.load(tmp_path / "learner")
     np.testing.assert_array_equal(loaded.policy(X), learner.policy(X))
-    assert loaded._kernels is kernels
+    assert loaded._run.kernels is kernels
 
 
 def test_learners_refuse_more_classes_by_name():
@@ -226,7 +226,7 @@ def test_labels_come_while_threads_learn():
         thread.join()
     assert not failures
     kept = sum(label in LABELS for label in done)
-    assert kept <= learner._state.rounds <= len(done) == 2_000
+    assert kept <= learner._run.state.rounds <= len(done) == 2_000
     assert learner.classes_.size == 24
 
 
@@ -265,16 +265,16 @@ def test_ids_are_given_or_made():
 def test_so_many_ids_are_remembered_and_no_more(tmp_path):
     learner = Banditron(classes=LABELS)
     learner.decide(np.ones(3))
-    for i in range(int(1.3 * MOST_IDS)):
+    for i in range(int(1.3 * MAX_REMEMBERED_IDS)):
         learner._run.remember(str(i))
-    assert len(learner._run.learned) <= 1.25 * MOST_IDS
-    last, forgotten = str(int(1.3 * MOST_IDS) - MOST_IDS), "0"
+    assert len(learner._run.learned) <= 1.25 * MAX_REMEMBERED_IDS
+    last, forgotten = str(int(1.3 * MAX_REMEMBERED_IDS) - MAX_REMEMBERED_IDS), "0"
     assert learner.has_learned(last)
     assert not learner.has_learned(forgotten)
     learner.save(tmp_path / "learner")
     loaded = onebit.load(tmp_path / "learner")
     assert loaded.has_learned(last)
-    assert len(loaded._run.learned) == MOST_IDS
+    assert len(loaded._run.learned) == MAX_REMEMBERED_IDS
 
 
 def test_decisions_as_json():

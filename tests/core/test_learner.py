@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from onebit import SOBA, Banditron, Perceptron, load
+from onebit import SOBA, Banditron, Confidit, Perceptron, load
 from onebit.core.compiling import counts
 from onebit.core.engine import FEW_ROWS
 from onebit.core.validation import check_example
@@ -63,7 +63,7 @@ def test_few_rows_are_evaluated_as_many_are():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(FEW_ROWS + 1, 5)) * rng.integers(2, size=(FEW_ROWS + 1, 5))
     learner = SOBA(gamma=0.2, random_state=0).fit(X[:300], rng.integers(4, size=300))
-    kernels, before = learner._kernels, learner._state.rng.copy()
+    kernels, before = learner._run.kernels, learner._run.state.rng.copy()
     for rows in (X, sp.csr_array(X)):
         kernels.__dict__.pop("evaluate_loop", None)
         parts = [rows[:10], rows[10:FEW_ROWS], rows[FEW_ROWS:]]
@@ -73,7 +73,7 @@ def test_few_rows_are_evaluated_as_many_are():
         assert kernels.evaluate(1) is kernels.evaluate_loop  # what is compiled is used
         for found, expected in zip(zip(*few, strict=True), many, strict=True):
             np.testing.assert_array_equal(np.vstack(found), expected)
-    np.testing.assert_array_equal(learner._state.rng, before)
+    np.testing.assert_array_equal(learner._run.state.rng, before)
 
 
 @pytest.mark.parametrize("values", ["ab", b"ab", 3, True, ["a"], ["a", "b", "c"]])
@@ -92,3 +92,22 @@ def test_tags_say_that_one_bit_a_row_teaches_less_than_labels(learner, poor):
     tags = learner.__sklearn_tags__()
     assert tags.classifier_tags.poor_score is poor
     assert tags.input_tags.sparse
+
+
+def test_a_started_learner_keeps_the_estimators_it_was_given():
+    """Whatever its parameter is called: what happens to the estimator later does not matter."""
+
+    class Wrapping(Banditron):
+        def __init__(self, inside=None, gamma=0.1, *, classes=None, random_state=None):
+            super().__init__(gamma, classes=classes, random_state=random_state)
+            self.inside = inside
+
+    inside, errors = Banditron(gamma=0.2), [0.0, 0.5, 0.5]
+    learner = Wrapping(inside, classes=[0, 1], random_state=0)
+    learner._parameter_constraints = {**learner._parameter_constraints, "inside": [Banditron]}
+    learner.decide([1.0])
+    inside.set_params(gamma=0.3)
+    assert learner._run.parameters["inside"].gamma == 0.2
+    learner = Confidit(confidence="theory", approximation_error=errors.__getitem__)
+    run = learner._start(np.arange(2), 1)
+    assert run.parameters["approximation_error"].__self__ is errors  # a function is not copied

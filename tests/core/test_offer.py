@@ -52,7 +52,7 @@ def new(learner, classes=LABELS, seed=3):
 
 
 def states(learner):
-    return {name: array.copy() for name, array in arrays_of(learner._state)}
+    return {name: array.copy() for name, array in arrays_of(learner._run.state)}
 
 
 def play_among(learner, X, y, offers):
@@ -155,8 +155,8 @@ def test_a_label_never_on_offer_might_as_well_come_later(learner):
 
     first = new(learner)._start(five.classes_, X.shape[1]).state
     whole = copy.deepcopy(four)
-    whole._resume(five.classes_, X.shape[1], four._kernels, grown(four._state, first))
-    check_state(whole._state, sizes_of(X.shape[1], 5, whole.get_params()))
+    whole._resume(five.classes_, X.shape[1], four._run.kernels, grown(four._run.state, first))
+    check_state(whole._run.state, sizes_of(X.shape[1], 5, whole.get_params()))
     for name, array in states(five).items():
         if name == "W.changes":  # it starts anew after as many as there are weights
             continue
@@ -168,7 +168,9 @@ def more_classes(learner, X, classes):
     """Return a copy of a learner that was trained with the first of `classes`, with all of them."""
     first = new(learner, classes)._start(np.array(classes), X.shape[1]).state
     whole = copy.deepcopy(learner)
-    whole._resume(np.array(classes), X.shape[1], learner._kernels, grown(learner._state, first))
+    whole._resume(
+        np.array(classes), X.shape[1], learner._run.kernels, grown(learner._run.state, first)
+    )
     return whole
 
 
@@ -202,7 +204,7 @@ def test_a_state_takes_more_classes_or_says_why_not(learner):
     whole = more_classes(learner, X, LABELS[: len(few) + 1])
     share = 1.0
     if isinstance(learner, BanditEG):  # all weights have their part of one mass
-        share = whole._state.W.scale / learner._state.W.scale
+        share = whole._run.state.W.scale / learner._run.state.W.scale
     expected, found = share * learner.scores(X), whole.scores(X)
     if type(learner).__name__ in SHARED:
         greedy = expected.argmax(axis=1)
@@ -213,7 +215,7 @@ def test_a_state_takes_more_classes_or_says_why_not(learner):
     if hasattr(learner, "coef_"):
         expected, found = share * learner.coef_, whole.coef_[: len(few)]
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
-    check_state(whole._state, sizes_of(X.shape[1], len(few) + 1, whole.get_params()))
+    check_state(whole._run.state, sizes_of(X.shape[1], len(few) + 1, whole.get_params()))
     X, y = stream(60, K=len(few) + 1, seed=1)
     play(whole, X, np.array(LABELS)[y])
     assert all(np.isfinite(array).all() for array in states(whole).values())
@@ -233,9 +235,9 @@ def test_a_new_class_is_as_little_known_as_all_were_at_first(covariance):
     for other in (whole, untrained):
         other.decide(X[0])
     np.testing.assert_allclose(
-        whole._state.line.scratch.v[4], untrained._state.line.scratch.v[4], rtol=1e-12
+        whole._run.state.line.scratch.v[4], untrained._run.state.line.scratch.v[4], rtol=1e-12
     )
-    assert whole._state.line.scratch.v[4] > 1.5 * whole._state.line.scratch.v[:4].mean()
+    assert whole._run.state.line.scratch.v[4] > 1.5 * whole._run.state.line.scratch.v[:4].mean()
 
 
 @pytest.mark.parametrize("learner", [Folklore(), learners.Aggregating()], ids=str)
@@ -244,7 +246,7 @@ def test_a_state_that_mixes_classes_refuses_more_by_name(learner):
     learner = new(learner, LABELS[:3]).fit(X, np.array(LABELS)[y % 3])
     first = new(learner)._start(np.array(LABELS), X.shape[1]).state
     with pytest.raises(ValueError, match=r"A_inv\.base has an axis of contrast_weights|samples"):
-        grown(learner._state, first)
+        grown(learner._run.state, first)
 
 
 @pytest.mark.xdist_group("one_bit_classifier")

@@ -200,12 +200,12 @@ def test_the_flagship_is_shipped_in_all_its_forms():
 
 KEYS = """
 from onebit.core.fingerprint import fingerprint
-from onebit.core.engine import ENTRIES
+from onebit.core.engine import ENTRY_POINTS
 from onebit.warming import _first_round, shipped_forms
 for form in shipped_forms():
     learner, X, _ = _first_round(form)
-    run, _ = learner._ready(X[0])
-    for name in ENTRIES:
+    run, _ = learner._prepare_example(X[0])
+    for name in ENTRY_POINTS:
         print(form, name, fingerprint(run.kernels.function(name).py_func, {}))
 """
 

@@ -45,8 +45,8 @@ def test_goes_on(learner):
     learner.partial_fit(np.abs(X), y, classes=np.unique(y))
     other, types = written_and_read(learner)
     assert all(name.startswith("onebit.") for name in types)
-    if not isinstance(learner._kernels, PythonKernels):  # compiled code trusts the types
-        assert typeof(other._state) == typeof(learner._state)
+    if not isinstance(learner._run.kernels, PythonKernels):  # compiled code trusts the types
+        assert typeof(other._run.state) == typeof(learner._run.state)
     assert learner.decide(abs(X[0])).label == other.decide(abs(X[0])).label
     expected = play(learner, np.abs(X), y).mistakes
     np.testing.assert_array_equal(play(other, np.abs(X), y).mistakes, expected)

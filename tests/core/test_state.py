@@ -53,10 +53,10 @@ def test_every_array_is_as_declared(learner):
 
 
 def assert_declared(learner, found):
-    for name, _, field in declared(learner._state):
+    for name, _, field in declared(learner._run.state):
         if not name.endswith("updates"):  # of a classifier of another library
             assert field is not None, name
-    check_state(learner._state, found)
+    check_state(learner._run.state, found)
 
 
 class State(NamedTuple):

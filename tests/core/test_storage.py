@@ -18,10 +18,10 @@ from forms import FORMS, first_forms
 from mutations import mutate_arrays, mutate_bytes, mutate_header, packed, unpacked
 from onebit import SOBA, Banditron, Folklore, OneBitClassifier, Perceptron, load, play
 from onebit.core import storage
-from onebit.core.decision import MOST_IDS
+from onebit.core.decision import MAX_REMEMBERED_IDS
 from onebit.core.registry import class_named, name_of
 from onebit.core.state import check_state
-from onebit.core.storage import arrays_of, made_by
+from onebit.core.storage import arrays_of, code_version
 from onebit.learners import (
     Aggregating,
     BanditReduction,
@@ -83,7 +83,8 @@ def test_files_of_the_first_format_are_read(learner, tmp_path):
     learner, _ = trained(learner)
     content = content_of(learner, tmp_path)
     old = loaded(format_1(content), tmp_path)
-    for (name, a), (_, b) in zip(arrays_of(learner._state), arrays_of(old._state), strict=True):
+    states = learner._run.state, old._run.state
+    for (name, a), (_, b) in zip(*map(arrays_of, states), strict=True):
         np.testing.assert_array_equal(a, b, err_msg=name)
     new = loaded(content, tmp_path)
     X = np.random.default_rng(1).normal(size=(20, 4))
@@ -96,7 +97,7 @@ def test_sizes_decide_the_form_as_at_the_start(tmp_path):
         learner = OneBitClassifier(classes=[0, 1], random_state=0)
         learner.partial_fit(np.ones((2, d)), [0, 1])
         learner.save(tmp_path / "model")
-        assert type(load(tmp_path / "model")._state) is type(learner._state)
+        assert type(load(tmp_path / "model")._run.state) is type(learner._run.state)
 
 
 # Broken and hostile files
@@ -110,7 +111,7 @@ def load_and_play(content, folder):
         if NOT_OURS not in str(error):
             raise
         return
-    check_state(learner._state, sizes(learner))
+    check_state(learner._run.state, sizes(learner))
     rng = np.random.default_rng(0)
     d, K = learner.n_features_in_, learner.classes_.size
     assert d < 100
@@ -253,7 +254,7 @@ def test_files_that_made_the_process_crash(tmp_path):
         ),
         ({"learned": "a"}, "learned is 'a'"),
         ({"learned": [5]}, "id"),
-        ({"learned": ["a"] * (MOST_IDS + 1)}, "at most"),
+        ({"learned": ["a"] * (MAX_REMEMBERED_IDS + 1)}, "at most"),
         ({"feature_names": ...}, "the header has no feature_names"),
         ({"feature_names": ["a"]}, "feature_names"),
         ({"feature_names": [1, 2, 3]}, "feature_names"),
@@ -567,7 +568,7 @@ def test_a_learner_that_is_not_sound_is_not_saved(tmp_path):
     banditron().save(path)
     before = path.read_bytes()
     learner = banditron()
-    learner._state.W[1, 1] = np.nan
+    learner._run.state.W[1, 1] = np.nan
     with pytest.raises(ValueError, match=r"Banditron is not sound, and not saved: W\[1, 1\]"):
         learner.save(path)
     assert path.read_bytes() == before
@@ -581,7 +582,7 @@ def test_layout_of_a_file(tmp_path):
     assert metadata.keys() == {"onebit", "sha256"}
     assert json.loads(metadata["onebit"]) == {
         "format": 4,
-        "made_by": made_by(banditron()),
+        "made_by": code_version(banditron()),
         "learner": "Banditron",
         "state_version": 0,
         "parameters": {"gamma": 0.05, "classes": None, "random_state": 0},
@@ -682,3 +683,36 @@ def test_files_with_other_arrays_are_refused(tmp_path):
         content = packed(header, changed if W is None else changed | {"W": W})
         with pytest.raises(ValueError, match=words):
             loaded(content, tmp_path)
+
+
+def few_bytes(arrays):
+    assert sum(array.nbytes for array in arrays.values()) < 100
+    return arrays
+
+
+def test_arrays_are_where_safetensors_puts_them(monkeypatch):
+    """Any reader of safetensors can read a file, and each learner has one content only."""
+    rng = np.random.default_rng(0)
+    arrays = {
+        "weights": rng.normal(size=(300, 40, 5)),
+        "a": rng.normal(size=7).astype(np.float32),
+        "flags": rng.random(11) < 0.5,
+        "count": np.array([3]),
+        "empty": np.empty((0, 4)),
+        "bytes": rng.integers(0, 255, 5, dtype=np.uint8),
+        "b": np.arange(3, dtype=np.int32),
+        "rng": np.arange(4, dtype=np.uint64),
+    }
+    save = safetensors.numpy.save
+    with monkeypatch.context() as patched:  # which keeps the GIL while it copies
+        patched.setattr(safetensors.numpy, "save", lambda some, _: save(few_bytes(some), _))
+        content = storage._in_file({"format": 4}, arrays)
+    found = safetensors.numpy.load(content)
+    assert set(found) == set(arrays)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(found[name], array, strict=True)
+    whole = safetensors.numpy.save(arrays)
+    (size,), (own_size,) = (struct.unpack("<Q", one[:8]) for one in (whole, content))
+    assert content[8 + own_size :] == whole[8 + size :]
+    assert own_size % 8 == 0
+    assert storage._in_file({"format": 4}, dict(reversed(arrays.items()))) == content

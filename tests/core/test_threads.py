@@ -1,4 +1,4 @@
-"""What threads may do with one learner: any number decide, learning and playing take turns."""
+"""What threads may do with one learner: any number decide, and its lock is handed on fairly."""
 
 import copy
 import itertools
@@ -18,9 +18,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 
 from onebit import BanditReduction, Banditron, Folklore, Obama, OneBitClassifier, load, play
-from onebit.core import turns as turns_of_learners
+from onebit.core import fair_lock
 from onebit.core.compiling import compiler_lock
-from onebit.core.turns import Turns
+from onebit.core.fair_lock import FairLock
 from problems import assert_finite
 from processes import run_python
 
@@ -56,7 +56,8 @@ def meanwhile(*work):
 
 def assert_sound(learner, X):
     assert_finite(learner, X)
-    assert 0 <= learner._state.line.S.n_pending.min() <= learner._state.line.S.n_pending.max() < 64
+    n_pending = learner._run.state.line.S.n_pending
+    assert 0 <= n_pending.min() <= n_pending.max() < 64
 
 
 def crashes(code):
@@ -198,7 +199,7 @@ def test_every_lesson_counts_once():
     with ThreadPoolExecutor(4) as threads:
         for future in [threads.submit(learn) for _ in range(4)]:
             future.result()
-    assert learner._state.rounds == 500
+    assert learner._run.state.rounds == 500
     assert len(refused) == 3 * 500
     assert all("already learned" in words for words in refused)
 
@@ -244,23 +245,23 @@ def test_a_run_lets_others_in_between_its_blocks():
     assert np.median(waits) < max(0.2, whole / 10)
 
 
-def test_turns_are_handed_on():
-    """Who comes back at once for another turn does not overtake who waits."""
-    turns, order, ready = Turns(), [], threading.Event()
+def test_the_lock_is_handed_on():
+    """Who comes back at once for the lock does not overtake who waits."""
+    lock, order, ready = FairLock(), [], threading.Event()
 
     def other():
         ready.set()
-        with turns:
+        with lock:
             order.append("other")
 
     thread = threading.Thread(target=other)
-    with turns:
+    with lock:
         thread.start()
         ready.wait()
         time.sleep(0.1)
-        with turns:  # the same thread may take it again
+        with lock:  # the same thread may take it again
             order.append("inner")
-    with turns:
+    with lock:
         order.append("again")
     thread.join()
     assert order == ["inner", "other", "again"]
@@ -382,7 +383,7 @@ class Forking(ClassifierMixin, BaseEstimator):
             return
         self.thread = threading.Thread(target=self.learner.decide, args=(X[0],), daemon=True)
         self.thread.start()
-        queue = self.learner._run.turns._queue
+        queue = self.learner._run.lock._queue
         while queue.acquire(False):  # until the thread waits
             queue.release()
             time.sleep(0.01)
@@ -410,7 +411,7 @@ def test_a_fork_inside_a_round_waits_for_nobody():
 @forks
 @pytest.mark.parametrize("inside", [False, True], ids=["too long", "inside a round"])
 def test_a_learner_that_could_not_be_waited_for_is_refused_in_the_child(inside, monkeypatch):
-    monkeypatch.setattr(turns_of_learners, "LONGEST_WAIT", 0.2)
+    monkeypatch.setattr(fair_lock, "LONGEST_WAIT", 0.2)
     (learner, X, y), (other, _, _) = small_learner(), small_learner()
 
     def in_forked_process():
@@ -419,10 +420,10 @@ def test_a_learner_that_could_not_be_waited_for_is_refused_in_the_child(inside, 
             with pytest.raises(RuntimeError, match="when this process was forked"):
                 call()
 
-    with held(learner._run.turns) as done:
+    with held(learner._run.lock) as done:
         before = time.perf_counter()
         if inside:
-            with other._run.turns:
+            with other._run.lock:
                 assert in_child(in_forked_process) == 0
         else:
             assert in_child(in_forked_process) == 0
@@ -449,10 +450,10 @@ def test_a_fork_inside_a_round_while_another_thread_forks():
     """Each waited for what the other held."""
     (learner, X, y), (other, _, _) = small_learner(), small_learner()
     with ThreadPoolExecutor(1) as threads:
-        with other._run.turns:
+        with other._run.lock:
             waits = threads.submit(in_child, lambda: use(learner, X, y))
-            while turns_of_learners._FORKING.acquire(False):  # until the thread forks
-                turns_of_learners._FORKING.release()
+            while fair_lock._FORKING.acquire(False):  # until the thread forks
+                fair_lock._FORKING.release()
                 time.sleep(0.01)
             time.sleep(0.1)
             assert in_child(lambda: (use(other, X, y), use(learner, X, y))) == 0
@@ -509,7 +510,7 @@ def test_a_signal_handler_may_use_the_learner():
         ready = threading.Event()
 
         def hold():
-            with learner._run.turns:
+            with learner._run.lock:
                 ready.set()
                 time.sleep(0.5)
 
@@ -529,11 +530,11 @@ def test_threads_that_fork_at_once_wait_for_each_other():
     ended = run_python(
         """
         import os, sys, threading, warnings
-        from onebit.core.turns import Turns
+        from onebit.core.fair_lock import FairLock
 
         def fork():
             for _ in range(40):
-                started.append(Turns())
+                started.append(FairLock())
                 child = os.fork()
                 if child == 0:
                     os._exit(0)
@@ -548,18 +549,18 @@ def test_threads_that_fork_at_once_wait_for_each_other():
         for thread in threads:
             thread.join(60)
         print(*(thread.is_alive() for thread in threads))
-        print(all(turns.acquire(False) and turns._queue.acquire(False) for turns in started))
+        print(all(lock.acquire(False) and lock._queue.acquire(False) for lock in started))
         """
     )
     assert (ended.stdout.split(), ended.stderr) == (["False", "False", "False", "True"], "")
 
 
 @pytest.mark.xdist_group("bandit_reduction")
-def test_the_learner_inside_shares_the_turns():
-    """`learner_` of a reduction is the same state, so it takes the same turns."""
+def test_the_learner_inside_shares_the_lock():
+    """`learner_` of a reduction is the same state, so it has the same lock."""
     X, y = stream(500)
     learner = BanditReduction(Folklore(), 0.9, random_state=0).fit(X, y)
-    assert learner.learner_._run.turns is learner._run.turns
+    assert learner.learner_._run.lock is learner._run.lock
     with meanwhile(lambda: learner.partial_fit(X, y), lambda: learner.learner_.partial_fit(X, y)):
         time.sleep(0.5)
     assert_finite(learner, X)
@@ -573,7 +574,7 @@ def test_threads_that_fit_leave_the_features_of_one_of_them(monkeypatch):
         time.sleep(next(delays))
         return validate_data(*arguments, **options)
 
-    monkeypatch.setattr("onebit.core.learner.validate_data", slowly)
+    monkeypatch.setattr("onebit.core.base.validate_data", slowly)
     learner = Banditron(random_state=0)
     fits = [partial(learner.fit, np.eye(d, 7 - d), np.arange(d) % 2) for d in (2, 3, 4)]
     for _ in range(5):

@@ -8,7 +8,7 @@ import pytest
 
 from onebit import Banditron, OneBitClassifier, load
 from onebit.core import storage
-from onebit.core.storage import made_by, maker_of
+from onebit.core.storage import code_version, code_version_in
 
 FILES = sorted((Path(__file__).parent / "files").glob("*.safetensors"))
 """Made by the code of their time from 300 rows, whose label is the largest of three features."""
@@ -28,7 +28,7 @@ def test_there_is_a_file_of_every_earlier_format():
 def test_files_of_earlier_formats_are_read_and_go_on(path):
     X, y = examples()
     learner = load(path)
-    assert maker_of(path.read_bytes()) is None
+    assert code_version_in(path.read_bytes()) is None
     # What was learned, without exploration, was right for most rows.
     assert learner.score(X, y) > 0.75
     if isinstance(learner, OneBitClassifier):  # which has learned otherwise ever since
@@ -46,10 +46,12 @@ def test_a_file_says_which_code_made_it(tmp_path):
     learner = Banditron(random_state=0).fit(*examples())
     learner.save(tmp_path / "model")
     content = (tmp_path / "model").read_bytes()
-    assert maker_of(content) == made_by(learner) == made_by(load(tmp_path / "model"))
-    assert maker_of(content).startswith("onebit 0.")
+    assert (
+        code_version_in(content) == code_version(learner) == code_version(load(tmp_path / "model"))
+    )
+    assert code_version_in(content).startswith("onebit 0.")
     other = OneBitClassifier(random_state=0, classes=[0, 1])
-    assert made_by(other).endswith("not started")
+    assert code_version(other).endswith("not started")
 
 
 class Narrow(Banditron):
@@ -80,12 +82,12 @@ def test_arrays_of_an_earlier_version_may_have_another_width(tmp_path):
     learner = Narrow(random_state=0, gamma=0.1).fit(*examples())
     path = tmp_path / "model"
     learner.save(path)
-    W = load(path)._state.W
+    W = load(path)._run.state.W
     changed(path, lambda arrays: arrays | {"W": arrays["W"][:, :2].copy()}, state_version=0)
     old = load(path)
     assert old.gamma == 0.5
-    np.testing.assert_array_equal(old._state.W[:, :2], W[:, :2])
-    np.testing.assert_array_equal(old._state.W[:, 2], 0.0)
+    np.testing.assert_array_equal(old._run.state.W[:, :2], W[:, :2])
+    np.testing.assert_array_equal(old._run.state.W[:, 2], 0.0)
 
 
 @pytest.mark.parametrize("version", [2, -1, "1", True])

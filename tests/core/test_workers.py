@@ -34,7 +34,7 @@ from onebit.core.compiling import counts
 BEFORE
 learner = Banditron(classes=["a", "b"], random_state=0)
 decision = learner.decide([1.0, 2.0])
-started = learner._kernels._worker is not None
+started = learner._run.kernels._worker is not None
 after_decide = counts()
 learner.learn(decision, correct=True)
 compiled, loaded = (b - a for a, b in zip(after_decide, counts()))

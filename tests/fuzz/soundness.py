@@ -19,7 +19,7 @@ def snapshot(learner: Learner) -> dict[str, Any]:
     """Return a copy of all that was learned; nothing, if it has not started."""
     if not learner._started:
         return {}
-    arrays = {name: np.array(value) for name, value in arrays_of(learner._state)}
+    arrays = {name: np.array(value) for name, value in arrays_of(learner._run.state)}
     return {
         **arrays,
         "classes_": learner.classes_.copy(),
@@ -64,7 +64,7 @@ def assert_sound(learner: Learner) -> None:
     """Everything it holds and everything it returns is finite; its policy is a distribution."""
     if not learner._started:
         return
-    for name, value in arrays_of(learner._state):
+    for name, value in arrays_of(learner._run.state):
         assert np.isfinite(value).all(), f"{name} is not finite: {value}"
     rows = values.probes(learner.n_features_in_)
     if forms.is_python(learner):

@@ -80,8 +80,8 @@ def test_samples_have_the_moments_of_the_distribution(d, K, n):
     for x, truth in zip(X, y, strict=True):
         reference.learn(x, truth)
     P, W = np.exp(reference.log_P), reference.W.reshape(-1, K * d)
-    samples = learner._state.P.samples.transpose(0, 2, 1).reshape(-1, K * d)
-    weights = np.exp(learner._state.P.log_weights)
+    samples = learner._run.state.P.samples.transpose(0, 2, 1).reshape(-1, K * d)
+    weights = np.exp(learner._run.state.P.log_weights)
     assert weights.sum() == pytest.approx(1.0)
     for power in (1, 2):
         exact = P @ W**power
@@ -139,12 +139,12 @@ def test_one_huge_example_is_taken_in_part_by_part():
     """It says that the first of two weights is the larger one: then its mean is B / 3."""
     learner = Aggregating(B=3.0, n_samples=4_000, random_state=0, classes=range(2))
     learner.learn(learner.decide([1e6]), truth=0)
-    W, weights = learner._state.P.samples[:, 0], np.exp(learner._state.P.log_weights)
+    W, weights = learner._run.state.P.samples[:, 0], np.exp(learner._run.state.P.log_weights)
     assert (W[:, 0] > W[:, 1] - 1e-4)[weights > 1e-12].all()
     assert weights @ W == pytest.approx([1.0, -1.0], abs=0.1)
     # And now that the two are the same, up to 1e-6 or so.
     learner.learn(learner.decide([1e6]), truth=1)
-    W = learner._state.P.samples[:, 0]
+    W = learner._run.state.P.samples[:, 0]
     assert np.abs(W[:, 0] - W[:, 1]).max() < 1e-4
     assert W.mean(axis=0) == pytest.approx([0.0, 0.0], abs=0.2)
     assert W.std(axis=0) == pytest.approx(3.0 / np.sqrt(3), rel=0.1)
@@ -163,8 +163,8 @@ def test_effective_sample_size_tells_the_errors_over_seeds():
     assert min(sizes) >= 50
     assert max(sizes) <= 100 * (1 + 1e-12)
     many = Aggregating(3.0, n_samples=4_000, random_state=0).fit(X, y)
-    sigma = softmax(np.einsum("j,ijk->ik", x[0], many._state.P.samples), axis=1)
-    weights = np.exp(many._state.P.log_weights)
+    sigma = softmax(np.einsum("j,ijk->ik", x[0], many._run.state.P.samples), axis=1)
+    weights = np.exp(many._run.state.P.log_weights)
     variance = weights @ (sigma - weights @ sigma) ** 2
     true_size = variance.sum() / np.var(p, axis=0, ddof=1).sum()
     assert 0.5 < true_size / np.mean(sizes) < 2
@@ -194,12 +194,12 @@ def test_smoothing_limits_the_loss():
 
 def test_examples_of_zeros_are_not_kept():
     learner = Aggregating(random_state=0, classes=range(2)).fit(np.eye(3), [0, 1, 0])
-    before = learner._state.P.samples.copy()
+    before = learner._run.state.P.samples.copy()
     assert play(learner, np.zeros((5, 3)), np.zeros(5, dtype=int)).updated.sum() == 0
-    np.testing.assert_array_equal(before, learner._state.P.samples)
-    assert isinstance(learner._state.P.labels, Growing)
-    assert learner._state.P.labels.rows.tolist() == [0, 1, 0]
-    assert learner._state.P.weights.rows.tolist() == [1.0, 1.0, 1.0]
+    np.testing.assert_array_equal(before, learner._run.state.P.samples)
+    assert isinstance(learner._run.state.P.labels, Growing)
+    assert learner._run.state.P.labels.rows.tolist() == [0, 1, 0]
+    assert learner._run.state.P.weights.rows.tolist() == [1.0, 1.0, 1.0]
 
 
 def test_has_no_effective_sample_size_before_it_starts():
@@ -220,4 +220,4 @@ def test_extreme_values_stay_finite(seed, scale, B, K, n_samples):
     learner = Aggregating(B, n_samples=n_samples, classes=range(K), random_state=seed)
     play(learner, X, rng.integers(K, size=60))
     assert_finite(learner, X)
-    assert np.linalg.norm(learner._state.P.samples, axis=1).max() <= B * (1 + 1e-9)
+    assert np.linalg.norm(learner._run.state.P.samples, axis=1).max() <= B * (1 + 1e-9)

@@ -34,7 +34,7 @@ def test_walks_the_path_of_the_reference(stream, storage):
         learner.predict_proba(stored), [reference.probabilities(x) for x in X], atol=TOLERANCE
     )
     np.testing.assert_allclose(
-        learner._state.h, np.linalg.solve(reference.A, reference.b), atol=TOLERANCE
+        learner._run.state.h, np.linalg.solve(reference.A, reference.b), atol=TOLERANCE
     )
 
 

@@ -18,10 +18,10 @@ def covariance(learner):
 
     The learner orders by feature, then class.
     """
-    Sigma = learner._state.Sigma
+    Sigma = learner._run.state.Sigma
     if isinstance(Sigma, np.ndarray):
         return Sigma.T.ravel()
-    d, K = learner._state.W.shape
+    d, K = learner._run.state.W.shape
     n = int(Sigma.n_pending[0])
     dense = Sigma.base - (Sigma.vectors[:n].T * Sigma.weights[:n]) @ Sigma.vectors[:n]
     order = np.arange(d * K).reshape(d, K).T.ravel()
@@ -52,7 +52,7 @@ def test_path_in_full_form(K):
     learner, reference = AROW(r, "full"), arow.AROW(X.shape[1], K, r, "full")
     assert_same_path(learner, reference, X, y)
     Z = np.array(reference.zs)
-    assert len(Z) > 2 * learner._state.Sigma.weights.size
+    assert len(Z) > 2 * learner._run.state.Sigma.weights.size
     precision = np.eye(n) + Z.T @ Z / r
     np.testing.assert_allclose(covariance(learner) @ precision, np.eye(n), atol=1e-8)
     ridge = np.linalg.solve(r * precision, Z.sum(axis=0))

@@ -12,11 +12,11 @@ from references import bandit_eg
 
 
 def log_potential(learner):
-    return np.log(learner._state.total.sum()) + learner._state.shift
+    return np.log(learner._run.state.total.sum()) + learner._run.state.shift
 
 
 def exact_weights(learner):
-    theta = np.longdouble(learner._state.theta.T)
+    theta = np.longdouble(learner._run.state.theta.T)
     return learner.radius * np.sinh(theta) / np.cosh(theta).sum()
 
 
@@ -36,7 +36,7 @@ def test_walks_the_path_of_the_reference_through_large_exponents():
     shifts, largest = set(), []
 
     def check(reference, label, truth):
-        shifts.add(float(learner._state.shift))
+        shifts.add(float(learner._run.state.shift))
         largest.append(np.abs(reference.theta).max())
 
     assert_same_path(learner, reference, X, y, every_round=check)
@@ -50,12 +50,12 @@ def test_expected_update_is_that_of_the_perceptron(truth):
     x = rng.normal(size=5)
     X, y = rng.normal(size=(30, 5)), rng.integers(4, size=30)
     started = BanditEG(0.2, 0.3, classes=range(4), random_state=0).fit(X, y)
-    theta = started._state.theta
+    theta = started._run.state.theta
     expected = np.zeros_like(theta)
     for label, p in enumerate(started.policy(x[None])[0]):
         learner = BanditEG(0.2, 0.3, classes=range(4), random_state=0).fit(X, y)
         learner.learn(Decision(x, label, p), correct=label == truth)
-        expected += p * (learner._state.theta - theta)
+        expected += p * (learner._run.state.theta - theta)
     y_hat = np.argmax(started.decision_function(x[None]))
     perceptron = 0.2 * np.outer(x, np.eye(4)[truth] - np.eye(4)[y_hat])
     np.testing.assert_allclose(expected, perceptron, atol=1e-12)
@@ -75,13 +75,13 @@ def test_potential_rises_no_faster_than_hoeffdings_lemma_allows(seed, eta, gamma
     learner.decide(X[0])
     assert log_potential(learner) == pytest.approx(np.log(2 * 3 * 4))
     for x, truth in zip(X, y, strict=True):
-        before, theta, W = log_potential(learner), learner._state.theta.copy(), learner.coef_.T
+        before, theta, W = log_potential(learner), learner._run.state.theta.copy(), learner.coef_.T
         decision = learner.decide(x)
         learner.learn(decision, correct=decision.label == truth)
-        change = learner._state.theta - theta
+        change = learner._run.state.theta - theta
         allowed = (W * change).sum() / radius + np.abs(change).max() ** 2 / 2
         assert log_potential(learner) - before <= allowed + 1e-9 * (1 + abs(before))
-        assert log_potential(learner) >= np.abs(learner._state.theta).max() * (1 - 1e-12)
+        assert log_potential(learner) >= np.abs(learner._run.state.theta).max() * (1 - 1e-12)
         assert np.abs(learner.coef_).sum() <= radius * (1 + 1e-12)
 
 
@@ -90,7 +90,7 @@ def test_normaliser_does_not_drift(eta):
     X, y = streams.synsep(100_000, seed=1)
     learner = BanditEG(eta, random_state=0).fit(X, y)
     np.testing.assert_allclose(learner.coef_, exact_weights(learner), rtol=1e-11, atol=1e-300)
-    theta = np.longdouble(learner._state.theta)
+    theta = np.longdouble(learner._run.state.theta)
     expected = float(np.log(2 * np.cosh(theta).sum()))
     assert log_potential(learner) == pytest.approx(expected, abs=1e-12 * expected)
 
@@ -101,7 +101,7 @@ def test_sum_is_taken_anew_only_rarely():
     shifts = {0.0}
     for lo in range(0, len(y), 10):
         learner.partial_fit(X[lo : lo + 10], y[lo : lo + 10])
-        shifts.add(float(learner._state.shift))
+        shifts.add(float(learner._run.state.shift))
     assert 3 < len(shifts) < 100
 
 

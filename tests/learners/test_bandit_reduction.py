@@ -106,12 +106,12 @@ def test_walks_the_path_of_the_reference(K, stream, storage):
         row = stored[[t]]
         p = reference.policy(X[t])
         decision = learner.decide(row if sp.issparse(row) else row[0])
-        np.testing.assert_allclose(learner._p, p, rtol=0, atol=TOLERANCE)
+        np.testing.assert_allclose(learner._run.p, p, rtol=0, atol=TOLERANCE)
         if t % 50 == 0:
             np.testing.assert_allclose(learner.policy(row)[0], p, rtol=0, atol=TOLERANCE)
         label = decision.label
         assert decision.probability == pytest.approx(p[label], abs=TOLERANCE)
-        coin = numpy_generator(learner._state.rng).random()
+        coin = numpy_generator(learner._run.state.rng).random()
         learner.learn(decision, correct=label == truth)
         reference.learn(X[t], label, coin < gamma / K / p[label], label == truth)
     assert reference.updates > len(y) * gamma / K / 2
@@ -125,18 +125,14 @@ def test_label_and_update_are_distributed_as_in_the_reference(gamma):
     K, y, n = 4, 2, 100_000
     learner = BanditReduction(Fixed(LOGITS), gamma, classes=range(K), random_state=0)
     x = learner.decide([1.0]).x
-    kernels, state = learner._kernels, learner._state
-    decide, learn = kernels.decide(state), kernels.learn(state)
+    run = learner._run
+    decide, learn = run.kernels.decide(run.state), run.kernels.learn(run.state)
     labels, taught = np.empty(n, dtype=int), np.empty(n, dtype=bool)
     for i in range(n):
-        labels[i], p, _ = decide(
-            learner._state, x, learner._scores, learner._run.everything, learner._p, DRAW
-        )
+        labels[i], p, _ = decide(run.state, x, run.scores, run.default_offer, run.p, DRAW)
         right = int(labels[i] == y)
-        taught[i] = learn(
-            learner._state, x, learner._scores, labels[i], p, learner._run.everything, right
-        )
-    np.testing.assert_array_equal(learner.learner_._state.updates, [0, 0, taught.sum(), 0])
+        taught[i] = learn(run.state, x, run.scores, labels[i], p, run.default_offer, right)
+    np.testing.assert_array_equal(learner.learner_._run.state.updates, [0, 0, taught.sum(), 0])
     assert (labels[taught] == y).all()
     expected = (1 - gamma) * softmax(LOGITS) + gamma / K
     np.testing.assert_allclose(learner.policy([[1.0]])[0], expected, rtol=1e-14)
@@ -175,7 +171,7 @@ def test_learns_only_from_exploration(gamma):
     n, K = 20_000, 4
     learner = BanditReduction(Fixed((50.0, 0.0, 0.0, 0.0)), gamma, classes=range(K), random_state=0)
     history = play(learner, np.ones((n, 1)), np.zeros(n, dtype=int))
-    updates = learner.learner_._state.updates
+    updates = learner.learner_._run.state.updates
     assert history.n_updated == updates[0] == updates.sum()
     if gamma in (0.0, 1.0):
         assert history.n_updated == (0 if gamma == 0.0 else n - history.n_mistakes)
@@ -191,7 +187,7 @@ def test_decisions_from_a_log_teach_with_the_same_chance(q):
     for _ in range(n):
         learner.learn(Decision([1.0], 1, q), correct=True)
         learner.learn(Decision([1.0], 1, q), correct=False)
-    updates = int(learner.learner_._state.updates[1])
+    updates = int(learner.learner_._run.state.updates[1])
     assert binomtest(updates, n, min(1.0, 0.1 / q)).pvalue > 1e-6
 
 
@@ -199,12 +195,12 @@ def test_theory_gamma():
     X = np.eye(6)[:, :5]
     learner = BanditReduction(Folklore(B=3, R=2), horizon=10**6).fit(X, [0, 1, 2, 0, 1, 2])
     regret = bounds.folklore(10**6, 5, 3, 3.0, 2.0)
-    assert learner._state.gamma == math.sqrt(3 * regret / 10**6)
+    assert learner._run.state.gamma == math.sqrt(3 * regret / 10**6)
     learner = BanditReduction(Aioli(regularization=2.0), horizon=10**6)
     learner._start(np.arange(2), 5)
     regret = bounds.aioli(10**6, 5, regularization=2.0)
-    assert learner._state.gamma == math.sqrt(2 * regret / 10**6)
-    assert BanditReduction(horizon=10).fit(X, [0, 1, 2, 0, 1, 2])._state.gamma == 1.0
+    assert learner._run.state.gamma == math.sqrt(2 * regret / 10**6)
+    assert BanditReduction(horizon=10).fit(X, [0, 1, 2, 0, 1, 2])._run.state.gamma == 1.0
 
 
 @pytest.mark.parametrize(
@@ -387,8 +383,8 @@ def test_model_is_told_of_right_labels_in_rounds_that_explored():
     for x, truth in zip(X, y, strict=True):
         decision = learner.decide(sp.csr_array(x[np.newaxis]))
         p = softmax(np.log([0.2, 0.3, 0.5])) if told else np.ones(3) / 3
-        np.testing.assert_allclose(learner._p, 0.7 * p + 0.1, rtol=1e-12)
-        coin = numpy_generator(learner._state.rng).random()
+        np.testing.assert_allclose(learner._run.p, 0.7 * p + 0.1, rtol=1e-12)
+        coin = numpy_generator(learner._run.state.rng).random()
         learner.learn(decision, correct=decision.label == truth)
         if decision.label == truth and coin < 0.1 / decision.probability:
             told += 1

@@ -26,7 +26,7 @@ def test_expected_update_is_that_of_the_perceptron(truth):
     for label, p in enumerate(started.policy(x[None])[0]):
         learner = Banditron(0.3, classes=range(4), random_state=0)
         learner.partial_fit(np.zeros((1, 5)), [0])
-        learner._state.W[:] = W.T
+        learner._run.state.W[:] = W.T
         learner.learn(Decision(x, label, p), correct=label == truth)
         expected += p * (learner.coef_ - W)
     y_hat = np.argmax(W @ x)

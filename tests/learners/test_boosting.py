@@ -44,7 +44,7 @@ def reference_of(booster, K):
     """The reference of a booster of `TREE`s that has started."""
     weak = [
         hoeffding_tree.HoeffdingTree(
-            np.flatnonzero(at(booster._state.weak, i).used), K, 4, bayes=True, grace=10
+            np.flatnonzero(at(booster._run.state.weak, i).used), K, 4, bayes=True, grace=10
         )
         for i in range(booster.n_learners)
     ]
@@ -78,8 +78,8 @@ def test_walks_the_path_of_the_reference(cls, K, n):
         play(booster, X[[t]], y[[t]])
         reference.learn(X[t], truth)
     if isinstance(booster, AdaBoostOLM):
-        np.testing.assert_allclose(booster._state.rule.alpha, reference.alpha, atol=1e-9)
-    assert booster._state.weak.n_nodes.max() > 1
+        np.testing.assert_allclose(booster._run.state.rule.alpha, reference.alpha, atol=1e-9)
+    assert booster._run.state.weak.n_nodes.max() > 1
 
 
 def rule_of(cls, n, K):
@@ -324,7 +324,7 @@ def test_trees_are_saved_and_go_on(tmp_path):
     expected = play(booster, X[200:], y[200:]).mistakes
     np.testing.assert_array_equal(play(loaded, X[200:], y[200:]).mistakes, expected)
     np.testing.assert_array_equal(loaded.predict_proba(X), booster.predict_proba(X))
-    booster._state.weak.link[2, 0] = 0
+    booster._run.state.weak.link[2, 0] = 0
     booster.save(tmp_path / "broken")
     with pytest.raises(ValueError, match=r"weak\.link\[0\] leads back"):
         load(tmp_path / "broken")
@@ -342,7 +342,7 @@ def test_every_weak_learner_has_a_seed_of_its_own():
     tree = HoeffdingTree(max_features=0.2, random_state=3)
     learner = BanditReduction(AdaBoostOLMpp(tree, 8), gamma=0.5, classes=[0, 1], random_state=0)
     learner._start(np.arange(2), 20)
-    used = learner._state.alg.weak.used
+    used = learner._run.state.alg.weak.used
     assert (used.sum(axis=1) == 4).all()
     assert len({tuple(row) for row in used.tolist()}) > 4
 

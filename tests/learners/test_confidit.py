@@ -37,7 +37,7 @@ def walk(K, stream, storage, **parameters):
     learner, reference = twins(K, X.shape[1], K, **parameters)
 
     assert_same_path(learner, reference, X, y, storage)
-    confidence = learner._state.confidence
+    confidence = learner._run.state.confidence
     assert confidence.terms == pytest.approx(reference.terms, rel=1e-9)
     assert confidence.width == pytest.approx(reference.multiplier(), rel=1e-9)
     D = np.array([reference.scores(reference.point(x))[1] for x in X])
@@ -74,7 +74,7 @@ THEORY = {"alpha": 0.5, "norm": 2.0, "approximation_error": [0.3, 0.2, 0.01]}
 )
 def test_walks_the_path_of_the_reference(K, storage, form):
     learner, reference = walk(K, continuous, storage, **form)
-    state = learner._state
+    state = learner._run.state
     if form.get("covariance") != "full":
         np.testing.assert_allclose(1 / state.A_inv.T, [np.diag(A) for A in reference.A], rtol=1e-9)
         return
@@ -214,15 +214,15 @@ def test_an_example_of_zeros_only_counts_the_round():
         assert (learner.decision_function(zeros) == 0).all()
         learner.partial_fit(zeros, y[:1])
         np.testing.assert_array_equal(learner.coef_, before)
-        assert learner._state.confidence.rounds == len(y) + 1
+        assert learner._run.state.confidence.rounds == len(y) + 1
 
 
 def test_a_number_is_the_approximation_error_of_every_round():
     X, y = continuous(3)
     form = {"confidence": "theory", "random_state": 0}
-    plain = Confidit(**form).fit(X, y)._state.confidence
+    plain = Confidit(**form).fit(X, y)._run.state.confidence
     for q, Q in [(0.25, 0.25 * len(y)), ([0.5, 0.0], 0.5), (np.arange(4.0), 3.0 * (len(y) - 2))]:
-        confidence = Confidit(**form, approximation_error=q).fit(X, y)._state.confidence
+        confidence = Confidit(**form, approximation_error=q).fit(X, y)._run.state.confidence
         assert float(confidence.Q) == pytest.approx(Q)
         widened = confidence.width - 4 * confidence.terms - (plain.width - 4 * plain.terms)
         assert widened == pytest.approx(8 * Q)  # 2 (1 + alpha)^2 Q
@@ -242,8 +242,8 @@ def test_a_function_gives_the_approximation_error_of_each_round(cls):
     for x, truth in zip(X[70:90], y[70:90], strict=True):
         learner.learn(learner.decide(x), truth=truth)
     play(learner, X[90:], y[90:])
-    assert learner._state.confidence.Q == expected._state.confidence.Q > 5
-    assert learner._state.confidence.width == expected._state.confidence.width
+    assert learner._run.state.confidence.Q == expected._run.state.confidence.Q > 5
+    assert learner._run.state.confidence.width == expected._run.state.confidence.width
     np.testing.assert_array_equal(learner.policy(X), expected.policy(X))
 
 
@@ -259,7 +259,7 @@ def test_a_function_cannot_be_saved_and_must_return_numbers(tmp_path):
     with pytest.raises(ValueError, match=r"non-negative; got .* in rounds 101 to 200"):
         learner.partial_fit(X[100:200], y[100:200])
     np.testing.assert_array_equal(learner.coef_, before)
-    assert learner._state.confidence.rounds == 100
+    assert learner._run.state.confidence.rounds == 100
 
 
 @pytest.mark.parametrize(
@@ -331,4 +331,4 @@ def test_versions_are_ordered_as_in_figure_2():
 def test_the_smallest_of_deltas():
     X, y = np.eye(3), [0, 1, 2]
     learner = Confidit(confidence="theory", delta=1e-320, random_state=0).fit(X, y)
-    assert np.isfinite(learner._state.confidence.width)
+    assert np.isfinite(learner._run.state.confidence.width)

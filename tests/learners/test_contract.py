@@ -18,7 +18,7 @@ def kernels_of(learner):
     """Return the class of a learner and the kernels of this form of it."""
     learner = clone(learner)
     learner._start(np.arange(n_classes(learner)), 4)
-    return type(learner), learner._kernels
+    return type(learner), learner._run.kernels
 
 
 def new_ones(key):
@@ -74,9 +74,9 @@ def test_policy_is_what_is_drawn(learner):
     policies = learner.policy(X)
     i = np.argmin(policies.max(axis=1))
     p, x = policies[i], learner.decide(X[i]).x
-    decide = learner._kernels.decide(learner._state)
-    offer, scores, p_of_x = learner._run.everything, learner._scores, learner._p
-    drawn = [decide(learner._state, x, scores, offer, p_of_x, DRAW)[0] for _ in range(n)]
+    decide = learner._run.kernels.decide(learner._run.state)
+    offer, scores, p_of_x = learner._run.default_offer, learner._run.scores, learner._run.p
+    drawn = [decide(learner._run.state, x, scores, offer, p_of_x, DRAW)[0] for _ in range(n)]
     counts = np.bincount(drawn, minlength=K)
     assert (counts[p == 0] == 0).all()
     if np.count_nonzero(p) > 1:
@@ -107,7 +107,7 @@ def test_extreme_but_legal_values_stay_finite(learner, n):
     X = rng.normal(size=(n, 3)) * rng.choice([1e-8, 1.0, 1e4], size=(n, 3))
     y = np.argmax(X @ rng.normal(size=(3, K)), axis=1)
     learner.partial_fit(X[:1], y[:1])
-    if isinstance(learner._kernels, PythonKernels):
+    if isinstance(learner._run.kernels, PythonKernels):
         n = 300
     play(learner, X[:n], y[:n], record=False)
     assert_finite(learner, X[:100])

@@ -41,7 +41,7 @@ def test_walks_the_path_of_the_reference(oracle, K, storage):
     learner = ExpConcaveReduction(*parts, beta=beta, epsilon=epsilon, random_state=K)
 
     def stays_in_the_ball(reference, label, truth):
-        assert np.linalg.norm(learner._state.W) <= D * (1 + 1e-12)
+        assert np.linalg.norm(learner._run.state.W) <= D * (1 + 1e-12)
 
     assert_same_path(learner, reference, X, y, storage, stays_in_the_ball)
     assert 0 < reference.oracle.projections < reference.updates
@@ -82,7 +82,7 @@ def test_expected_loss_is_that_of_the_greedy_mistakes(oracle, K):
         if not x.any():
             continue
         W = rng.normal(size=(K, 5))
-        learner._state.W[:] = learner._state.W_free[:] = W.T
+        learner._run.state.W[:] = learner._run.state.W_free[:] = W.T
         p, y_hat = learner.policy(x[None])[0], np.argmax(W @ x)
         for truth in range(K):
             expected = np.zeros_like(W)

@@ -12,7 +12,8 @@ from forms import FORMS, first_forms, n_classes
 from onebit import Decision, play
 from onebit.core.engine import PythonKernels
 from onebit.core.example import LARGEST
-from onebit.core.learner import LEAST_PROBABILITY, Learner
+from onebit.core.generator import LEAST_PROBABILITY
+from onebit.core.learner import Learner
 from onebit.core.storage import arrays_of
 from problems import assert_finite
 
@@ -65,7 +66,7 @@ def assert_stays_finite(learner, X, n_samples):
         if "theory" not in str(refused):  # which some parameters exclude
             raise
         return
-    if isinstance(learner._kernels, PythonKernels):
+    if isinstance(learner._run.kernels, PythonKernels):
         X, y = X[:: len(X) // 10], y[:: len(X) // 10]
     play(learner, X, y, record=False)
     assert_finite(learner, X[:20])
@@ -114,14 +115,14 @@ def test_larger_examples_are_refused_by_name(learner):
     X = rows("usual", n=20)
     y = np.arange(20) % n_classes(learner)
     learner = clone(learner).set_params(random_state=0).fit(X, y)
-    before = {name: array.copy() for name, array in arrays_of(learner._state)}
+    before = {name: array.copy() for name, array in arrays_of(learner._run.state)}
     for value, said in [(1e31, r"1e\+31"), (-1e155, r"-1e\+155"), (np.inf, "inf"), (np.nan, "NaN")]:
         X[4, 2] = value
         with pytest.raises(ValueError, match=rf"row 4 of X contains {said}.*, in feature 2"):
             learner.partial_fit(X, y)
         with pytest.raises(ValueError, match=rf"contains {said}.*, in feature 2"):
             learner.decide(X[4])
-    for name, array in arrays_of(learner._state):
+    for name, array in arrays_of(learner._run.state):
         np.testing.assert_array_equal(array, before[name])
 
 
@@ -182,9 +183,9 @@ def test_tiny_scales_of_weights_are_multiplied_out():
     learner = onebit.Gaptron("hinge", "full", radius=None, random_state=0)
     X, y = rows("usual"), np.arange(400) % 3
     learner.fit(X, y)
-    learner._state.W.scale[()] = 1e-190
+    learner._run.state.W.scale[()] = 1e-190
     assert_finite(learner.partial_fit(X, y), X)
-    assert learner._state.W.scale == 1.0
+    assert learner._run.state.W.scale == 1.0
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from references import aioli, folklore
 
 def inverse_of(learner):
     """A^{-1} and h in the paper's order: all features of the first class, then of the next."""
-    state = learner._state
+    state = learner._run.state
     n, Q = int(state.A_inv.n_pending[0]), state.Q
     vectors, weights = state.A_inv.vectors[:n], state.A_inv.weights[:n]
     U = state.A_inv.base - (vectors.T * weights) @ vectors
@@ -227,7 +227,7 @@ def test_refuses_what_is_no_distribution(truth, words):
     decision = learner.decide([1.0, 2.0])
     with pytest.raises(ValueError, match=words):
         learner.learn(decision, truth=truth)
-    assert not learner._state.h.any()
+    assert not learner._run.state.h.any()
     learner.learn(decision, truth="b")
 
 

@@ -137,8 +137,8 @@ def test_theory_is_that_of_the_theorems(loss, feedback):
                     learner = Gaptron(loss, feedback, **given, **THEORY)
                     learner.decide([0.0])
                     eta, gamma = settings_by_hand(loss, feedback, K, X, D, T)
-                    assert learner._state.eta == pytest.approx(eta, rel=1e-12)
-                    assert learner._state.gamma == pytest.approx(gamma, rel=1e-12)
+                    assert learner._run.state.eta == pytest.approx(eta, rel=1e-12)
+                    assert learner._run.state.gamma == pytest.approx(gamma, rel=1e-12)
                     gammas.add(gamma)
     if feedback == "bandit":
         assert 1 in gammas
@@ -260,7 +260,7 @@ def test_expected_step_with_one_bit_is_that_of_full_information(loss, K):
     bandit = Gaptron(loss, "bandit", 0.05, 0.1, radius=1e3, classes=range(K), random_state=0)
     bandit.fit(X[:300], y[:300])
     full = Gaptron(loss, "full", 0.05, 0.1, radius=1e3, classes=range(K)).fit(X[:1], y[:1])
-    full._state = full._state._replace(W=bandit._state.W)
+    full._run.state = full._run.state._replace(W=bandit._run.state.W)
     before, moved = bandit.coef_, 0
     for x, truth in zip(X[300:350], y[300:350], strict=True):
         expected = np.zeros_like(before)
@@ -285,7 +285,7 @@ def test_stays_in_the_ball_and_knows_its_length(loss, feedback):
     learner = Gaptron(loss, feedback, 3.0, 0.3, 0.7, classes=range(4), random_state=0)
     for lo in range(0, 60_000, 3_000):
         learner.partial_fit(X[lo : lo + 3_000], y[lo : lo + 3_000])
-        W = learner._state.W
+        W = learner._run.state.W
         assert norm(learner) <= 0.7 * (1 + 1e-12)
         assert math.sqrt(W.squares) == pytest.approx(np.linalg.norm(W.V), rel=1e-12)
         assert 1e-100 <= W.scale <= 1
@@ -310,7 +310,7 @@ def test_extremes_stay_finite(seed, setting, eta, gamma, radius, max_norm, scale
     learner = Gaptron(*setting, eta, gamma, radius, max_norm, horizon, random_state=seed)
     learner.fit(X, y)
     assert_finite(learner, X[:100])
-    assert learner._state.W.scale > 0
+    assert learner._run.state.W.scale > 0
     assert norm(learner) <= radius * (1 + 1e-9)
     np.testing.assert_allclose(learner.policy(X[:100]).sum(axis=1), 1, atol=1e-12)
 
@@ -365,4 +365,4 @@ def test_short_examples_leave_it_finite(loss):
                 learner.learn(Decision(x, label, 1e-30), correct=True)
     assert np.isfinite(learner.coef_).all()
     assert np.linalg.norm(learner.coef_) <= 10.0 * (1.0 + 1e-9)
-    assert np.isfinite(learner._state.W.squares)
+    assert np.isfinite(learner._run.state.W.squares)

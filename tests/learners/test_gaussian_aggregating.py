@@ -30,7 +30,9 @@ def test_walks_the_path_of_the_reference(K, stream, storage):
     stored = storage(X)
     learner = GaussianAggregating(B=3.0, n_nodes=15, classes=range(K), random_state=1)
     learner.decide(X[0])
-    reference = gaussian_aggregating.GaussianAggregating(X.shape[1], K, learner._state.nodes, B=3.0)
+    reference = gaussian_aggregating.GaussianAggregating(
+        X.shape[1], K, learner._run.state.nodes, B=3.0
+    )
     for t, truth in enumerate(y):
         row = stored[[t]]
         decision = learner.decide(row if sp.issparse(row) else row[0])

@@ -13,7 +13,7 @@ from references import hoeffding_tree
 
 def reference_of(learner, K):
     """The reference of a learner that has started."""
-    used = np.flatnonzero(learner._state.used)
+    used = np.flatnonzero(learner._run.state.used)
     return hoeffding_tree.HoeffdingTree(
         used,
         K,
@@ -50,7 +50,7 @@ def test_walks_the_path_of_the_reference(stream, leaves, max_features):
         assert expected[decision.label] >= expected.max() - 1e-9
         learner.learn(decision, truth=truth)
         reference.learn(X[t], truth)
-    assert reference.n == (learner._state.n_nodes + 1) // 2 > 2
+    assert reference.n == (learner._run.state.n_nodes + 1) // 2 > 2
 
 
 def test_weighted_examples_walk_the_path_of_the_reference():
@@ -62,7 +62,7 @@ def test_weighted_examples_walk_the_path_of_the_reference():
     for x, truth in zip(X[1:], y[1:], strict=True):
         weight = rng.random()
         learned = learner.decide(x).x
-        KERNELS.weighted(learner._state, learned, truth, weight)
+        KERNELS.weighted(learner._run.state, learned, truth, weight)
         reference.learn(x, truth, weight)
     p = [reference.probabilities(x) for x in X]
     np.testing.assert_allclose(learner.predict_proba(X), p, atol=1e-9)
@@ -75,8 +75,8 @@ def test_a_stump_and_naive_bayes():
     X = rng.normal(size=(1_000, 3)) + 3.0 * y[:, np.newaxis] * [0, 1, 0]
     stump = HoeffdingTree(n_leaves=2)
     assert play(stump, X, y).mistakes[500:].mean() < 0.12
-    assert stump._state.feature.tolist() == [1, -1, -1]
-    assert stump._state.threshold[0] == pytest.approx(1.5, abs=0.5)
+    assert stump._run.state.feature.tolist() == [1, -1, -1]
+    assert stump._run.state.threshold[0] == pytest.approx(1.5, abs=0.5)
     bayes = HoeffdingTree(n_leaves=1, leaves="naive_bayes")
     assert play(bayes, X, y).mistakes[500:].mean() < 0.1
     # The odds of two normal densities of variance one, 3 apart, are 3 (x - 1.5).
@@ -97,13 +97,13 @@ def test_a_file_that_is_no_tree_is_refused(tmp_path):
     learner.save(tmp_path / "tree")
     assert load(tmp_path / "tree").predict(X).tolist() == learner.predict(X).tolist()
     for node, link in [(0, 0), (1, 1), (0, 3)]:
-        before = learner._state.link[node]
-        learner._state.link[node] = link
+        before = learner._run.state.link[node]
+        learner._run.state.link[node] = link
         learner.save(tmp_path / "broken")
         with pytest.raises(ValueError, match=r"link"):
             load(tmp_path / "broken")
-        learner._state.link[node] = before
-    learner._state.n_nodes[()] = 4
+        learner._run.state.link[node] = before
+    learner._run.state.n_nodes[()] = 4
     learner.save(tmp_path / "broken")
     with pytest.raises(ValueError, match="n_nodes is 4"):
         load(tmp_path / "broken")

@@ -56,7 +56,7 @@ def test_linear_kernel_is_full_confidit_over_many_rounds(version):
     np.testing.assert_array_equal(first.mistakes, second.mistakes)
     np.testing.assert_array_equal(first.explored, second.explored)
     np.testing.assert_allclose(dual.coef_, primal.coef_, rtol=1e-9, atol=1e-9)
-    np.testing.assert_array_equal(dual._state.rng, primal._state.rng)
+    np.testing.assert_array_equal(dual._run.state.rng, primal._run.state.rng)
 
 
 @pytest.mark.parametrize("n", [80, pytest.param(200, marks=pytest.mark.slow)])
@@ -106,7 +106,7 @@ def test_factors_and_uncertainty(projection):
     X, y = shorter(3, 300)
     learner = KernelConfidit("laplacian", alpha=0.4, projection=projection, random_state=0)
     learner.fit(X, y)
-    state, rho = learner._state, 1.4**2
+    state, rho = learner._run.state, 1.4**2
     log_ratio = 0.0
     for i in range(3):
         S = state.examples.rows[state.outputs.rows == i]
@@ -154,9 +154,9 @@ def test_goes_on_from_a_file(kernel, tmp_path):
     learner = KernelConfidit(kernel, eta=0.0, alpha=0.5, random_state=0, classes=[*range(9)])
     learner.partial_fit(X[:5], y[:5]).save(tmp_path / "learner")
     loaded = load(tmp_path / "learner")
-    assert len(set(loaded._state.outputs.rows)) < 9  # some factors are empty
+    assert len(set(loaded._run.state.outputs.rows)) < 9  # some factors are empty
     np.testing.assert_array_equal(play(loaded, X, y).mistakes, play(learner, X, y).mistakes)
-    np.testing.assert_array_equal(loaded._state.C.rows, learner._state.C.rows)
+    np.testing.assert_array_equal(loaded._run.state.C.rows, learner._run.state.C.rows)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_walks_the_path_of_the_reference(form, K, storage):
     learner = KernelSeparableBandit(form=form, random_state=K)
     assert_same_path(learner, reference, X, y, storage)
     expected = [len(terms) for terms in reference.lists]
-    assert np.bincount(learner._state.owners.rows, minlength=K).tolist() == expected
+    assert np.bincount(learner._run.state.owners.rows, minlength=K).tolist() == expected
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -47,11 +47,11 @@ def test_walks_the_path_of_the_reference_with_a_budget(form):
 
     learner = KernelSeparableBandit(form=form, budget=15, random_state=5)
     assert_same_path(learner, reference, X, y, every_round=check)
-    assert np.bincount(learner._state.owners.rows).tolist() == [15, 15, 15]
+    assert np.bincount(learner._run.state.owners.rows).tolist() == [15, 15, 15]
     for i in range(3):
-        mine = learner._state.owners.rows == i
+        mine = learner._run.state.owners.rows == i
         expected = np.array([x for x, _ in reference.lists[i]])
-        np.testing.assert_allclose(learner._state.points.rows[mine], expected, rtol=1e-15)
+        np.testing.assert_allclose(learner._run.state.points.rows[mine], expected, rtol=1e-15)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -84,9 +84,9 @@ def test_names_functions_and_parameters_mean_the_same():
 def test_nu_is_a_parameter_of_the_rational_kernel():
     X, y = unit(continuous)(3)
     learner = KernelSeparableBandit(kernel_params={"nu": 0.9}, random_state=0).fit(X[:50], y[:50])
-    points, signs = learner._state.points.rows, learner._state.signs.rows
+    points, signs = learner._run.state.points.rows, learner._run.state.signs.rows
     terms = signs * rational(points, X[60], 0.9)
-    expected = np.bincount(learner._state.owners.rows, terms, minlength=3)
+    expected = np.bincount(learner._run.state.owners.rows, terms, minlength=3)
     np.testing.assert_allclose(learner.decision_function(X[[60]])[0], expected, rtol=1e-9)
     with pytest.raises(ValueError, match="nu of the rational kernel is in"):
         KernelSeparableBandit(kernel_params={"nu": 1.0}).fit(X, y)
@@ -146,7 +146,7 @@ def test_extreme_examples_stay_finite(kernel, scale):
     learner = KernelSeparableBandit(kernel, "repository", 20, random_state=0)
     learner.fit(scale * X, y)
     assert_finite(learner, scale * X)
-    assert len(learner._state.points.rows) <= 4 * 20
+    assert len(learner._run.state.points.rows) <= 4 * 20
     assert not hasattr(learner, "coef_")
 
 

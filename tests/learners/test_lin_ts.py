@@ -20,7 +20,7 @@ def test_walks_the_path_of_the_reference(K, stream, storage):
 def test_its_policy_is_that_of_drawn_weights():
     X, y = logistic(300, 4, 3, 3.0)
     learner = LinTS(v=0.7, random_state=0).fit(X, y)
-    state = learner._state
+    state = learner._run.state
     rng = np.random.default_rng(0)
     draws = np.zeros((100_000, 3))
     for k in range(3):

@@ -77,6 +77,6 @@ def test_stays_finite(seed, alpha, regularization, scale):
 def test_float_errors_do_not_add_up():
     X, y = logistic(200_000, 5, 3, 3.0)
     learner = LinUCB().fit(X, y)
-    state = learner._state
+    state = learner._run.state
     for k, base in enumerate(state.A_inv.base):
         assert np.linalg.eigvalsh(base).min() > 0.0, k

@@ -20,7 +20,7 @@ FORMS = [{}, {"covariance": "full"}, {"variant": "soba2017"}]
 
 def walk(learner, reference, X, y, storage):
     def stays_in_the_ball(reference, label, truth):
-        assert np.linalg.norm(np.asarray(learner._state.W)) <= learner.D * (1 + 1e-12)
+        assert np.linalg.norm(np.asarray(learner._run.state.W)) <= learner.D * (1 + 1e-12)
 
     assert_same_path(learner, reference, X, y, storage, stays_in_the_ball)
 
@@ -86,9 +86,9 @@ def estimates(learner, x, truth):
     g = []
     for label, probability in enumerate(p_prime):
         other = copy.deepcopy(learner)
-        before = other._state.b.copy()
+        before = other._run.state.b.copy()
         other.learn(Decision(x, label, probability), correct=label == truth)
-        g.append((other._state.b - before).T)
+        g.append((other._run.state.b - before).T)
     return np.array(g), p_prime
 
 
@@ -114,7 +114,7 @@ def test_estimates_coincide_for_two_classes():
     X, y = continuous(2)
     learner = Newtron(0.2, 2.0, 1e-14, random_state=0).fit(X[:300], y[:300])
     other = copy.deepcopy(learner)
-    other._run.kernels = Newtron(variant="soba2017").fit(X[:2], [0, 1])._kernels
+    other._run.kernels = Newtron(variant="soba2017").fit(X[:2], [0, 1])._run.kernels
     for x in X[300:310]:
         for truth in range(2):
             expected, _ = estimates(learner, x, truth)
@@ -176,10 +176,10 @@ def test_coin_of_soba2017_uses_the_probability_of_the_decision():
         seen = set()
         for seed in range(40):
             other = copy.deepcopy(learner)
-            other._state.rng[:] = new_generator(seed)
-            before = other._state.b.copy()
+            other._run.state.rng[:] = new_generator(seed)
+            before = other._run.state.b.copy()
             other.learn(Decision(x, 0, probability), correct=False)
-            seen.add(tuple((other._state.b - before).ravel()))
+            seen.add(tuple((other._run.state.b - before).ravel()))
         p = learner.predict_proba(x[None])[0]
         g = np.outer(x, [1.0, -1.0, -1.0]) * p[0] / probability / 3
         matches = [np.allclose(np.reshape(b, g.shape), g, atol=1e-12) for b in seen]

@@ -38,7 +38,7 @@ def test_walks_the_path_of_the_integrals(d, K, B, mu, eta, n):
         if decision.label == truth:
             counted.append(rate / decision.probability)
             reference.learn(x, truth, counted[-1])
-    np.testing.assert_allclose(learner._state.P.weights.rows, counted, rtol=1e-12)
+    np.testing.assert_allclose(learner._run.state.P.weights.rows, counted, rtol=1e-12)
     assert len(counted) > 20
     if eta == "theory":
         assert max(counted) <= 1 + 1e-12
@@ -55,18 +55,18 @@ def test_no_label_is_less_likely_than_the_smoothing_says():
 def test_learns_nothing_from_a_mistake():
     X, y = stream(50, 2, 3)
     learner = Obama(random_state=0, classes=range(3)).fit(X, y)
-    before = copy.deepcopy(learner._state)
+    before = copy.deepcopy(learner._run.state)
     learner.learn(learner.decide(X[0]), correct=False)
-    np.testing.assert_array_equal(before.P.samples, learner._state.P.samples)
-    np.testing.assert_array_equal(before.P.log_weights, learner._state.P.log_weights)
-    np.testing.assert_array_equal(before.P.labels.rows, learner._state.P.labels.rows)
+    np.testing.assert_array_equal(before.P.samples, learner._run.state.P.samples)
+    np.testing.assert_array_equal(before.P.log_weights, learner._run.state.P.log_weights)
+    np.testing.assert_array_equal(before.P.labels.rows, learner._run.state.P.labels.rows)
 
 
 def test_late_feedback_counts_by_the_probability_of_the_decision():
     learner = Obama(mu=0.3, random_state=0, classes=list("abc"))
     learner.learn(Decision(np.ones(2), "b", 0.25), correct=True)
-    assert learner._state.P.labels.rows.tolist() == [1]
-    assert learner._state.P.weights.rows.tolist() == pytest.approx([0.1 / 0.25])
+    assert learner._run.state.P.labels.rows.tolist() == [1]
+    assert learner._run.state.P.weights.rows.tolist() == pytest.approx([0.1 / 0.25])
 
 
 def test_obama_mu():
@@ -76,11 +76,11 @@ def test_obama_mu():
     assert obama_mu(10, d, K, B, R) == 0.5
     learner = Obama(B, R=R, horizon=T, classes=range(K))
     learner.decide(np.zeros(d))
-    assert learner._state.mu == obama_mu(T, d, K, B, R)
-    assert learner._state.eta == learner._state.mu / K
+    assert learner._run.state.mu == obama_mu(T, d, K, B, R)
+    assert learner._run.state.eta == learner._run.state.mu / K
     # It is not far from the best mu for the bound.
     best = min(bounds.obama(T, d, K, mu, B, R) for mu in np.linspace(0.01, 0.99, 99))
-    assert bounds.obama(T, d, K, learner._state.mu, B, R) < 1.1 * best
+    assert bounds.obama(T, d, K, learner._run.state.mu, B, R) < 1.1 * best
 
 
 def test_mistakes_are_below_the_bound():
@@ -90,7 +90,7 @@ def test_mistakes_are_below_the_bound():
     learner = Obama(B, horizon=T, random_state=0, classes=range(K))
     history = play(learner, X, y)
     bound = best_linear(X, y, radius=B, norm="rows", classes=range(K)).loss + bounds.obama(
-        T, d, K, learner._state.mu, B
+        T, d, K, learner._run.state.mu, B
     )
     assert history.n_mistakes < bound < 0.9 * T
     assert history.mistakes[2_000:].mean() < history.mistakes[:200].mean()
@@ -111,4 +111,4 @@ def test_extreme_values_stay_finite(seed, scale, B, mu, eta):
     play(learner, X, rng.integers(4, size=60))
     assert_finite(learner, X)
     assert learner.policy(X).min() > 0.0
-    assert np.linalg.norm(learner._state.P.samples, axis=1).max() <= B * (1 + 1e-9)
+    assert np.linalg.norm(learner._run.state.P.samples, axis=1).max() <= B * (1 + 1e-9)

@@ -36,7 +36,7 @@ def test_walks_the_path_of_the_reference(variant, K, stream, storage):
     learner = OnlineNewton(variant, D, beta=beta, epsilon=epsilon)
 
     def stays_in_the_ball():
-        assert np.linalg.norm(learner._state.W) <= D * (1 + 1e-12)
+        assert np.linalg.norm(learner._run.state.W) <= D * (1 + 1e-12)
 
     assert_same_probabilities(learner, reference, X, y, storage, stays_in_the_ball)
     assert 3 < reference.projections < len(y) - 3
@@ -148,10 +148,10 @@ def test_theory_is_a_number_for_every_ball():
 def test_examples_without_a_gradient_change_nothing(variant):
     X, y = continuous(3)
     learner = OnlineNewton(variant, classes=range(3)).fit(X[:100], y[:100])
-    before = copy.deepcopy(learner._state)
+    before = copy.deepcopy(learner._run.state)
     learner.partial_fit(np.zeros((5, 5)), [0, 1, 2, 0, 1])
-    np.testing.assert_array_equal(learner._state.W, before.W)
-    np.testing.assert_array_equal(learner._state.A_inv.n_pending, before.A_inv.n_pending)
+    np.testing.assert_array_equal(learner._run.state.W, before.W)
+    np.testing.assert_array_equal(learner._run.state.A_inv.n_pending, before.A_inv.n_pending)
 
 
 @settings(max_examples=25, deadline=None)

@@ -33,7 +33,7 @@ def test_path_with_the_current_example_included(K, stream):
     assert_same_path(learner, reference, X, y)
     assert not hasattr(learner, "coef_")
     for name, value in [("A", np.diag(reference.A)), ("theta", reference.theta)]:
-        mine = getattr(learner._state, name).T.ravel()
+        mine = getattr(learner._run.state, name).T.ravel()
         np.testing.assert_allclose(mine, value, rtol=1e-9, atol=1e-9)
 
 

@@ -21,12 +21,12 @@ def test_walks_the_path_of_the_reference(gamma, covariance, K, stream, storage):
     learner = SOBA(gamma, 1.5, covariance, random_state=K)
 
     def check(reference, label, truth):
-        progress = learner._state.progress
+        progress = learner._run.state.progress
         assert progress.margins >= 0
-        assert learner._state.gamma == pytest.approx(reference.gamma, rel=1e-9)
+        assert learner._run.state.gamma == pytest.approx(reference.gamma, rel=1e-9)
 
     assert_same_path(learner, reference, X, y, storage, check)
-    assert learner._state.progress.margins == pytest.approx(sum(reference.n_m), abs=1e-6)
+    assert learner._run.state.progress.margins == pytest.approx(sum(reference.n_m), abs=1e-6)
 
 
 @pytest.mark.parametrize(("gamma", "covariance"), FORMS)
@@ -56,7 +56,7 @@ def test_adaptive_gamma_follows_theorem_5(covariance):
         p = learner.policy(X[[t]])[0] if t > 1 else np.full(3, 1 / 3)
         assert p.min() == pytest.approx(gamma / 3)
         learner.partial_fit(X[[t]], y[[t]])
-        terms = float(learner._state.progress.terms)
+        terms = float(learner._run.state.progress.terms)
         assert 0 <= terms - last <= 1
         last = terms
 
@@ -67,7 +67,7 @@ def test_full_inverse_is_the_inverse_across_many_rewritings():
     reference = soba.SOBA(X.shape[1], 4, 0.3, 2.0, "full")
     learner = SOBA(0.3, 2.0, "full", random_state=1)
     assert_same_path(learner, reference, X, y)
-    inverse = learner._state.A_inv
+    inverse = learner._run.state.A_inv
     n = int(inverse.n_pending[0])
     A_inv = inverse.base - (inverse.vectors[:n].T * inverse.weights[:n]) @ inverse.vectors[:n]
     d, K = X.shape[1], 4
@@ -75,7 +75,7 @@ def test_full_inverse_is_the_inverse_across_many_rewritings():
     np.testing.assert_allclose(A_inv @ reference.A[np.ix_(order, order)], np.eye(d * K), atol=1e-8)
     assert len(reference.n_m) > 5 * inverse.weights.size
     _, log_det = np.linalg.slogdet(reference.A / 2.0)
-    assert learner._state.progress.terms <= log_det + 1e-9
+    assert learner._run.state.progress.terms <= log_det + 1e-9
 
 
 @pytest.mark.parametrize("n", [60, pytest.param(200, marks=pytest.mark.slow)])
@@ -93,7 +93,7 @@ def test_margins_never_fall_below_zero(n, seed, gamma, a, scale, covariance):
     learner = SOBA(gamma, a, covariance, random_state=seed, classes=range(4))
     for x, truth in zip(X, rng.integers(4, size=n), strict=True):
         learner.partial_fit(x[None], [truth])
-        assert learner._state.progress.margins >= 0
+        assert learner._run.state.progress.margins >= 0
     assert_finite(learner)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 OF_ALL = (
     "tests/learners/test_contract.py tests/learners/test_extremes.py tests/core/test_offer.py "
-    "tests/core/test_turns.py"
+    "tests/core/test_fair_lock.py"
 )
 """Tests of what every learner must do."""
 
@@ -16,7 +16,7 @@ DEFAULTS = "tests/test_docstrings.py tests/learners/test_parameters.py"
 HISTORIES = "tests/learners/test_histories.py"
 """What all learners do, as plain Python: seconds, where nothing is to be compiled."""
 
-ANY_LEARNER = f"{OF_ALL} -k 'Banditron or test_turns'"
+ANY_LEARNER = f"{OF_ALL} -k 'Banditron or test_fair_lock'"
 """The same, of the learner that compiles soonest."""
 
 DECIDES = (
@@ -25,6 +25,16 @@ DECIDES = (
     "tests/learners/test_banditron.py tests/learners/test_perceptron.py tests/core/test_labels.py"
 )
 FILES = "tests/core/test_storage.py tests/core/test_pipeline.py tests/core/test_state.py"
+
+PARTS_OF_LEARNER = [
+    f"core/{part}"
+    for part in ("base", "rounds", "lesson", "batches", "labels", "scikit_learn", "learner")
+]
+LEARNER = [
+    f"{DECIDES} tests/evaluation/test_replay.py tests/core/test_validation.py",
+    ANY_LEARNER,
+    FILES,
+]
 
 OF_ROOM: dict[str, list[str]] = {
     "core": [DECIDES, ANY_LEARNER, FILES],
@@ -56,14 +66,10 @@ ELSEWHERE: dict[str, list[str]] = {
     "core/offer": ["tests/core/test_offer.py -k 'Banditron or among or offer'", ANY_LEARNER],
     "core/replacing": ["tests/core/test_storage.py"],
     "core/registry": ["tests/core/test_storage.py tests/core/test_pipeline.py"],
-    "core/started": ["tests/core/test_threads.py tests/core/test_turns.py", DECIDES, FILES],
+    "core/run": ["tests/core/test_threads.py tests/core/test_fair_lock.py", DECIDES, FILES],
     "core/steps": ["tests/core/test_pipeline.py"],
-    "core/turns": ["tests/core/test_threads.py"],
-    "core/learner": [
-        f"{DECIDES} tests/evaluation/test_replay.py tests/core/test_validation.py",
-        ANY_LEARNER,
-        FILES,
-    ],
+    "core/fair_lock": ["tests/core/test_threads.py"],
+    **dict.fromkeys(PARTS_OF_LEARNER, LEARNER),
     "learners/boosting": ["tests/learners/test_boosting.py"],
     "learners/other_libraries": [
         "tests/learners/test_bandit_reduction.py tests/learners/test_river.py",

@@ -9,12 +9,12 @@ from onebit.numerics.softmax import covariance_root, softmax
 
 @settings(deadline=None)
 @given(st.lists(st.floats(-1e5, 1e5), min_size=2, max_size=8), st.floats(0, 100))
-def test_softmax_is_a_distribution(scores, temper):
+def test_softmax_is_a_distribution(scores, inverse_temperature):
     p = np.empty(len(scores))
-    softmax(np.array(scores), temper, p)
+    softmax(np.array(scores), inverse_temperature, p)
     assert np.isfinite(p).all()
     assert p.sum() == pytest.approx(1)
-    exact = temper * (np.array(scores) - max(scores))
+    exact = inverse_temperature * (np.array(scores) - max(scores))
     np.testing.assert_allclose(p, np.exp(exact) / np.exp(exact).sum(), rtol=1e-9)
 
 

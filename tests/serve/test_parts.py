@@ -305,7 +305,7 @@ def import_of(service, lines, status, name="copy"):
 
 
 def test_logs_that_cannot_be_imported_leave_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("onebit.serve.importing._LONGEST", 5_000)
+    monkeypatch.setattr("onebit.serve.importing.LONGEST_LINE", 5_000)
     with in_folder(tmp_path) as service:
         service.make(labels=list(TICKETS))
         service.rounds(3)

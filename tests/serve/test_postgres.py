@@ -517,6 +517,87 @@ def test_an_import_during_traffic_holds_up_nobody(url):
         service.rounds(1, "copy4")
 
 
+ODD = "T\\1\t\n\r'\"\\N {a,b}"
+
+
+def test_an_import_is_one_transaction(url):
+    rows = [
+        ("decision", ODD, 0.5, '{"record":"a\\\\b \\n é"}'),
+        ("feedback", ODD, 1 / 3, '{"correct":true}'),
+        ("labels", None, 2.0, '{"add":["x"]}'),
+    ]
+
+    async def work():
+        log = PostgresLog(url)
+        await log.open()
+        learners = {"": b"content"}
+        for end in ("abort", "finish"):
+            one = await log.begin_import(0.25, "{}")
+            await one.append(rows[:1])
+            await one.append(rows[1:])
+            assert await log.heads() == {}
+            assert await log.rows(one.key, 0, 10) == []
+            if end == "abort":
+                await one.abort()
+                assert await log.rows(one.key, 0, 10) == []
+            else:
+                await one.finish("m", 4, Snapshot(4, b"meta", learners))
+        head = (await log.heads())["m"]
+        assert (head.key, head.rows) == (one.key, 4)
+        found = await log.rows(one.key, 0, 10)
+        assert [row[2:6] for row in found] == [("model", None, 0.25, "{}"), *rows]
+        assert [row.n for row in found] == [1, 2, 3, 4]
+        assert {row.code for row in found} == {log.code}
+        (snapshot,) = [one async for one in log.snapshots(head.key)]
+        assert (snapshot.n, snapshot.meta, snapshot.learners) == (4, b"meta", learners)
+        assert await log.append([Entry(head.key, "decision", "b", 0.0, "{}")]) == [5]
+        again = await log.begin_import(0.25, "{}")
+        with pytest.raises(NameTakenError):
+            await again.finish("m", 1, None)
+        await again.abort()
+        assert await log._ask("SELECT count(*) FROM onebit.model") == [(1,)]
+        assert await log._ask("SELECT count(DISTINCT model) FROM onebit.log") == [(1,)]
+        twice = await log.begin_import(0.25, "{}")
+        await twice.append([rows[0], rows[0]])
+        with pytest.raises(LogError):
+            await twice.finish("twice", 3, None)
+        await twice.abort()
+        await log.close()
+
+    asyncio.run(work())
+
+
+def test_an_import_whose_connection_breaks_is_refused(url):
+    with InProcess(PostgresLog(url)) as service:
+        service.make(learner="Banditron")
+        service.rounds(100)
+        lines = service.send("GET", "/v1/models/m/log").content
+        headers = {"content-type": "application/x-ndjson"}
+
+        async def parts():
+            yield lines[: len(lines) // 2]
+            query = (
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE query LIKE 'COPY%' AND datname = current_database()"
+            )
+            with psycopg.connect(url, autocommit=True) as db:
+                while not db.execute(query).fetchall():
+                    await asyncio.sleep(0.05)
+            yield lines[len(lines) // 2 :]
+
+        async def send():
+            path = "/v1/models/copy/log"
+            return await service._http.put(path, content=parts(), headers=headers)
+
+        assert service.do(send()).status_code == 503
+        with psycopg.connect(url) as db:
+            count = "SELECT count(DISTINCT model) FROM onebit.log"
+            assert db.execute(count).fetchone() == (1,)
+        reply = service.send("PUT", "/v1/models/copy/log", content=lines, headers=headers)
+        assert reply.json()["rows"] == 201
+        service.rounds(1, "copy")
+
+
 def processes_of(server):
     """Return the process ids of a server, and of all that it started."""
     found = subprocess.run(

@@ -670,8 +670,9 @@ def test_what_a_kill_left_of_an_import_is_removed(tmp_path):
     with in_folder(tmp_path) as service:
         service.make()
         log = service.app.service.log
-        key = service.do(log.add_model(None, 0.0, "{}"))
-        service.do(log.append([Entry(key, "decision", "a", 0.0, "{}")]))
+        half = service.do(log.begin_import(0.0, "{}"))
+        service.do(half.append([("decision", "a", 0.0, "{}")]))
+        key = half.key
     with in_folder(tmp_path) as service:
         with sqlite3.connect(tmp_path / "log.sqlite") as db:
             for _ in range(200):

@@ -86,7 +86,7 @@ def made_against(learner, X, K):
     y = np.empty(len(X), dtype=int)
     for t, x in enumerate(X):
         decision = learner.decide(x)
-        y[t] = np.argmin(learner._p)
+        y[t] = np.argmin(learner._run.p)
         learner.learn(decision, truth=int(y[t]))
     return y
 
@@ -161,7 +161,7 @@ def with_a_wrong_sign(learner, X, y):
     for x, truth in zip(X, y, strict=True):
         decision = learner.decide(x)
         mistakes += decision.label != truth
-        log_loss += np.logaddexp.reduce(learner._scores) - learner._scores[truth]
+        log_loss += np.logaddexp.reduce(learner._run.scores) - learner._run.scores[truth]
         turned = Decision(-x, decision.label, decision.probability)
         learner.learn(turned, truth=int(truth))
     return mistakes, log_loss

@@ -46,7 +46,7 @@ def test_regret_of_confidit_is_below_theorem_1(u):
     norm = math.sqrt(2) * np.linalg.norm(u)
     learner = Confidit(projection=True, confidence="theory", covariance="full", norm=norm)
     regret = confidit_regret(play(learner, X, y), X, y, u)
-    terms = float(learner._state.confidence.terms)
+    terms = float(learner._run.state.confidence.terms)
     assert terms <= bounds.confidit_terms(T, len(u), 2, 1.0)
     assert regret <= bounds.confidit(T, len(u), 2, norm, terms=terms)
     assert bounds.confidit(T, len(u), 2, norm, terms=terms) <= bounds.confidit(T, len(u), 2, norm)

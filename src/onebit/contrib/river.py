@@ -94,7 +94,7 @@ class RiverClassifier(base.Classifier):
     def _raw_memory_usage(self) -> int:
         """Bytes of the learned state: River's own count would follow compiled code into Numba."""
         learner = learner_in(self._pipeline)
-        state = arrays_of(learner._state) if hasattr(learner, "classes_") else ()
+        state = arrays_of(learner._run.state) if hasattr(learner, "classes_") else ()
         return getsizeof(self) + sum(array.nbytes for _, array in state)
 
     @property

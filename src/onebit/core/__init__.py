@@ -1,11 +1,12 @@
 """The framework that all learners share. It imports no learner."""
 
+from onebit.core.base import LINEAR, Cost
 from onebit.core.compiling import kernel, lean_kernel
 from onebit.core.decision import NONE_OF_THESE, Decision
 from onebit.core.engine import Kernels
 from onebit.core.example import Example
 from onebit.core.history import History
-from onebit.core.learner import LINEAR, Cost, Learner, ProbabilityLearner
+from onebit.core.learner import Learner, ProbabilityLearner
 from onebit.core.playing import play
 from onebit.core.storage import read as load
 

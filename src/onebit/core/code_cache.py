@@ -1,9 +1,9 @@
-"""Compiled code on disk, under names that change with everything it is made from.
+"""Compiled code on disk, under names that depend on everything it is made from.
 
 A function's code is in a folder ``<name>-<digest>``, one file for each signature and processor. The
 digest covers the function's fingerprint (`onebit.core.fingerprint`) and the versions of Python,
-NumPy, Numba and onebit's own linker, so old code cannot be found. The folder is in the first of
-`roots()` that can be written; folders that no process has used for 30 days are deleted.
+NumPy, Numba and onebit's own linker, so outdated code cannot be found. The folder is in the first
+of `roots()` that is writable; folders that no process has used for 30 days are deleted.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from onebit.core.fingerprint import digest
 from onebit.core.replacing import replace_file
 
 _UNUSED_DAYS = 30
-"""Compiled code that no process has loaded for that many days is deleted."""
+"""Code that no process has loaded for this number of days is deleted."""
 
 VERSIONS = f"Python {sys.version}, NumPy {np.__version__}, Numba {numba.__version__}"
 
 
 def roots() -> Iterator[Path]:
-    """Yield the folders that compiled code may be in, the preferred one first."""
+    """Yield the folders that may have compiled code, the preferred one first."""
     if "NUMBA_CACHE_DIR" in os.environ:
         yield Path(os.environ["NUMBA_CACHE_DIR"]) / "onebit"
     yield Path(__file__).parent / "__pycache__"
@@ -40,7 +40,7 @@ def roots() -> Iterator[Path]:
 
 
 def writable_root() -> Path | None:
-    """Return the folder that compiled code is written to; None if none can be written."""
+    """Return the folder that compiled code is written to; None if none is writable."""
     for root in roots():
         with suppress(OSError):
             root.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def stored(folders: list[Path], file: str) -> Iterator[bytes]:
 
 
 def store(folders: list[Path], file: str, content: bytes) -> Path | None:
-    """Write `file` to the first folder that can be written, and return its path."""
+    """Write `file` to the first writable folder, and return its path."""
     for folder in folders:
         with suppress(OSError):
             if (folder / file).exists() and (folder / file).read_bytes() == content:
@@ -83,7 +83,7 @@ def store(folders: list[Path], file: str, content: bytes) -> Path | None:
 
 @cache
 def _drop_unused(root: Path) -> None:
-    """Delete, once per process, folders unused for long, of any version of onebit."""
+    """Delete unused folders of any version of onebit, once per process."""
     oldest = time.time() - _UNUSED_DAYS * 24 * 3600
     for folder in root.glob("*-" + 16 * "[0-9a-f]"):
         with suppress(OSError):

@@ -1,12 +1,12 @@
 """Compiling functions with Numba, with a cache on disk that is never stale.
 
-Numba's own cache looks at the file of the compiled function only, and would miss an edit to a
-kernel in another file. Here compiled code is stored under a fingerprint of everything it is made
-from (`onebit.core.fingerprint`), so any change leads to a new name.
+Numba's own cache checks only the file of the compiled function, and would miss an edit to a kernel
+in another file. Here compiled code is stored under a fingerprint of everything it is made from
+(`onebit.core.fingerprint`), so any change leads to a new name.
 
-This module uses Numba's documented interface only. What is faster, but private to Numba, is in
-`onebit.core.numba_private`; `HOOKS` lists which of it `onebit.core.fence` found to work here. Where
-a hook is off, the documented way has the same results.
+This module uses only Numba's documented interface. Faster ways that are private to Numba are in
+`onebit.core.numba_private`; `HOOKS` lists those that `onebit.core.fence` found to work. Where a
+hook is off, the documented way has the same results.
 
 With ``NUMBA_DISABLE_JIT=1`` all functions stay Python, for debuggers.
 """
@@ -51,12 +51,12 @@ COMPILES = not _config.DISABLE_JIT
 """Whether functions are compiled at all."""
 
 HOOKS = fence.choose_hooks()
-"""Which of Numba's private parts are used."""
+"""The hooks into Numba that are used."""
 
 _private: Any = fence.numba_private
 
 compiler_lock: Any = global_compiler_lock
-"""Held by a thread that compiles: a process forked meanwhile could never compile anything."""
+"""Held by a thread that compiles; in a process forked meanwhile it would stay locked."""
 
 if Hook.NUMBERS in HOOKS:
     _private.number_functions()
@@ -78,13 +78,13 @@ def _kernel(function: Any, *, lean: bool) -> Any:
 
 
 def _options(lean: bool) -> dict[str, Any]:
-    # It is said for every function, as Numba passes it on from a function to those that it calls.
+    # Set for every function, as Numba passes the option on to functions that are called.
     counts = {"_nrt": not lean} if Hook.REFERENCES in HOOKS else {}
     return {"error_model": "numpy", **counts}
 
 
 def _named(function: Any) -> Any:
-    """Return `function` under a name that no other process uses for another one.
+    """Return `function` under a name that no other process uses for another function.
 
     See `onebit.core.numba_private.number_functions`, which does the same with Numba's numbers.
     """
@@ -105,20 +105,20 @@ def _named(function: Any) -> Any:
 
 
 def _as_python(function: Any) -> Any:
-    """Return `function` with the arithmetic and the attributes of a compiled one."""
+    """Return a Python function with the arithmetic and the attributes of a compiled one."""
     quiet = np.errstate(all="ignore")(function)
     quiet.py_func = quiet
     return quiet
 
 
 kernel: Callable[[Any], Any] = partial(_kernel, lean=False) if COMPILES else _as_python
-"""Decorator of a function that compiled code calls."""
+"""Decorator of functions that compiled code calls."""
 
 lean_kernel: Callable[[Any], Any] = partial(_kernel, lean=True) if COMPILES else _as_python
-"""Decorator of a kernel that makes no arrays and calls none that returns a new one.
+"""Decorator of kernels that make no arrays and call no kernel that returns a new one.
 
 Numba counts the references to each array of a state in every call of a kernel, which can take
-longer than the kernel itself; in these it does not. Views are no new arrays.
+longer than the kernel itself; in lean kernels it does not. Views are not new arrays.
 """
 
 
@@ -156,22 +156,22 @@ def _no_alias() -> Any:
 no_alias: Any = _no_alias()
 """Promise, in the first line of a kernel, that no two of the arrays it was given share memory.
 
-Without it, compiled code compares their addresses before each inner loop; if classes are few, that
-can take longer than the loop. Where the promise does not hold, results are wrong: with
-``NUMBA_DISABLE_JIT=1`` it is checked, in every call.
+Without it, compiled code compares their addresses before each inner loop, which can take longer
+than a loop over a few classes. If the promise does not hold, results are wrong; with
+``NUMBA_DISABLE_JIT=1`` it is checked in every call.
 """
 MARKS[no_alias] = "no_alias"
 
 
 def chosen_by_type(function: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Decorate a function that chooses the code that kernels have for a call of `function`.
+    """Decorate a function that chooses how kernels implement a call of `function`.
 
-    It takes the types of the arguments, and returns a function whose code takes the place of the
-    call: it may return an array that it was given, in lean kernels too. In Python the call is one
-    of `function` itself, which must do the same.
+    It takes the types of the arguments, and returns a function that is inlined in place of the
+    call. The inlined function may return one of its arguments, also in lean kernels. In Python,
+    `function` itself is called, and must do the same.
 
-    In a kernel, give what it returns a name in a statement of its own: in ``a, b = c, function(d)``
-    Numba 0.68 was seen to lose the code after it.
+    In a kernel, assign the result in a statement of its own: in ``a, b = c, function(d)`` Numba
+    0.68 was seen to lose the code after it.
     """
 
     def decorate(choose: Any) -> Any:
@@ -191,14 +191,14 @@ def compiled(name: str, template: Callable[..., Any], *, nogil: bool, **kernels:
 
     Like a `lean_kernel`, it makes no arrays.
 
-    Where there is no place to store the result, or where a kernel uses a value that has no
-    canonical text, the function is compiled again in each process.
+    If the result cannot be stored, or if a kernel uses a value without a canonical text, the
+    function is compiled again in each process.
     """
     return _compiled(name, template, kernels, nogil=nogil, lean=True)
 
 
 def called_from_python(function: Callable[..., Any]) -> Any:
-    """Compile a function that Python calls, and that may make arrays; a decorator."""
+    """Compile a function that Python calls, and that may make arrays (a decorator)."""
     name = f"{function.__module__}.{function.__name__}"
     return _compiled(name, function, {}, nogil=False, lean=False)
 
@@ -222,7 +222,7 @@ def _compiled(name: str, template: Any, kernels: dict[str, Any], *, nogil: bool,
         if key is not None:
             dispatcher._cache = _private_cache(*key)
     OPTIONS[dispatcher] = options
-    _watch.functions.append(dispatcher)
+    _listener.functions.append(dispatcher)
     return dispatcher
 
 
@@ -234,22 +234,22 @@ def _private_cache(*key: str) -> Any:
 
 
 def _cached_by_numba(bound: FunctionType, folders: Any, options: dict[str, Any]) -> Any:
-    """Return `bound` with Numba's own cache, which looks at the file that a function is from.
+    """Return `bound` with Numba's own cache, which checks the file that a function is from.
 
-    So the function gets a file of its own, whose folder has the fingerprint in its name.
+    So the function gets a file of its own, in a folder named by its fingerprint.
     """
     (found,) = {folder.name for folder in folders}
     file = code_cache.store(folders, "function.py", f"# {found}\n".encode())
     if file is not None:
         bound.__code__ = bound.__code__.replace(co_filename=str(file))
         bound.__qualname__ = "".join(c if c.isalnum() else "_" for c in found)
-        with suppress(RuntimeError):  # Numba finds no place that it can write
+        with suppress(RuntimeError):  # Numba cannot write there
             return _njit(cache=True, **options)(bound)
     return _njit(**options)(_named(bound))
 
 
 def entry_point(function: Any, signature: tuple[Any, ...]) -> Any:
-    """Return `function` from `compiled` for arguments of these types, which it then trusts."""
+    """Return a function of `compiled` for arguments of these types, which are not checked."""
     if not COMPILES:
         return function
     function.compile(signature)
@@ -260,7 +260,7 @@ def entry_point(function: Any, signature: tuple[Any, ...]) -> Any:
 
 
 def is_stored(function: Any, signature: tuple[Any, ...], *, native: bool) -> bool:
-    """Return whether the code of `function` from `compiled` is on disk; True if unknown.
+    """Return whether the code of a function of `compiled` is on disk; True if unknown.
 
     If `native`, only code that was compiled for this processor counts.
     """
@@ -278,9 +278,9 @@ def _writeable(value: Any) -> Any:
 
 
 def as_writeable(array: np.ndarray) -> np.ndarray:
-    """Return a view that is not read-only, as Numba would compile all kernels again for those.
+    """Return a view that is not read-only: for those, Numba would compile all kernels again.
 
-    It is for arrays that no kernel writes to.
+    Only for arrays that no kernel writes to.
     """
     if array.flags.writeable:
         return array
@@ -291,30 +291,30 @@ def as_writeable(array: np.ndarray) -> np.ndarray:
     )
 
 
-# What is compiled, and what is found on disk
+# Counts of compiled and loaded functions, and progress
 
 
 class Counts(NamedTuple):
-    """How many functions that Python calls this process compiled, and loaded from disk."""
+    """Numbers of functions for Python that this process compiled, and loaded from disk."""
 
     compiled: int
     loaded: int
 
 
-class _Watch(event.Listener):
-    """Counts what is compiled, shows progress, and stops garbage collection meanwhile."""
+class _CompileListener(event.Listener):
+    """Counts compiled functions, shows progress, and pauses garbage collection."""
 
     def __init__(self) -> None:
         self.functions: list[Any] = []
         self.compiled = 0
-        # Of functions that are compiled for each other. Only one thread compiles at a time.
+        # One for each function being compiled, nested. Only one thread compiles at a time.
         self._open: list[ExitStack] = []
 
     def on_start(self, event: Any) -> None:
-        """Begin to compile a function."""
+        """Begin compiling a function."""
         stack = ExitStack()
         self._open.append(stack)
-        # Also of other libraries, whose functions may be of other kinds.
+        # Other libraries compile, too, and their dispatchers may be of other kinds.
         function = getattr((event.data or {}).get("dispatcher"), "py_func", None)
         name = getattr(function, "compiled_as", None)
         if name is not None:
@@ -323,30 +323,30 @@ class _Watch(event.Listener):
             stack.enter_context(_no_garbage_collection())
 
     def on_end(self, event: Any) -> None:
-        """End it, with or without an error."""
-        if self._open:  # else it began before onebit was imported
+        """End compiling, with or without an error."""
+        if self._open:  # otherwise it began before onebit was imported
             self._open.pop().close()
 
 
-_watch = _Watch()
-event.register("numba:compile", _watch)
+_listener = _CompileListener()
+event.register("numba:compile", _listener)
 
 
 def counts() -> Counts:
-    """Return what this process has compiled and loaded until now."""
-    loaded = sum(sum(function.stats.cache_hits.values()) for function in _watch.functions)
-    return Counts(_watch.compiled, loaded)
+    """Return what this process has compiled and loaded so far."""
+    loaded = sum(sum(function.stats.cache_hits.values()) for function in _listener.functions)
+    return Counts(_listener.compiled, loaded)
 
 
 def title(name: str) -> str:
-    """Return what people know a compiled function by: its learner, or else its package."""
+    """Return the name to show for a compiled function: its learner, or its package."""
     known = {cls.__name__ for cls in registry.classes() if name.startswith(f"{cls.__module__}.")}
     return known.pop() if len(known) == 1 else name.partition(".")[0]
 
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Stop Python's search for garbage among a compiler's many objects: a tenth of its time."""
+    """Pause garbage collection, which takes a tenth of the time of compiling."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""How confident a probability model is in a label."""
+"""The probability that a label is right, by a model of probabilities."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from onebit.core.compiling import called_from_python, entry_point, lean_kernel
 
 
 @lean_kernel
-def share(scores, temper, label):
-    """Return the probability of `label` in softmax(temper * scores)."""
+def softmax_probability(scores, inverse_temperature, label):
+    """Return the probability of `label` in softmax(inverse_temperature * scores)."""
     total = 0.0
     for k in range(scores.size):
-        total += math.exp(min(temper * (scores[k] - scores[label]), 700.0))
+        total += math.exp(min(inverse_temperature * (scores[k] - scores[label]), 700.0))
     return 1.0 / total
 
 
 @called_from_python
-def share_of(scores, temper, label):
-    """Return `share`, for Python."""
-    return share(scores, temper, label)
+def _softmax_probability_for_python(scores, inverse_temperature, label):
+    return softmax_probability(scores, inverse_temperature, label)
 
 
 @cache
-def share_entry() -> Any:
-    """Return `share_of` compiled to trust the types of its arguments."""
-    return entry_point(share_of, (float64[::1], float64, int64))
+def softmax_probability_entry() -> Any:
+    """Return `softmax_probability` for Python, compiled to trust the types of its arguments."""
+    return entry_point(_softmax_probability_for_python, (float64[::1], float64, int64))

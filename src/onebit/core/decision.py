@@ -21,10 +21,13 @@ class _Truth(Enum):
 
 
 NONE_OF_THESE = _Truth.NONE_OF_THESE
-"""The truth for an example for which no label is right."""
+"""The truth if no label is right."""
 
-LONGEST_ID, MOST_IDS = 200, 100_000
-"""Longest id, in characters; number of ids that a learner remembers having learned from."""
+MAX_ID_LENGTH = 200
+"""In characters."""
+
+MAX_REMEMBERED_IDS = 100_000
+"""How many decisions a learner remembers having learned from."""
 
 
 class Decision:
@@ -46,9 +49,8 @@ class Decision:
         Identifies the decision to a learner, also after either was saved and loaded; None for a
         decision made by hand without an id.
     confidence : float, optional
-        The learner's own estimate of the probability that the label is right; None if it has no
-        such estimate. For a label that is chosen to explore it is small, however probable the
-        choice was.
+        The learner's estimate of the probability that the label is right; None if it has no such
+        estimate. It is small for a label chosen to explore, however probable the choice was.
     """
 
     __slots__ = (
@@ -68,7 +70,7 @@ class Decision:
     among: Any
     confidence: float | None
     _id: str | None
-    _number: int | None  # of a decision of `decide`; the id is made from it when it is first read
+    _number: int | None  # of a decision of `decide`; its id is made from the number when it is read
     _learned_by: tuple[Any, ...]
 
     def __init__(
@@ -95,13 +97,13 @@ class Decision:
 
     @property
     def _key(self) -> int | str | None:
-        """What a learner remembers of the decision."""
+        """The key by which a learner remembers the decision."""
         if self._number is not None:
             return self._number
         return key_of(self._id) if isinstance(self._id, str) else self._id
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the decision as JSON types, for `from_dict` in this or another process.
+        """Return the decision as a dict of JSON types, for `from_dict` in any process.
 
         A dense example becomes a list of all its values; a sparse one, {"indices": [...], "values":
         [...], "n_features": d}.
@@ -128,7 +130,7 @@ class Decision:
 
     @classmethod
     def from_dict(cls, decision: Mapping[str, Any]) -> Self:
-        """Return the decision that `to_dict` turned into this."""
+        """Return the decision of a dict that `to_dict` returned."""
         missing = [name for name in ("x", "label", "probability") if name not in decision]
         if missing:
             raise ValueError(f"a decision has {missing[0]!r}; got {decision!r:.80}")
@@ -149,8 +151,7 @@ class Decision:
         return f"Decision(label={self.label!r}, probability={self.probability:.6g}{among})"
 
     def __getstate__(self) -> tuple[Any, ...]:
-        # Learners are compared by identity, so which of them learned from it holds only within a
-        # process.
+        # `_learned_by` compares learners by identity, which holds only within a process.
         return self.x, self.label, self.probability, self.among, self.id, self.confidence
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
@@ -179,7 +180,7 @@ def _example(indices: Any, values: Any, n_features: Any) -> Example:
 
 
 def check_decision(given: Any) -> Decision:
-    """Return a decision to learn from; raise TypeError for what is none, such as its id."""
+    """Return `given` if it is a decision; raise TypeError otherwise, as for its id."""
     if isinstance(given, Decision):
         return given
     if isinstance(given, Mapping):
@@ -192,14 +193,14 @@ def check_decision(given: Any) -> Decision:
 
 
 def check_decisions(given: Any) -> list[Decision]:
-    """Return decisions to learn from as a list."""
+    """Return a list of decisions; raise TypeError if one is none."""
     if isinstance(given, Decision):
         raise TypeError(f"learn_many takes a list of decisions; got one, {given!r}")
     return list(map(check_decision, given))
 
 
-def refuse_unnamed(verb: str, values: tuple[Never, ...]) -> None:
-    """Raise TypeError for feedback that does not say whether it is a bit or the right label."""
+def refuse_positional(verb: str, values: tuple[Never, ...]) -> None:
+    """Raise TypeError for positional feedback: it could be a bit or the right label."""
     if values:
         raise TypeError(
             f"{verb} takes feedback by its name: correct=... if it says right or wrong, or "
@@ -211,18 +212,18 @@ def refuse_unnamed(verb: str, values: tuple[Never, ...]) -> None:
 
 
 def check_id(given: Any) -> str:
-    """Return the given id of a decision, if it is valid."""
-    if not isinstance(given, str) or not 0 < len(given) <= LONGEST_ID:
-        raise ValueError(f"an id is a text of 1 to {LONGEST_ID} characters; got {given!r:.80}")
+    """Return the id of a decision, if it is valid."""
+    if not isinstance(given, str) or not 0 < len(given) <= MAX_ID_LENGTH:
+        raise ValueError(f"an id is a text of 1 to {MAX_ID_LENGTH} characters; got {given!r:.80}")
     return given
 
 
 def new_id() -> str:
-    """Return an id that no other decision has, of this process or any other."""
+    """Return a new id, unique among all processes."""
     return id_of(next(_numbers))
 
 
-def decided(
+def new_decision(
     x: Any,
     label: Any,
     probability: float,
@@ -230,7 +231,7 @@ def decided(
     name: str | None,
     confidence: float | None,
 ) -> Decision:
-    """Return a decision; without a given id it gets a new one, made only when it is read."""
+    """Return a decision; without a name it gets a new id, which is made when it is first read."""
     decision = Decision.__new__(Decision)
     decision.x, decision.label, decision.probability = x, label, probability
     decision.among, decision._id, decision.confidence = among, name, confidence
@@ -240,14 +241,14 @@ def decided(
 
 
 def id_of(key: int | str) -> str:
-    """Return the id that a key stands for."""
+    """Return the id with this key."""
     return key if isinstance(key, str) else f"{key >> 64:016x}-{key & _LAST:x}"
 
 
 def key_of(name: str) -> int | str:
-    """Return the key under which to remember an id: for a generated one, its number.
+    """Return the key by which to remember an id: for a generated id, its number.
 
-    Numbers are cheaper to make, to find and to store: those of one process are consecutive.
+    Numbers, consecutive in a process, take less time and memory than texts.
     """
     try:
         number = int(name[:16], 16) << 64 | int(name[17:], 16)
@@ -261,7 +262,7 @@ _numbers = itertools.count()
 
 
 def _begin_process() -> None:
-    """Count decisions from a random number, so that no two processes use the same ones."""
+    """Begin to number decisions, from a random start, so that no two processes share numbers."""
     global _numbers
     _numbers = itertools.count(int.from_bytes(os.urandom(8)) << 64)
 

@@ -11,18 +11,19 @@ A learner is a state (a NamedTuple of arrays and numbers, with a field `rng`) an
     update the state in place. `feedback` is 1 or 0, right or wrong, for a bandit learner, and the
     true label for a full-information learner.
 
-`offer` says which labels are on offer, see `onebit.core.offer`. `play`, where rounds are quickest,
-is compiled for None if all are, everything else for an array, once. What stands for the learner's
-own choice (the greedy label, the policy, the labels to explore) is over these alone. What stands
-for the truth is over all labels, where an algorithm models it: a label may be right without being
-on offer.
+`offer` says which labels are on offer, see `onebit.core.offer`. `play`, whose rounds are fastest,
+is compiled for None if all labels are on offer; all other functions are compiled once, for arrays.
+The learner's own choice (the greedy label, the policy, the labels to explore) ranges over the
+labels on offer. A model of the truth ranges over all labels: a label may be right without being on
+offer.
 
-The label is drawn here, from the `p` that `policy` filled, for every learner: what a learner
-reports as its policy is what it samples from. Only `learn` changes the state, `rng` apart.
+The engine draws the label, from the `p` that `policy` filled, for every learner: so the policy that
+a learner reports is the distribution that it samples from. Only `learn` changes the state, except
+for `rng`.
 
-A state may have a field `scratch`, a NamedTuple of arrays for what `score` computes and `learn`
-needs again: `score` always comes before `learn`, with the same x. It is no part of what was
-learned: it is neither saved nor compared. What `policy` puts there `learn` cannot rely on.
+A state may have a field `scratch`, a NamedTuple of arrays for results of `score` that `learn` uses:
+`score` always runs before `learn`, with the same x. Scratch arrays are neither saved nor compared.
+`learn` must not rely on what `policy` writes there.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from numba.core.types import NoneType, none
 
 from onebit.core import code_cache, compiling, progress, workers
 from onebit.core.compiling import chosen_by_type, compiled, entry_point, is_stored, lean_kernel
-from onebit.core.confidence import share
+from onebit.core.confidence import softmax_probability
 from onebit.core.example import EXAMPLE, ROWS, row
 from onebit.core.fingerprint import FingerprintError, digest, fingerprint
 from onebit.core.generator import LEAST_PROBABILITY, draw
@@ -55,22 +56,34 @@ SCORE, CHOOSE, DRAW = 0, 1, 2
 """How far a single round goes: to the scores, to the policy, or to a label drawn from it."""
 
 FEW_ROWS = 2_000
-"""The loop that evaluates rows is compiled only for more rows at once.
+"""Up to this number of rows, `evaluate` calls single rounds; the loop is compiled for more.
 
-Single rounds, which are compiled before anyone decides, take a few microseconds for each row; to
-compile the loop takes seconds, and a service that asks for one row at a time never waits for it.
+Single rounds are compiled for the first decision, and take a few microseconds a row. Compiling the
+loop takes seconds, and a service that evaluates one row at a time never needs it.
 """
 
 
-ENTRIES = ("decide", "learn", "play", "evaluate")
-"""What is compiled ahead of time, of `TEMPLATES`."""
+ENTRY_POINTS = ("decide", "learn", "play", "evaluate")
+"""The functions of `TEMPLATES` that are compiled ahead of time."""
 
 
-class Noted(NamedTuple):
-    """What is noted of each round, for a log.
+class RoundRecord(NamedTuple):
+    """What is recorded of rounds, for a log.
 
-    least: the least probability of a label on offer; confidence: the part of the label in
-    softmax(temper * scores), if `temper` is not NaN; policy: all probabilities, if it has rows.
+    Attributes
+    ----------
+    labels
+        The chosen labels, by their positions.
+    probabilities
+        Their probabilities.
+    least
+        The smallest probability of a label on offer.
+    confidence
+        The probability of the chosen label in softmax(inverse_temperature * scores).
+    policy
+        The probabilities of all labels; no rows if they are not recorded.
+    inverse_temperature
+        NaN if the scores are not those of a probability model: then there is no confidence.
     """
 
     labels: np.ndarray
@@ -78,13 +91,22 @@ class Noted(NamedTuple):
     least: np.ndarray
     confidence: np.ndarray
     policy: np.ndarray
-    temper: float
+    inverse_temperature: float
 
 
-class Logged(NamedTuple):
-    """Rounds of a log; feedback: as `learn` is told it, negative where there is none.
+class LoggedRounds(NamedTuple):
+    """Rounds of a log.
 
-    draws: from [0, 1), one for each round.
+    Attributes
+    ----------
+    labels
+        The chosen labels, by their positions.
+    probabilities
+        Their probabilities.
+    feedback
+        As `learn` takes it; negative where there is none.
+    draws
+        From [0, 1), one for each round; empty without rejection sampling.
     """
 
     labels: np.ndarray
@@ -93,44 +115,56 @@ class Logged(NamedTuple):
     draws: np.ndarray
 
 
-def note(noted, i, label, p, scores, offer):
-    """Note round `i`, if `noted` is not None."""
-    if noted is not None:
-        _fill(noted, i, label, p, scores, offer)
+def record_round(recorded, i, label, p, scores, offer):
+    """Record round `i`, if `recorded` is not None."""
+    if recorded is not None:
+        _fill_record(recorded, i, label, p, scores, offer)
 
 
-@chosen_by_type(note)
-def _note(noted, i, label, p, scores, offer):
-    if isinstance(noted, NoneType):
-        return lambda noted, i, label, p, scores, offer: None
-    return lambda noted, i, label, p, scores, offer: _fill(noted, i, label, p, scores, offer)
+@chosen_by_type(record_round)
+def _record_round(recorded, i, label, p, scores, offer):
+    if isinstance(recorded, NoneType):
+        return lambda recorded, i, label, p, scores, offer: None
+    return lambda recorded, i, label, p, scores, offer: _fill_record(
+        recorded, i, label, p, scores, offer
+    )
 
 
 @lean_kernel
-def _fill(noted, i, label, p, scores, offer):
-    noted.labels[i] = label
-    noted.probabilities[i] = p[label]
+def _fill_record(recorded, i, label, p, scores, offer):
+    recorded.labels[i] = label
+    recorded.probabilities[i] = p[label]
     least = 1.0
     for k in on_offer(offer, p.size):
-        # Labels that are too improbable to be drawn have no chance at all.
+        # Labels that are too improbable to be drawn are never chosen.
         least = min(least, p[k] if p[k] >= LEAST_PROBABILITY else 0.0)
-    noted.least[i] = least
-    if not math.isnan(noted.temper):
-        noted.confidence[i] = share(scores, noted.temper, label)
-    if noted.policy.shape[0]:
+    recorded.least[i] = least
+    if not math.isnan(recorded.inverse_temperature):
+        recorded.confidence[i] = softmax_probability(scores, recorded.inverse_temperature, label)
+    if recorded.policy.shape[0]:
         for k in range(p.size):
-            noted.policy[i, k] = p[k]
+            recorded.policy[i, k] = p[k]
 
 
 class Kernels:
     """The kernels of one form of a learner, and the functions compiled from them on first use.
 
-    All states of one form have the same types. `name` is unique in its module: by it the cache on
-    disk is sorted and a copy of a learner finds its kernels again. `feedback` is the type, for
-    Numba, of what single rounds are told. `made_by` is a function that `makes_kernels`, with its
-    arguments, if no module makes these kernels when it is imported. `weighted` is a kernel
-    ``weighted(state, x, truth, weight)`` of a full-information learner that takes weights of
-    examples: it learns as `learn` would, which is the same with weight one.
+    All states of one form have the same types.
+
+    Parameters
+    ----------
+    name : str
+        Unique in its module: the cache on disk, and copies of a learner, find kernels by it.
+    score, policy, learn
+        The three kernels.
+    feedback : Numba type
+        The type of the feedback of single rounds.
+    made_by : (function, arguments), optional
+        A function that `makes_kernels`, with its arguments, for kernels that no module makes when
+        it is imported.
+    weighted : kernel, optional
+        ``weighted(state, x, truth, weight)`` of a full-information learner that takes weights of
+        examples: with weight one it does what `learn` does.
     """
 
     def __init__(
@@ -155,7 +189,7 @@ class Kernels:
 
     @property
     def reference(self) -> tuple[Any, ...]:
-        """What `kernels_named` takes in another process: names, and what they were made from."""
+        """The arguments of `kernels_named` that find these kernels in another process."""
         if self.made_by is None:
             return self._module, self._name
         make, arguments = self.made_by
@@ -164,7 +198,7 @@ class Kernels:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of the code of single rounds, and of all that it reaches."""
+        """A digest of the code of single rounds, and of all functions that it calls."""
         try:
             functions = [self.function(name).py_func for name in ("decide", "learn")]
             return digest(*(fingerprint(function, {}) for function in functions))
@@ -178,9 +212,9 @@ class Kernels:
 
     @cached_property
     def play(self) -> Any:
-        """``play(state, rows, truth, full, scores, offer, p, flags, noted)``: a round for each row.
+        """``play(state, rows, truth, full, scores, offer, p, flags, recorded)``: play all rows.
 
-        What was chosen is noted in `noted`, a `Noted` or None.
+        `recorded` is a `RoundRecord` to fill, or None.
         """
         return self.function("play")
 
@@ -188,15 +222,15 @@ class Kernels:
     def replay(self) -> Any:
         """``replay(state, rows, logged, bound, scores, offer, p, chosen, taken)``: learn a log.
 
-        `logged` is a `Logged`; `chosen` gets the probability of each label under the policy of
-        the moment, and `taken` whether it was learned from.
+        `logged` is a `LoggedRounds`. `chosen` is filled with the probability of each label under
+        the current policy, `taken` with whether it was learned from.
         """
         return self.function("replay")
 
     def evaluate(self, n: int) -> Any:
         """Return ``evaluate(state, rows, scores, offer, p)``, for `n` rows in all.
 
-        It fills the scores and the policy of each row; if `p` has no rows, only the scores, as a
+        It fills the scores and the policy of each row; only the scores, if `p` has no rows: a
         policy may take much longer.
         """
         is_compiled = "evaluate_loop" in self.__dict__
@@ -204,7 +238,7 @@ class Kernels:
 
     @cached_property
     def evaluate_loop(self) -> Any:
-        """What `evaluate` returns for many rows, compiled."""
+        """The compiled loop that `evaluate` returns for many rows."""
         return self.function("evaluate")
 
     def _evaluate_each(self, state: Any, rows: Any, scores: Any, offer: Any, p: Any) -> None:
@@ -219,10 +253,10 @@ class Kernels:
     def decide(self, state: Any) -> Any:
         """Return ``decide(state, x, scores, offer, p, until) -> label, probability, greedy``.
 
-        It is for one round, as is `learn`, and trusts the types of its arguments: to inspect those
-        of a state's fields in every call takes several times as long as a round. The offer is an
-        array, of all labels if need be: to compile it once more for None takes as long as the first
-        time. Until DRAW, it fills the scores or the policy and leaves the generator as it is.
+        It plays one round, as does `learn`, and trusts the types of its arguments: checking the
+        types of a state's fields takes several times as long as a round. The offer is always an
+        array, as compiling a second version for None would double the time of compiling. If `until`
+        is less than DRAW, it fills the scores or the policy, and does not advance the generator.
         """
         return self._entry("decide", state)
 
@@ -237,15 +271,15 @@ class Kernels:
 
     def _new_entry(self, name: str, state: Any) -> Any:
         if name == "decide":
-            self._begin_learn(state)
+            self._start_compiling_learn(state)
         elif name == "learn":
-            self._await_learn()
+            self._await_compiled_learn()
         return entry_point(self.function(name), self.signature(name, state))
 
-    def _begin_learn(self, state: Any) -> None:
+    def _start_compiling_learn(self, state: Any) -> None:
         """Compile `learn` in another process, if this one is about to compile `decide`.
 
-        Whoever decides soon learns, and each takes seconds to compile.
+        A learner that decides will soon learn, and each takes seconds to compile.
         """
         tasks = self.missing(state, ("decide", "learn"))
         if len(tasks) == 2 and self.is_own and workers.can_start():
@@ -253,8 +287,8 @@ class Kernels:
                 self._worker = Worker()
                 self._worker.start(tasks["learn"])
 
-    def _await_learn(self) -> None:
-        """Wait until the other process has compiled `learn`; if it fails, this one compiles it."""
+    def _await_compiled_learn(self) -> None:
+        """Wait for the process that compiles `learn`; if it fails, this one compiles it."""
         worker, self._worker = self._worker, None
         if worker is not None:
             title = compiling.title(f"{self._module}.{self._name}")
@@ -263,13 +297,13 @@ class Kernels:
             worker.close()
 
     def function(self, name: str) -> Any:
-        """Return the function for Python of that name, one of `TEMPLATES`."""
+        """Return the function for Python made from a template, one of `TEMPLATES`."""
         template, nogil = TEMPLATES[name]
         full_name = f"{self._module}.{self._name}.{name}"
         return compiled(full_name, template, nogil=nogil, **self._kernels)
 
     def signature(self, name: str, state: Any) -> tuple[Any, ...]:
-        """Return the types of the arguments of a function, one of `ENTRIES`."""
+        """Return the types of the arguments of a function, one of `ENTRY_POINTS`."""
         x, rows, scores, labels = typeof(EXAMPLE), typeof(ROWS), float64[::1], int64[::1]
         matrix = float64[:, ::1]
         arguments = {
@@ -281,16 +315,16 @@ class Kernels:
         return typeof(state), *arguments[name]
 
     def missing(
-        self, state: Any, entries: tuple[str, ...] = ENTRIES, *, native: bool = False
+        self, state: Any, entries: tuple[str, ...] = ENTRY_POINTS, *, native: bool = False
     ) -> dict[str, Task]:
-        """Return tasks that compile the `entries` that are not on disk."""
+        """Return tasks that compile those of `entries` that are not on disk."""
         return {
             name: task
             for name, task in self.tasks(state, entries).items()
             if not is_stored(self.function(name), self.signature(name, state), native=native)
         }
 
-    def tasks(self, state: Any, entries: tuple[str, ...] = ENTRIES) -> dict[str, Task]:
+    def tasks(self, state: Any, entries: tuple[str, ...] = ENTRY_POINTS) -> dict[str, Task]:
         """Return tasks that compile `entries` in another process."""
         return {
             name: Task(compile_entry, (self.reference, name, self.signature(name, state)))
@@ -299,9 +333,9 @@ class Kernels:
 
 
 class PythonKernels(Kernels):
-    """Kernels that stay Python, for what Numba cannot compile: any callable, any growing state.
+    """Kernels in plain Python, for what Numba cannot compile: callables, and states that grow.
 
-    The state is an object with a field `rng`, and with `_asdict` and `_replace` as a NamedTuple.
+    The state has a field `rng`, and the methods `_asdict` and `_replace` of a NamedTuple.
     """
 
     def _new_entry(self, name: str, state: Any) -> Any:
@@ -310,12 +344,12 @@ class PythonKernels(Kernels):
     def function(self, name: str) -> Any:
         """Return the function of that name."""
         template, _ = TEMPLATES[name]
-        # From a lean kernel, Python would get the arrays that a row is a view of.
+        # Called from Python, a compiled lean kernel would return whole arrays in place of views.
         names = {**template.__globals__, **self._kernels, "row": row.py_func}
         return FunctionType(template.__code__, names)
 
     def missing(
-        self, state: Any, entries: tuple[str, ...] = ENTRIES, *, native: bool = False
+        self, state: Any, entries: tuple[str, ...] = ENTRY_POINTS, *, native: bool = False
     ) -> dict[str, Task]:
         """Return no tasks."""
         return {}
@@ -326,14 +360,14 @@ _ALL: dict[tuple[str, str], Any] = {}
 
 
 def makes_kernels(function: Any) -> Any:
-    """Decorate a function that makes kernels, once from the same arguments."""
+    """Decorate a function that makes kernels: with the same arguments it returns the same ones."""
     function = cache(function)
     _ALL[function.__module__, function.__name__] = function
     return function
 
 
 def kernels_named(module: str, name: str, *arguments: Any) -> Kernels:
-    """Return the kernels that have this `reference`; nothing is imported to find them."""
+    """Return the kernels with this `reference`, without importing anything."""
     if (module, name) not in _ALL:
         raise ValueError(f"no kernels are named {module}.{name}: import the module first")
     found = _ALL[module, name]
@@ -343,7 +377,7 @@ def kernels_named(module: str, name: str, *arguments: Any) -> Kernels:
 
 
 def compile_entry(reference: tuple[Any, ...], name: str, signature: tuple[Any, ...]) -> float:
-    """Compile a function of the kernels that have this `reference`; return the seconds."""
+    """Compile a function of the kernels with this `reference`; return the seconds it took."""
     start = perf_counter()
     _import_modules(reference)
     kernels_named(*reference).function(name).compile(signature)
@@ -351,7 +385,7 @@ def compile_entry(reference: tuple[Any, ...], name: str, signature: tuple[Any, .
 
 
 def _import_modules(reference: tuple[Any, ...]) -> None:
-    """Import what defines the kernels that have this `reference`, those inside included."""
+    """Import the modules that define the kernels with this `reference`, and those inside them."""
     import_module(reference[0])
     for argument in reference[2:]:
         if isinstance(argument, tuple):
@@ -364,13 +398,13 @@ policy: Any = None
 learn: Any = None
 
 
-def _play(state, rows, truth, full, scores, offer, p, flags, noted):
+def _play(state, rows, truth, full, scores, offer, p, flags, recorded):
     for i in range(truth.size):
         x = row(rows, i)
         score(state, x, scores)
         greedy = policy(state, x, scores, offer, p)
         label = draw(state.rng, p)
-        note(noted, i, label, p, scores, offer)
+        record_round(recorded, i, label, p, scores, offer)
         feedback = truth[i] if full else np.int64(label == truth[i])
         updated = learn(state, x, scores, label, p[label], offer, feedback)
         flags[i] = (
@@ -389,7 +423,7 @@ def _replay(state, rows, logged, bound, scores, offer, p, chosen, taken):
             continue
         probability = logged.probabilities[i]
         if bound > 0.0:
-            # Rounds that are left are distributed as if the learner had chosen the labels.
+            # The rounds that are kept are distributed as if the learner had chosen the labels.
             if logged.draws[i] * bound * probability >= chosen[i]:
                 continue
             probability = chosen[i]
@@ -429,4 +463,4 @@ TEMPLATES: dict[str, tuple[Any, bool]] = {
     "evaluate": (_evaluate, True),
     "replay": (_replay, True),
 }
-"""What kernels are compiled into, by its name, and whether it releases the GIL."""
+"""Templates of the compiled functions, by name, and whether they release the GIL."""

@@ -17,7 +17,7 @@ from numba import int64, typeof
 from onebit.core.compiling import as_writeable, called_from_python, entry_point, lean_kernel
 
 INDEX = np.uint32
-"""Type of a feature's index: half the memory traffic of int64, and never counted from the end."""
+"""Type of a feature's index: half the memory traffic of int64, and without negative indices."""
 
 
 class Example(NamedTuple):
@@ -66,8 +66,8 @@ def rows_of(X: Any) -> Rows:
     """Return the rows of a float64 matrix: a C-ordered array, or CSR in canonical format."""
     n, d = X.shape
     if sp.issparse(X):
-        # The indices are not copied, which would take a tenth of the time of a fast learner's
-        # rounds; no other thread may change them in the meantime.
+        # Copying the indices would take a tenth of the time of a fast learner's rounds. So other
+        # threads must not change them meanwhile.
         indptr = np.array(X.indptr, dtype=np.int64)
         indices = np.ascontiguousarray(X.indices, dtype=np.int32).view(INDEX)
         values = np.ascontiguousarray(X.data)
@@ -100,7 +100,7 @@ SOUND, TOO_LARGE, NOT_SORTED, OUTSIDE, NO_ROW = 0, 1, 2, 3, 4
 
 @lean_kernel
 def inspect_row(indices, values, n_features):
-    """Return what is wrong with one row, and where; SOUND if it can be an example as it is."""
+    """Return the fault of one row and its position; SOUND if it is a valid example."""
     previous = -1
     for i in range(values.size):
         if not abs(values[i]) <= LARGEST:  # true for NaN, too
@@ -127,7 +127,7 @@ def inspect_entry() -> Any:
 
 @called_from_python
 def inspect_rows(indptr, indices, values, n_features, sparse):
-    """Return what is wrong with the first bad row, where, and which row it is."""
+    """Return the fault of the first bad row, its position, and the row."""
     n_values = min(indices.size, values.size) if sparse else values.size
     for r in range(indptr.size - 1):
         if not 0 <= indptr[r] <= indptr[r + 1] <= n_values:

@@ -1,8 +1,8 @@
-"""Whether to use what is private to Numba: only with tested versions, and only if it works.
+"""Whether to use the hooks into Numba: only with tested versions, and only if they work.
 
 Otherwise everything is compiled by plain `numba.njit`, with one warning: slower to compile and to
-call, with the same results. The environment variable `VARIABLE` decides instead, without a warning,
-if it is set: ``plain`` uses no hook, ``all`` uses them with any version, and a list such as
+call, with the same results. If the environment variable `VARIABLE` is set, it decides, without a
+warning: ``plain`` uses no hook, ``all`` uses all with any version, and a list such as
 ``numbers,cache`` uses those (`onebit.core.hooks.Hook`).
 """
 
@@ -28,7 +28,7 @@ try:
     from onebit.core import numba_private
 
     _missing: Exception | None = None
-except Exception as error:  # whatever a new version of Numba has renamed
+except Exception as error:  # a new version of Numba may have renamed anything
     numba_private = None  # type: ignore[assignment]
     _missing = error
 
@@ -36,7 +36,7 @@ VARIABLE = "ONEBIT_NUMBA"
 """The environment variable that chooses the hooks."""
 
 TESTED = (0, 62), (0, 68)
-"""The first and the last version of Numba whose private parts the hooks were tested with."""
+"""The first and the last version of Numba that the hooks were tested with."""
 
 
 class PlainNumbaWarning(RuntimeWarning):
@@ -87,9 +87,9 @@ def _check_version() -> None:
 
 
 def _check_hooks(hooks: frozenset[Hook]) -> None:
-    """Raise if a hook does not work; what has passed in another process is not checked again.
+    """Raise if a hook does not work; a check that passed in another process is not repeated.
 
-    Compiling a few small functions takes half a second, most of it to import Numba's compiler.
+    It compiles a few small functions, in half a second, most of it to import Numba's compiler.
     """
     passed = _passed(code_cache.VERSIONS, hooks)
     found = [root / passed for root in code_cache.roots()]
@@ -107,13 +107,13 @@ def _passed(versions: str, hooks: frozenset[Hook]) -> str:
 
 
 def shipped_check(hooks: frozenset[Hook]) -> str:
-    """Return the name of the file that says, in a wheel, that these hooks have been checked."""
+    """Return the name of the file in a wheel that says that these hooks passed the check."""
     return _passed(shipped.versions(), hooks)
 
 
 @cache
 def linker(hooks: frozenset[Hook]) -> str:
-    """Return a text that changes with the hooks and with their code."""
+    """Return a text that identifies the hooks and their code."""
     if not hooks:
         return "plain"
     name = numba_private.__name__

@@ -23,7 +23,7 @@ OPTIONS: dict[Any, dict[str, Any]] = {}
 """The options that each function was compiled with, by its dispatcher."""
 
 REPLACEMENTS: dict[Any, FunctionType] = {}
-"""Functions that choose, by the types of its arguments, what compiled code has for a function."""
+"""For each function, the one that chooses its compiled implementation by argument types."""
 
 MARKS: dict[Any, str] = {}
 """Names of values that have no bytecode, such as Numba's intrinsics."""
@@ -37,7 +37,7 @@ def fingerprint(function: FunctionType, options: dict[str, Any]) -> str:
     """Return the fingerprint of a function that is compiled with `options`."""
     texts: set[str] = set()
     seen: set[FunctionType] = set()
-    # What chooses code by types runs in Python, and may call any function.
+    # Functions that choose code by types run in Python, and may call any function.
     found: list[tuple[FunctionType, dict[str, Any], bool]] = [(function, options, False)]
     while found:
         current, options, in_python = found.pop()
@@ -69,14 +69,14 @@ def digest(*texts: str) -> str:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Return the full name of a function as its author gave it."""
+    """Return the full name of a function in its source."""
     written: Any = getattr(function, "written_as", function.__qualname__)
     return f"{function.__module__}.{written}"
 
 
 @cache
 def canonical_code(code: CodeType) -> str:
-    """Return all of a function's code except where it was written."""
+    """Return a text of a function's code, without its file and lines."""
     constants = [
         canonical_code(constant) if isinstance(constant, CodeType) else canonical_text(constant)
         for constant in code.co_consts
@@ -87,7 +87,7 @@ def canonical_code(code: CodeType) -> str:
 
 
 def canonical_text(value: Any) -> str:
-    """Return a text that is the same for the same value, and for no other."""
+    """Return a text that is equal for equal values, and different for others."""
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         return f"{kind} {value!r}"
@@ -123,7 +123,7 @@ def _is_dispatcher(value: Any) -> bool:
 
 
 def _outer_names(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield the names that `function` takes from outside, with their values."""
+    """Yield the global and closure names that `function` uses, with their values."""
     names, attributes = _names(function.__code__)
     for name in names & function.__globals__.keys():
         value = function.__globals__[name]
@@ -139,7 +139,7 @@ def _outer_names(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 @cache
 def _names(code: CodeType) -> tuple[set[str], set[str]]:
-    """Return the global names that code uses, and the attributes of anything."""
+    """Return the global names and the attributes that code uses."""
     names, attributes = set(), set()
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from onebit.core.compiling import called_from_python, lean_kernel
+from onebit.core.compiling import lean_kernel
 
 
 def new_generator(random_state: Any) -> np.ndarray:
@@ -25,7 +25,7 @@ def new_generator(random_state: Any) -> np.ndarray:
 
 
 def random_state_of(random_state: Any) -> np.random.RandomState:
-    """Return a `random_state` as scikit-learn does, except that None gets fresh entropy.
+    """Return a `random_state` as scikit-learn does, but with fresh entropy for None.
 
     NumPy's global generator, which scikit-learn uses, is the same in all forked processes.
     """
@@ -36,7 +36,7 @@ def random_state_of(random_state: Any) -> np.random.RandomState:
 
 @contextmanager
 def unchanged_on_error(random_state: Any) -> Iterator[None]:
-    """Set a generator that was given as a `random_state` back to where it was, on an error."""
+    """On an error, reset a generator that was passed as a `random_state`."""
     if random_state is None or isinstance(random_state, int | np.integer):
         yield
         return
@@ -50,11 +50,11 @@ def unchanged_on_error(random_state: Any) -> Iterator[None]:
 
 
 LEAST_PROBABILITY = 1e-30
-"""The least probability of a decision that can be learned from: learners divide by it."""
+"""The smallest probability of a decision that can be learned from: learners divide by it."""
 
 
 PROBABILITY_ROUNDING = 1e-4
-"""By how much probabilities from other tools may exceed one, as where they are float32."""
+"""By how much probabilities of other tools may exceed one, as float32 does."""
 
 
 @lean_kernel
@@ -84,21 +84,14 @@ def below(rng, n):
 
 @lean_kernel
 def draw(rng, p):
-    """Draw a label from the probabilities `p`, among those that can be learned from."""
+    """Draw a label from the probabilities `p`, except those too small to be learned from."""
     left = uniform(rng)
     for k in range(p.size):
         left -= p[k]
         if left < 0.0 and p[k] >= LEAST_PROBABILITY:
             return k
-    # The draw exceeds the sum of p, which rounding left below one: the last possible label.
+    # Rounding left the sum of p below the draw: return the last label that can be drawn.
     last = p.size - 1
     while p[last] < LEAST_PROBABILITY:
         last -= 1
     return last
-
-
-@called_from_python
-def draw_rows(rng, p, labels):
-    """Draw a label for each row of `p`, one after the other."""
-    for i in range(labels.size):
-        labels[i] = draw(rng, p[i])

@@ -1,4 +1,4 @@
-"""Arrays of a state that grow with the rounds."""
+"""Arrays of a state that grow with the number of rounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Growing:
-    """Rows that can be appended to. The memory doubles when it is full."""
+    """An array to which rows can be appended; its memory doubles when it is full."""
 
     def __init__(self, rows: np.ndarray) -> None:
         self._memory, self._n = rows, len(rows)

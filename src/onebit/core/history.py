@@ -1,4 +1,4 @@
-"""What happened in a run, round by round."""
+"""The history of a run, round by round."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from onebit.core.engine import EXPLORED, MISTAKE, UPDATED
 
 _PER_DECADE = 40
-"""Points of a curve between n and 10 n rounds."""
+"""Points of a curve from round n to round 10 n."""
 
 
 class History:
@@ -23,9 +23,9 @@ class History:
     rounds : int
         Number of rounds played.
     n_mistakes, n_explored, n_updated : int
-        Rounds whose label was wrong; whose label was not the greedy one; that changed the learner.
+        Rounds with a wrong label; with a label other than the greedy one; that changed the learner.
     changes : list
-        Changes that the learner noticed, if it looks for them, in rounds of this run; see
+        Changes that the learner detected, if it does, in rounds of this run; see
         `OneBitClassifier.changes_`.
     """
 
@@ -81,7 +81,7 @@ class History:
     def plot(self, ax: Any = None, **line: Any) -> Any:
         """Draw the error rate against rounds with matplotlib, and return the axes.
 
-        Changes that were noticed are dotted lines: dark if all labels changed, pale if one did.
+        Detected changes are dotted lines: dark if all labels changed, pale if one did.
         """
         if ax is None:
             import matplotlib.pyplot as plt

@@ -1,4 +1,4 @@
-"""The names of the hooks into Numba, `onebit.core.numba_private`, each of which can be off."""
+"""The names of the hooks into Numba (`onebit.core.numba_private`), each with a switch."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Hook(StrEnum):
     """Lean kernels do not count references to arrays."""
 
     PARTS = "parts"
-    """Kernels are linked into what calls them, and optimised there only."""
+    """Kernels are linked into the functions that call them, and optimised only there."""
 
     ENTRY_POINTS = "entry_points"
-    """Single rounds are called without inspecting the types of their arguments."""
+    """Single rounds are called without checking the types of their arguments."""
 
     CACHE = "cache"
     """Compiled code is stored in files of onebit's own; otherwise by Numba's ``cache=True``."""

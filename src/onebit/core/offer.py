@@ -1,8 +1,8 @@
 """The labels on offer: those that a decision may choose from.
 
-For kernels, an offer is None, for all labels, or the increasing positions of labels in `classes_`.
-They loop with
-``for k in on_offer(offer, n)``: compiled for None, this is the faster loop over ``range(n)``.
+For kernels, an offer is None, if all labels are on offer, or the positions of labels in `classes_`,
+in increasing order. They loop with ``for k in on_offer(offer, n)``: compiled for None, this is the
+faster loop over ``range(n)``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _on_offer(offer, n):
 
 
 def n_on_offer(offer, n):
-    """Return how many labels are on offer, of `n` in all."""
+    """Return the number of labels on offer, of `n` labels in all."""
     return n if offer is None else offer.size
 
 
@@ -55,7 +55,7 @@ def _nth_on_offer(offer, i):
 
 
 def label_list(given: Any, name: str) -> list[Any]:
-    """Return labels, of which there must be at least one, as a list."""
+    """Return labels as a list, with at least one."""
     if isinstance(given, str | bytes):
         raise ValueError(f"{name} is a list of labels; got the text {given!r}")
     try:
@@ -70,13 +70,13 @@ def label_list(given: Any, name: str) -> list[Any]:
 def check_among(
     among: Any, positions: Mapping[Any, int], classes: np.ndarray, name: str = "among"
 ) -> np.ndarray:
-    """Return the positions of the labels `among` which a decision is made, in their order."""
+    """Return the positions of the labels `among`, in increasing order."""
     labels = label_list(among, name)
     try:
         found = sorted([positions[label] for label in labels])
     except (KeyError, TypeError):
         for label in labels:
-            if not _is_known(label, positions):
+            if not is_known(label, positions):
                 raise ValueError(f"unknown label {unknown(label, classes)}, in {name}") from None
         raise
     if len(set(found)) < len(found):
@@ -85,7 +85,8 @@ def check_among(
     return np.array(found, dtype=np.int64)
 
 
-def _is_known(label: Any, positions: Mapping[Any, int]) -> bool:
+def is_known(label: Any, positions: Mapping[Any, int]) -> bool:
+    """Return whether `label` is one of the classes; what cannot be hashed is not."""
     try:
         return label in positions
     except TypeError:

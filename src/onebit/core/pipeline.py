@@ -1,4 +1,4 @@
-"""Pipelines: steps that turn records into examples, and a learner that decides."""
+"""Pipelines: steps that turn records into examples, and a learner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn import pipeline
 
 from onebit.core import storage
-from onebit.core.decision import Decision, check_decision, check_decisions, refuse_unnamed
+from onebit.core.decision import Decision, check_decision, check_decisions, refuse_positional
 from onebit.core.example import Example
 from onebit.core.learner import Learner
 from onebit.core.validation import check_example
@@ -25,8 +25,8 @@ def make_pipeline(*steps: Any) -> Pipeline:
     Parameters
     ----------
     *steps : transformers, and last a Learner
-        Steps of `onebit.features`, and any transformers of scikit-learn. What scikit-learn's
-        own `make_pipeline` made has no `decide`; ``make_pipeline(*made)`` makes one that has.
+        Steps of `onebit.features`, and any transformers of scikit-learn. A pipeline of
+        scikit-learn's own `make_pipeline` has no `decide`; ``make_pipeline(*pipeline)`` has.
 
     Returns
     -------
@@ -56,11 +56,10 @@ def make_pipeline(*steps: Any) -> Pipeline:
 class Pipeline(pipeline.Pipeline):
     """A scikit-learn pipeline with the online interface of the learner at its end.
 
-    All methods of the learner exist here too: `decide`, `learn`, `policy`, `scores`, `partial_fit`
-    and so on, and so do the attributes that it has once it has started, such as `changes_`. Where a
-    learner takes examples, a pipeline takes the input of its first step, such as records. Only
-    `fit` fits steps; all other methods use them as they are. `make_pipeline` makes one; that of
-    scikit-learn makes a pipeline without these methods.
+    It has all methods of the learner (`decide`, `learn`, `policy`, `scores`, `partial_fit`, ...)
+    and the attributes of a started learner, such as `changes_`. Where a learner takes examples, a
+    pipeline takes the input of its first step, such as records. Only `fit` fits steps. Made by
+    `onebit.make_pipeline`; pipelines of scikit-learn's `make_pipeline` lack these methods.
     """
 
     def decide(self, record: Any, among: Any = None, **options: Any) -> Decision:
@@ -73,12 +72,12 @@ class Pipeline(pipeline.Pipeline):
         among : array-like of labels, optional
             The labels on offer.
         **options
-            As `decide` of the learner takes them.
+            Passed to the learner's `decide`.
 
         Returns
         -------
         Decision
-            It holds the example that the record became, so learning from it runs no step again.
+            It holds the encoded example, so learning from it runs no step again.
         """
         return self.steps[-1][1].decide(self._example(record), among, **options)
 
@@ -91,9 +90,9 @@ class Pipeline(pipeline.Pipeline):
             From `decide`, or made by hand from a log with the record as its `x`, which is then
             replaced by the example.
         **feedback
-            `correct` or `truth`, as `learn` of the learner takes them.
+            `correct` or `truth`, passed to the learner's `learn`.
         """
-        refuse_unnamed("learn", unnamed)
+        refuse_positional("learn", unnamed)
         self.steps[-1][1].learn(self._with_example(check_decision(decision)), **feedback)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -106,7 +105,7 @@ class Pipeline(pipeline.Pipeline):
         storage.write(path, self.steps[-1][1], list(self._transformers()))
 
     def __getattr__(self, name: str) -> Any:
-        _, learner = (self.__dict__.get("steps") or [("", None)])[-1]  # none yet while unpickled
+        _, learner = (self.__dict__.get("steps") or [("", None)])[-1]  # absent while unpickling
         if _is_learned(name):
             return getattr(learner, name)
         method = None if name.startswith("_") else getattr(learner, name, None)
@@ -114,13 +113,13 @@ class Pipeline(pipeline.Pipeline):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         parameters = signature(method)
         first = next(iter(parameters.parameters), "")
-        before = _BEFORE.get(first)
+        encode = _ENCODERS.get(first)
 
         @wraps(method)
         def after_the_steps(*args: Any, **kwargs: Any) -> Any:
             bound = parameters.bind(*args, **kwargs)
-            if before is not None:
-                bound.arguments[first] = before(self, bound.arguments[first])
+            if encode is not None:
+                bound.arguments[first] = encode(self, bound.arguments[first])
             result = method(*bound.args, **bound.kwargs)
             return self if result is learner else result
 
@@ -144,7 +143,9 @@ class Pipeline(pipeline.Pipeline):
 
     def _example(self, record: Any) -> Example:
         for step in self._transformers():
-            record = step.encode(record) if hasattr(step, "encode") else _one(step, record)
+            record = (
+                step.encode(record) if hasattr(step, "encode") else _transform_one(step, record)
+            )
         return record if isinstance(record, Example) else check_example(record, None)
 
     def _with_example(self, decision: Decision) -> Decision:
@@ -157,20 +158,20 @@ class Pipeline(pipeline.Pipeline):
 
 
 def _is_learned(name: str) -> bool:
-    """Return whether an attribute is the learner's: not its input, which is the first step's."""
+    """Return whether an attribute is the started learner's; input is the first step's."""
     public = name.endswith("_") and not name.startswith("_")
     return public and not hasattr(pipeline.Pipeline, name)
 
 
-_BEFORE: dict[str, Callable[[Pipeline, Any], Any]] = {
+_ENCODERS: dict[str, Callable[[Pipeline, Any], Any]] = {
     "X": Pipeline._matrix,
     "decisions": Pipeline._with_examples,
 }
-"""How the first argument of each method of the learner is encoded, by the method's name."""
+"""How the first argument of a learner's method is encoded, by the argument's name."""
 
 
-def _one(step: Any, x: Any) -> Any:
-    """Return one x after a step that takes many."""
+def _transform_one(step: Any, x: Any) -> Any:
+    """Return one x, transformed by a step that takes many."""
     if isinstance(x, Example):
         arrays = x.values, x.indices.astype(np.int32), [0, x.values.size]
         X: Any = sp.csr_array(arrays, shape=(1, x.n_features))

@@ -1,4 +1,4 @@
-"""A whole run of a learner over a stream."""
+"""Playing a stream: a round for each of its examples."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from onebit.core.engine import Noted
+from onebit.core.engine import RoundRecord
 from onebit.core.history import History
 from onebit.core.learner import Learner
-from onebit.core.started import Started
+from onebit.core.run import Run
 
 
 def play(
@@ -22,7 +22,7 @@ def play(
     log: Any = None,
     progress: Callable[[History], Any] | None = None,
 ) -> History:
-    """Play a round for each example of a stream, and return what happened.
+    """Play a round for each example of a stream, and return the history.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def play(
         Without `y`: an iterable of pairs (X, y), for streams larger than memory. The learner must
         then know its classes.
     y : array-like of shape (n_samples,), optional
-        The labels, which only the referee sees: a bandit learner is told right or wrong.
+        The labels, which only the referee sees: a bandit learner gets one bit, right or wrong.
     record : bool, default=True
         Keep what happened in every round, one byte each. Otherwise the history has only the totals
         and the curve, and memory stays constant however long the stream.
@@ -57,26 +57,26 @@ def play(
             f"play takes a learner, and examples as it takes them; got {learner!r:.80}"
         )
     history = History(record=record)
-    before = learner.rounds_ if _notices(learner) else 0
+    before = learner.rounds_ if _reports_changes(learner) else 0
     for X_batch, y_batch in _batches(X) if y is None else [(X, y)]:
         classes = None
         if y is not None and not learner._started and learner.classes is None:
             classes = y
-        run, rows, truth = learner._prepare(X_batch, y_batch, classes)
-        noted = None if log is None else _note_for(log, run, truth.size)
-        for flags in learner._rounds(run, rows, truth, noted):
+        run, rows, truth = learner._prepare_rounds(X_batch, y_batch, classes)
+        recorded = None if log is None else _new_record(log, run, truth.size)
+        for flags in learner._rounds(run, rows, truth, recorded):
             history.append(flags)
-            if _notices(learner):
+            if _reports_changes(learner):
                 history.changes = _since(before, learner.changes_)
             if progress is not None:
                 progress(history)
-        if noted is not None:
-            log.note(X_batch, noted, truth, run.classes, run.restriction)
+        if recorded is not None:
+            log.add_rounds(X_batch, recorded, truth, run.classes, run.play_offer)
     return history
 
 
 def _batches(stream: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the batches of a stream; refuse examples without labels."""
+    """Yield the batches of a stream; raise ValueError for examples without labels."""
     if stream is None or isinstance(stream, str | np.ndarray) or hasattr(stream, "shape"):
         raise ValueError(
             f"play takes X and y, or batches of both; y is missing, X is {stream!r:.40}"
@@ -87,21 +87,23 @@ def _batches(stream: Any) -> Iterator[tuple[Any, Any]]:
         yield batch[0], batch[1]
 
 
-def _notices(learner: Any) -> bool:
-    """Tell whether a learner has `changes_` to report."""
+def _reports_changes(learner: Any) -> bool:
+    """Return whether a learner has `changes_` to report."""
     return learner._started and hasattr(learner, "changes_")
 
 
 def _since(before: int, changes: list[Any]) -> list[Any]:
-    """Return the changes after a number of rounds, counted from there."""
+    """Return the changes after round `before`, with rounds counted from there."""
     return [
         change._replace(round=change.round - before) for change in changes if change.round > before
     ]
 
 
-def _note_for(log: Any, run: Started, n: int) -> Noted:
-    """Return memory for what a log stores of n rounds."""
+def _new_record(log: Any, run: Run, n: int) -> RoundRecord:
+    """Return an empty record of n rounds, for a log."""
     least, confidence, probabilities = np.full((3, n), np.nan)
     policy = np.empty((n if log.keeps_policy else 0, run.classes.size))
-    temper = np.nan if run.temper is None else run.temper
-    return Noted(np.empty(n, dtype=np.int64), probabilities, least, confidence, policy, temper)
+    inverse_temperature = np.nan if run.inverse_temperature is None else run.inverse_temperature
+    return RoundRecord(
+        np.empty(n, dtype=np.int64), probabilities, least, confidence, policy, inverse_temperature
+    )

@@ -1,9 +1,8 @@
-"""What stderr shows while code is compiled, which can take a minute at the first decision.
+"""Progress on stderr while code is compiled, which can take a minute at the first decision.
 
-One line says what is happening. It comes after a second, once for a process and those forked from
-it, so that workers do not repeat it. If stderr is a terminal, elapsed seconds follow, which are
-erased at the end. ``ONEBIT_PROGRESS=0`` hides both. If compiled code is found on disk, nothing here
-runs.
+After a second, one line says what is compiled, once for a process and those forked from it. If
+stderr is a terminal, elapsed seconds follow, and are erased at the end. ``ONEBIT_PROGRESS=0`` hides
+both. If compiled code is found on disk, nothing is shown.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ VARIABLE = "ONEBIT_PROGRESS"
 """The environment variable that hides progress, if it is 0."""
 
 SECONDS = 1.0
-"""What is compiled in less is not mentioned; seconds between two updates."""
+"""Time before the first line, and between two updates."""
 
 _WIDTH = 79
-_PATIENCE = 1.0
+_MAX_JOIN_SECONDS = 1.0
 
 _WRITING = Lock()
 """Held while stderr is written, and during a fork: a child finds stderr's own locks free."""
@@ -41,12 +40,12 @@ _announced = mmap.mmap(-1, 1)
 
 
 def announce_with(announce: Callable[[str], None]) -> None:
-    """Announce with a function, such as that of a logger, and never count seconds on stderr."""
+    """Announce by a function, such as a logger's, in place of lines on stderr."""
     _Process.announce = announce
 
 
 def hide() -> None:
-    """Show nothing any more, in this process and in those that it starts."""
+    """Show nothing, in this process and in those that it starts."""
     os.environ[VARIABLE] = "0"
 
 
@@ -66,9 +65,9 @@ def compiling(what: str, where: Callable[[], object | None]) -> Iterator[None]:
     finally:
         ended.set()
         if shown.ident is not None:
-            # Processes are forked only while no other thread runs. A write that a stopped terminal
-            # holds up must not hold up decisions.
-            shown.join(_PATIENCE)
+            # Some programs fork only while no other thread runs. But decisions must not wait for a
+            # terminal that is stopped.
+            shown.join(_MAX_JOIN_SECONDS)
         _Process.compiling = False
 
 

@@ -17,4 +17,4 @@ SMALLEST = 1e-30
 POSITIVE = Interval(Real, SMALLEST, LARGEST, closed="both")
 NOT_NEGATIVE = Interval(Real, 0, LARGEST, closed="both")
 PART = Interval(Real, SMALLEST, 1, closed="both")
-"""A share, in (0, 1]."""
+"""A fraction, in (0, 1]."""

@@ -1,4 +1,4 @@
-"""The known classes of learners, by their names in files."""
+"""The registered classes of learners, by their names in files."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ _CLASSES: dict[str, type[Learner]] = {}
 
 
 def register(cls: type[Learner]) -> None:
-    """Remember a class; a later one of the same name replaces it, as in a notebook run again."""
+    """Register a class; it replaces an earlier one of its name, as in a notebook run again."""
     _CLASSES[name_of(cls)] = cls
 
 
 def classes() -> list[type[Learner]]:
-    """Return the known classes that can be used."""
+    """Return the registered classes that are not abstract."""
     return [cls for cls in list(_CLASSES.values()) if not isabstract(cls)]
 
 
 def name_of(cls: type) -> str:
-    """Return the name of a class: onebit's own without, others with their module."""
+    """Return the name of a class, with its module unless it is onebit's own."""
     if cls.__module__.partition(".")[0] == _OWN:
         return cls.__qualname__
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def chosen_class(name: str, classes: Iterable[type[Learner]]) -> type[Learner]:
-    """Return the one of `classes` that someone named, in any case."""
+    """Return the class of that name, in upper or lower case; an error suggests similar names."""
     known = {cls.__name__: cls for cls in classes}
     for of_class, cls in known.items():
         if of_class.lower() == name.lower():
             return cls
-    likely = _likely(name, known)
+    likely = _similar(name, known)
     meant = f"did you mean {' or '.join(likely)}?" if likely else f"there are {', '.join(known)}"
     raise ValueError(f"no learner {name!r:.80}: {meant}")
 
 
-_MOST_LIKELY = 3
+_MAX_SUGGESTIONS = 3
 
 
-def _likely(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known names that someone may have meant, the likeliest first."""
+def _similar(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names most similar to `name`, the likeliest first."""
     plain = {_plain(one): one for one in known}
     wanted = _plain(name)
     parts = [one for one in plain if wanted and (wanted in one or one in wanted)]
     parts.sort(key=lambda one: (not one.startswith(wanted), abs(len(one) - len(wanted))))
     found = dict.fromkeys([*parts, *get_close_matches(wanted, plain)])
-    return [plain[one] for one in found][:_MOST_LIKELY]
+    return [plain[one] for one in found][:_MAX_SUGGESTIONS]
 
 
 def _plain(name: str) -> str:
@@ -63,7 +63,7 @@ def _plain(name: str) -> str:
 def class_named(name: str, *, without_module: bool = False) -> type[Learner]:
     """Return the class of that name, without importing anything.
 
-    If the name is `without_module`, it may also be that of the only class of this name elsewhere.
+    If `without_module`, the name may also be that of a class in any module, if it is the only one.
     """
     found = [_CLASSES[name]] if name in _CLASSES else []
     if without_module and not found:

@@ -1,4 +1,4 @@
-"""Files that are replaced whole or not at all."""
+"""Replacing a file atomically."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import secrets
 import stat
 from os import PathLike
 
-from onebit.core.locking import CAN_LOCK, lock
+from onebit.core.file_lock import CAN_LOCK, lock
 
 
 def replace_file(path: str | PathLike[str], content: bytes) -> None:
@@ -48,7 +48,7 @@ def replace_file(path: str | PathLike[str], content: bytes) -> None:
 
 
 def _regular(place: str) -> os.stat_result | None:
-    """Return the status of the file at that path, if there is one."""
+    """Return the status of a regular file; None if there is none."""
     try:
         found = os.stat(place)
     except FileNotFoundError:
@@ -69,7 +69,7 @@ def _new_file(folder: str, prefix: str, mode: int) -> tuple[str, int]:
         lock(descriptor)
         if os.path.exists(name):
             return name, descriptor
-        os.close(descriptor)  # another process took it for a leftover before it was locked
+        os.close(descriptor)  # another process removed it as a leftover before it was locked
 
 
 def _remove_leftovers(folder: str, prefix: str) -> None:

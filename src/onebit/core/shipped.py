@@ -1,11 +1,11 @@
-"""Machine code that comes with onebit's wheels, so that nobody waits for a first decision.
+"""Machine code in onebit's wheels, so that the first decision need not wait for a compiler.
 
-It is compiled for levels of a processor family (x86-64 and x86-64-v3; elsewhere the baseline), not
-for one processor, and is used where it fits: the best level that this processor has. Its names
-cover all that it depends on: the function's fingerprint, Python's minor version, the exact version
-of Numba, whose runtime it calls, the major version of NumPy, the operating system and the
-architecture. Numba's own cache looks at none of NumPy's versions: compiled code reaches arrays
-through Numba's runtime. If anything differs, functions are compiled as without it.
+It is compiled for levels of a processor family (x86-64 and x86-64-v3; elsewhere the baseline), and
+the best level that the processor supports is used. The names of its files depend on the function's
+fingerprint, Python's minor version, the exact version of Numba, whose runtime it calls, the major
+version of NumPy, the operating system and the architecture. (Numba's own cache depends on no
+version of NumPy: compiled code reaches arrays through Numba's runtime.) If anything differs,
+functions are compiled as without a wheel.
 
 `make wheel` compiles it: with `VARIABLE` set to a folder, all code goes there.
 """
@@ -33,18 +33,18 @@ SWITCH = "ONEBIT_SHIPPED"
 FOLDER = Path(__file__).parents[1] / "machine_code"
 
 BASELINE = {"x86_64": "x86-64", "amd64": "x86-64", "aarch64": "generic", "arm64": "generic"}
-"""LLVM's names for the processors that all others of an architecture are compatible with."""
+"""LLVM's names of the baseline processor of each architecture."""
 
 V3 = "x86-64-v3"
 V3_FEATURES = (
     *("cx16", "sahf", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2"),
     *("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"),
 )
-"""What a processor of that level has, by the psABI of x86-64, in LLVM's names."""
+"""The features of that level in the psABI of x86-64, by LLVM's names."""
 
 
 def versions() -> str:
-    """Return what shipped code depends on besides its function and the level."""
+    """Return the versions that shipped code depends on."""
     python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
     machine = f"{sys.platform} {platform.machine().lower()}"
     return f"{python}, NumPy {np.__version__.split('.')[0]}, Numba {numba.__version__}, {machine}"
@@ -60,9 +60,9 @@ def levels() -> list[str]:
 
 @cache
 def usable_levels() -> tuple[str, ...]:
-    """Return the levels that this processor has, the best one first.
+    """Return the levels that this processor supports, the best one first.
 
-    None, if someone has told Numba which processor to compile for.
+    There are none if Numba is configured for another processor.
     """
     config = numba.config
     if config.CPU_NAME is not None or config.CPU_FEATURES is not None:  # type: ignore[attr-defined]
@@ -81,7 +81,7 @@ def folders(name: str, fingerprint: str, linker: str) -> list[Path]:
 
 
 def build_folders(name: str, fingerprint: str, linker: str) -> list[Path]:
-    """Return the folder to write a function's code to, if this process compiles for a wheel."""
+    """Return the folder for a function's code, if this process compiles for a wheel."""
     if VARIABLE not in os.environ:
         return []
     return [Path(os.environ[VARIABLE]) / _folder(name, fingerprint, linker)]

@@ -30,10 +30,10 @@ from onebit.core.compiling import chosen_by_type
 from onebit.core.example import LARGEST
 
 LIMIT = 1e150
-"""The largest absolute value in a sound state: its square is still finite."""
+"""The largest absolute value in a valid state: its square is finite."""
 
 MOST_ROUNDS = 10**15
-"""The largest count in a sound state: one round per microsecond for thirty years."""
+"""The largest count in a valid state: one round per microsecond for thirty years."""
 
 ROWS = "rows"
 """The axis that grows. All arrays of a state that have it have the same number of rows."""
@@ -81,7 +81,7 @@ class Within:
     def __init__(self, each: str | None = None, **axes: str) -> None:
         self.each = each
         self.axes: Mapping[Any, str] = axes
-        self.around: Within | None = None
+        self.outer: Within | None = None
 
     def __call__(self, field: Field) -> Field:
         """Return the declaration of an inner array, with the outer names."""
@@ -89,12 +89,12 @@ class Within:
         inside = [self.axes.get(axis, axis) for axis in field.axes]
         outside = copy.copy(field)
         outside.axes = (*first, *inside)
-        return outside if self.around is None else self.around(outside)
+        return outside if self.outer is None else self.outer(outside)
 
     def inside(self, outer: Within) -> Within:
-        """Return this for a state that is itself inside a field."""
+        """Return these names for a state that is itself inside a field."""
         new = copy.copy(self)
-        new.around = outer
+        new.outer = outer
         return new
 
 
@@ -132,26 +132,29 @@ def sizes_of(n_features: int, n_classes: int, parameters: Mapping[str, Any]) -> 
     }
 
 
-def declared(state: Any, prefix: str = "", mark: Any = None) -> Iterator[Declared]:
-    """Yield the arrays of a state and of the states inside it; numbers follow from parameters.
+def declared(state: Any, prefix: str = "", declaration: Any = None) -> Iterator[Declared]:
+    """Yield the arrays of a state and of the states inside it.
 
-    A field named `scratch` holds nothing that lasts, and is skipped. `mark` is the declaration of
-    the state as a whole, where it is itself a field.
+    Fields that are plain numbers follow from parameters, and `scratch` is temporary: both are
+    skipped. `declaration` is that of the whole state, if it is itself a field.
     """
     cls: Any = type(state)
-    marks = _marks(cls)
+    declarations = _declarations(cls)
     for name, value in state._asdict().items():
         if name == "scratch":
             continue
-        own = next((found for kind, found in marks.get(name, ()) if isinstance(value, kind)), None)
-        if isinstance(mark, Field):
-            own = mark
-        elif isinstance(mark, Within) and isinstance(own, Field):
-            own = mark(own)
-        elif isinstance(mark, Within) and isinstance(own, Within):
-            own = own.inside(mark)
-        elif isinstance(mark, Within) and own is None and mark.each is not None:
-            own = mark
+        own = next(
+            (found for kind, found in declarations.get(name, ()) if isinstance(value, kind)), None
+        )
+        if isinstance(declaration, Field):
+            own = declaration
+        elif isinstance(declaration, Within):
+            if isinstance(own, Field):
+                own = declaration(own)
+            elif isinstance(own, Within):
+                own = own.inside(declaration)
+            elif declaration.each is not None:
+                own = declaration
         if isinstance(value, np.ndarray):
             yield Declared(prefix + name, value, own if isinstance(own, Field) else None)
         elif hasattr(value, "_asdict"):
@@ -159,7 +162,7 @@ def declared(state: Any, prefix: str = "", mark: Any = None) -> Iterator[Declare
 
 
 def with_arrays(state: Any, arrays: Mapping[str, np.ndarray], prefix: str = "") -> Any:
-    """Return `state` with these arrays, by their full names, in place of its own."""
+    """Return `state` with its arrays replaced by these, given by their full names."""
     new = {}
     for name, value in state._asdict().items():
         if prefix + name in arrays:
@@ -170,9 +173,10 @@ def with_arrays(state: Any, arrays: Mapping[str, np.ndarray], prefix: str = "") 
 
 
 def stacked(states: Sequence[Any]) -> Any:
-    """Return states of one kind as one: each array gets a new first axis; numbers are equal.
+    """Return states of one kind as one, with a new first axis of every array.
 
-    The field that holds it is ``Annotated[tuple, Within(each=...)]``, with the name of that axis.
+    Numbers must be equal. The field that holds it is ``Annotated[tuple, Within(each=...)]``, with
+    the name of the new axis.
     """
     new = {}
     for name, first in states[0]._asdict().items():
@@ -218,12 +222,11 @@ def _at(states, i):
 def grown(state: Any, new: Any) -> Any:
     """Return `new`, the initial state of a learner with more classes, with what `state` learned.
 
-    The classes of `state` come first; those after them are as in `new`. A state whose arrays depend
-    on one another has a method
-    ``begin_classes(self, first)`` that sets what else the classes from `first` on need, or raises
-    ValueError if they cannot be added. An array with an axis that mixes classes raises ValueError,
-    too, with its name. Numbers, which follow from parameters, are those of `new`; no memory is
-    shared with `state`.
+    The classes of `state` come first; the others are as in `new`. A state whose arrays depend on
+    one another has a method ``begin_classes(self, first)``, which sets what else the classes from
+    `first` on need, or raises ValueError if they cannot be added. An array with an axis that mixes
+    classes raises ValueError with its name. Numbers, which follow from parameters, are those of
+    `new`. No memory is shared with `state`.
     """
     before = {found.name: found.array for found in declared(state)}
     after = list(declared(new))
@@ -231,7 +234,7 @@ def grown(state: Any, new: Any) -> Any:
     arrays = {
         name: _grown_array(name, before[name], first, field, n_before, n_after)
         for name, first, field in after
-        if name in before  # otherwise it belongs to a new class
+        if name in before  # others belong to a new class
     }
     whole = with_arrays(new, arrays)
     _begin_classes(whole, n_before)
@@ -265,7 +268,7 @@ def _grown_array(
         if axis == "weights":  # number j * n_classes + k, for feature j and class k
             place = place // n_before * n_after + place % n_before
         elif axis not in ("classes", ROWS, ANY) and size != first_size:
-            return first.copy()  # it had this size at first, and has been replaced since
+            return first.copy()  # an array of varying size starts anew
         places.append(place)
         shape.append(size if axis in (ROWS, ANY) else first_size)
     array = first.copy() if first.shape == tuple(shape) else np.zeros(shape, dtype=old.dtype)
@@ -338,7 +341,7 @@ def _inside(state: Any) -> Iterator[tuple[str, Any]]:
         if name == "scratch" or not hasattr(value, "_asdict"):
             continue
         first = next(declared(value), None)
-        is_stacked = any(kind is tuple for kind, _ in _marks(cls).get(name, ()))
+        is_stacked = any(kind is tuple for kind, _ in _declarations(cls).get(name, ()))
         if is_stacked and first is not None:
             for i in range(len(first.array)):
                 yield name, at(value, i)
@@ -358,7 +361,7 @@ def _check_relations(state: Any, prefix: str) -> None:
 
 
 @cache
-def _marks(cls: Any) -> dict[str, list[tuple[Any, Field | Within]]]:
+def _declarations(cls: Any) -> dict[str, list[tuple[Any, Field | Within]]]:
     """Return the declaration of each field of a state, by the type of its value."""
     try:
         hints = get_type_hints(cls, include_extras=True)
@@ -367,7 +370,7 @@ def _marks(cls: Any) -> dict[str, list[tuple[Any, Field | Within]]]:
     found: dict[str, list[tuple[Any, Field | Within]]] = {}
     for name, hint in hints.items():
         for kind in (hint,) if hasattr(hint, "__metadata__") else get_args(hint):
-            for mark in getattr(kind, "__metadata__", ()):
-                if isinstance(mark, Field | Within):
-                    found.setdefault(name, []).append((kind.__origin__, mark))
+            for one in getattr(kind, "__metadata__", ()):
+                if isinstance(one, Field | Within):
+                    found.setdefault(name, []).append((kind.__origin__, one))
     return found

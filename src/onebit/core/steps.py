@@ -1,4 +1,4 @@
-"""Steps before a learner in a pipeline, and how files store them: by name and parameters.
+"""Steps of a pipeline before its learner; files store them by name and parameters.
 
 A file may come from anyone. So it can only name classes that are registered or listed here, with
 parameters that cannot run code, read files or take unbounded time.
@@ -36,13 +36,13 @@ _STATELESS = {
     "sklearn.preprocessing.Binarizer": {"threshold"},
     "sklearn.preprocessing.Normalizer": {"norm"},
 }
-"""Steps of scikit-learn that files may hold, each with the parameters that it may set."""
+"""Steps of scikit-learn that files may hold, each with the parameters that files may set."""
 
 _LONGEST_NGRAM = 10
 
 
 class Step(TransformerMixin, BaseEstimator, ABC):
-    """A step that turns one record into an example, and holds nothing but its parameters."""
+    """A step that encodes records as examples, without a fitted state."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
@@ -72,8 +72,8 @@ class Step(TransformerMixin, BaseEstimator, ABC):
         return tags
 
 
-def plain_step(step: Any) -> list[Any]:
-    """Return a step as JSON types: its name and its parameters."""
+def step_to_json(step: Any) -> list[Any]:
+    """Return the name and the parameters of a step, as JSON types."""
     cls = type(step)
     # Steps of scikit-learn are imported only if the step is not one of our own.
     name = next((name for name in (*_OWN, *_STATELESS) if _class_named(name) is cls), None)
@@ -96,8 +96,8 @@ def plain_step(step: Any) -> list[Any]:
     return [name, parameters]
 
 
-def made_step(item: Any) -> Any:
-    """Return a new step, as a file describes it."""
+def step_from_json(item: Any) -> Any:
+    """Return the step that `step_to_json` described."""
     match item:
         case [str(name), dict(parameters)]:
             cls = _class_named(name)

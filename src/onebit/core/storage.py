@@ -1,8 +1,8 @@
 """Learners and pipelines in files: safetensors with a JSON header. Never pickle.
 
-A file is treated as untrusted input: nothing in it is run, nothing is imported except the steps
-listed in `onebit.core.steps`, memory is allocated only for what it actually contains, and each
-array is checked against the declarations of the learner's state (`onebit.core.state`).
+A file is untrusted input: nothing in it is executed, nothing is imported except the steps listed in
+`onebit.core.steps`, memory is allocated only for what the file contains, and each array is checked
+against the declarations of the learner's state (`onebit.core.state`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import stat
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from io import BytesIO
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 from sklearn.base import clone
 
-from onebit.core.decision import MOST_IDS, check_id, key_of
+from onebit.core.decision import MAX_REMEMBERED_IDS, check_id, key_of
 from onebit.core.engine import PythonKernels
 from onebit.core.generator import new_generator
 from onebit.core.registry import class_named, name_of
@@ -38,13 +39,13 @@ from onebit.core.state import (
     sizes_of,
     with_arrays,
 )
-from onebit.core.steps import made_step, plain_step
+from onebit.core.steps import step_from_json, step_to_json
 from onebit.core.validation import check_classes, short
 
 if TYPE_CHECKING:
     from onebit.core.learner import Learner
     from onebit.core.pipeline import Pipeline
-    from onebit.core.started import Started
+    from onebit.core.run import Run
 
 FORMAT = 4
 """Version of the layout below; a file of a later version is refused.
@@ -59,11 +60,14 @@ FORMAT = 4
 _LEARNER = "onebit.learner"
 """Key in the header for the class of a learner that is a parameter of another one."""
 
-_MOST_FEATURES = 10**7
-"""Limit if no array in the file has that axis, as for a learner that keeps no example yet."""
+_MAX_FEATURES = 10**7
+"""The limit if no array in the file has an axis of features."""
+
+_PIECE = 2**18
+"""Bytes of an array that are copied at once, as other threads wait."""
 
 _PLAIN_DTYPES = re.compile(r"\|b1|\|[iu]1|[<>][iu][248]|[<>]f[248]|[<>]U[1-9][0-9]{0,6}|\|O")
-"""Types of labels that files may hold. Objects are JSON types: strings and numbers."""
+"""The dtypes of labels that files may hold. Objects are strings and numbers, as in JSON."""
 
 
 def write(path: str | PathLike[str], learner: Learner, steps: Sequence[Any] = ()) -> None:
@@ -76,21 +80,21 @@ def write(path: str | PathLike[str], learner: Learner, steps: Sequence[Any] = ()
 
 def to_bytes(learner: Learner, steps: Sequence[Any] = ()) -> bytes:
     """Return the bytes that `write` writes."""
-    described = [plain_step(step) for step in steps]
+    described = [step_to_json(step) for step in steps]
     if not learner._started:
         return _in_file(_header(learner, learner.get_params(deep=False), described), {})
     run = learner._run
-    with run.turns:  # an update by another thread is either entirely in the file or not at all
+    with run.lock:  # the file has an update by another thread completely or not at all
         return _content(learner, run, described)
 
 
 def read(path: str | PathLike[str]) -> Learner | Pipeline:
-    """Return the learner or pipeline in `path`, ready to continue as if nothing had happened.
+    """Return the learner or pipeline in `path`, which continues as the saved one would.
 
     Only learners and steps whose class has been imported can be read. An unsound file raises
     ValueError.
     """
-    # In one read, as another program may write to the file in the meantime.
+    # In one read: another program may write to the file meanwhile.
     with open(path, "rb", opener=_open_to_read) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError(f"{path} is not a learner saved by onebit: it is no regular file")
@@ -112,7 +116,7 @@ def from_bytes(content: bytes) -> Learner | Pipeline:
 
 
 def parts_from_bytes(content: bytes) -> tuple[list[Any], Learner]:
-    """Return the steps and the learner that `to_bytes` wrote, not joined to a pipeline."""
+    """Return the steps and the learner that `to_bytes` wrote, without making a pipeline."""
     try:
         return _parts_in(content)
     except (SafetensorError, RecursionError) as error:
@@ -141,20 +145,20 @@ def _open_to_read(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-# What is in a file
+# The content of a file
 
 
-def _content(learner: Learner, run: Started, steps: list[Any]) -> bytes:
+def _content(learner: Learner, run: Run, steps: list[Any]) -> bytes:
     sizes = _sizes(learner, run.parameters, run.all_features.size, run.classes.size)
     try:
         check_arrays(declared(run.state), sizes)
     except ValueError as error:
         raise ValueError(f"{type(learner).__name__} is not sound, and not saved: {error}") from None
     header = _header(learner, run.parameters, steps) | {
-        "classes": _plain_classes(run.classes),
+        "classes": _classes_to_json(run.classes),
         "classes_dtype": run.classes.dtype.str,
         "n_features": run.all_features.size,
-        "feature_names": [] if run.names is None else run.names.tolist(),
+        "feature_names": [] if run.feature_names is None else run.feature_names.tolist(),
         "retired": sorted(run.retired),
         "learned": run.last_ids(),
     }
@@ -167,25 +171,25 @@ def _header(learner: Learner, parameters: dict[str, Any], steps: list[Any]) -> d
     """Return the header entries of a learner that has not started."""
     return {
         "format": FORMAT,
-        "made_by": made_by(learner),
+        "made_by": code_version(learner),
         "learner": name_of(type(learner)),
         "state_version": learner.state_version,
-        "parameters": _plain_parameters(learner, parameters),
+        "parameters": _parameters_to_json(learner, parameters),
         **({"steps": steps} if steps else {}),
     }
 
 
-def made_by(learner: Learner) -> str:
-    """Return which code a learner runs: the version of onebit, and a fingerprint of its kernels.
+def code_version(learner: Learner) -> str:
+    """Return the version of onebit, and a fingerprint of the learner's kernels.
 
-    Files hold it, see `maker_of`: a learner that another version made may go on differently.
+    It is in files, see `code_version_in`: with another version, a replay may differ.
     """
     version = import_module("onebit").__version__
     code = learner._run.kernels.fingerprint if learner._started else "not started"
     return f"onebit {version}, {code}"
 
 
-def maker_of(content: bytes) -> str | None:
+def code_version_in(content: bytes) -> str | None:
     """Return what `made_by` returned when a file was written; None for formats before 4."""
     metadata, _ = _parse(content)
     header = _json(metadata["onebit"], "the header")
@@ -193,13 +197,29 @@ def maker_of(content: bytes) -> str | None:
 
 
 def _in_file(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    """Return the content of a file, with arrays where safetensors would put them.
+
+    safetensors itself keeps the GIL for milliseconds while it copies large arrays.
+    """
     text = json.dumps(header, allow_nan=False)
-    content = safetensors.numpy.save(arrays, {"onebit": text, "sha256": _digest(text, arrays)})
-    # The order of safetensors' header varies; the same learner should give the same bytes.
-    (size,) = struct.unpack("<Q", content[:8])
-    ordered = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True).encode()
+    items = {name: np.zeros((), array.dtype) for name, array in arrays.items()}
+    sample = safetensors.numpy.save(items, {"onebit": text, "sha256": _digest(text, arrays)})
+    (size,) = struct.unpack("<Q", sample[:8])
+    layout, end = json.loads(sample[8 : 8 + size]), 0
+    order = sorted(arrays, key=lambda name: layout[name]["data_offsets"])
+    for name in order:
+        start, end = end, end + arrays[name].nbytes
+        layout[name] |= {"shape": arrays[name].shape, "data_offsets": [start, end]}
+    # The order in a safetensors header varies; the same learner should give the same bytes.
+    ordered = json.dumps(layout, sort_keys=True).encode()
     ordered += b" " * (-len(ordered) % 8)  # arrays start at a multiple of eight
-    return b"".join((struct.pack("<Q", len(ordered)), ordered, content[8 + size :]))
+    file = BytesIO()
+    file.write(struct.pack("<Q", len(ordered)) + ordered)
+    for name in order:
+        content = arrays[name].reshape(-1).view(np.uint8).data
+        for i in range(0, len(content), _PIECE):
+            file.write(content[i : i + _PIECE])
+    return file.getvalue()
 
 
 def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
@@ -220,14 +240,14 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     if "n_features" not in header and not arrays:
         return steps, _unstarted(header, version)
     n_features = _item(header, "n_features", int)
-    largest = max([_MOST_FEATURES, *(array.size for array in arrays.values())])
+    largest = max([_MAX_FEATURES, *(array.size for array in arrays.values())])
     if not 1 <= n_features <= min(largest, 2**32 - 1):
         raise ValueError(f"n_features is {n_features}, and should be from 1 to {largest}")
     classes = _classes(header, len(metadata["onebit"]))
     names = _item(header, "feature_names", list)
     if names and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
         raise ValueError(f"feature_names are not the names of {n_features} features")
-    learner = _made(header, version)
+    learner = _learner_from_json(header, version)
     state_version = _state_version(header, learner)
     older = state_version < learner.state_version
     sizes = _sizes(learner, learner.get_params(deep=False), n_features, classes.size)
@@ -239,21 +259,21 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     except _MismatchError:
         raise
     except Exception as error:
-        # Whatever error a learner raises for parameters that no valid file has.
+        # A learner may raise any error for parameters that no valid file has.
         raise ValueError(_wrong_parameters(learner, error)) from error
-    grows = isinstance(learner._kernels, PythonKernels)
+    grows = isinstance(learner._run.kernels, PythonKernels)
     if older:
-        arrays = dict(arrays_of(learner._state)) | arrays
-    state = _restored(learner._state, arrays, grows)
+        arrays = dict(arrays_of(learner._run.state)) | arrays
+    state = _restored(learner._run.state, arrays, grows)
     check_state(state, sizes)
-    learner._state = state
+    learner._run.state = state
     learner._run.retire(_retired(header, classes.size))
     learner._run.learned = dict.fromkeys(map(key_of, _learned(header)))
     return steps, learner
 
 
 def _state_version(header: Mapping[str, Any], learner: Learner) -> int:
-    """Return the version of the arrays in a file; earlier formats have none."""
+    """Return the version of the arrays in a file, which earlier formats lack."""
     version = _item(header, "state_version", int) if "state_version" in header else 0
     if not 0 <= version <= learner.state_version:
         raise ValueError(
@@ -265,7 +285,7 @@ def _state_version(header: Mapping[str, Any], learner: Learner) -> int:
 
 def _unstarted(header: Mapping[str, Any], version: int) -> Learner:
     """Return a learner that was saved before its first round."""
-    learner = _made(header, version)
+    learner = _learner_from_json(header, version)
     try:
         learner._validate_params()
     except Exception as error:
@@ -278,7 +298,7 @@ def _wrong_parameters(learner: Learner, error: Exception) -> str:
 
 
 def _retired(header: Mapping[str, Any], n_classes: int) -> list[int]:
-    """Return the positions of retired labels; older files have none."""
+    """Return the positions of retired labels, which older files lack."""
     found = _item(header, "retired", list) if "retired" in header else []
     sound = all(type(k) is int and 0 <= k < n_classes for k in found)
     if not sound or len(set(found)) < len(found) or len(found) == n_classes:
@@ -287,15 +307,17 @@ def _retired(header: Mapping[str, Any], n_classes: int) -> list[int]:
 
 
 def _learned(header: Mapping[str, Any]) -> list[str]:
-    """Return the ids of decisions that were learned from; older files have none."""
+    """Return the ids of decisions that were learned from, which older files lack."""
     found = _item(header, "learned", list) if "learned" in header else []
-    if len(found) > MOST_IDS:
-        raise ValueError(f"learned has {len(found)} ids, and at most {MOST_IDS} are remembered")
+    if len(found) > MAX_REMEMBERED_IDS:
+        raise ValueError(
+            f"learned has {len(found)} ids, and at most {MAX_REMEMBERED_IDS} are remembered"
+        )
     return [check_id(name) for name in found]
 
 
 class _MismatchError(ValueError):
-    """Arrays that are not those of a state."""
+    """The arrays do not match the state."""
 
 
 def _parse(content: bytes) -> tuple[dict[str, str], dict[str, np.ndarray]]:
@@ -333,7 +355,7 @@ def _item(header: Mapping[str, Any], name: str, kind: type) -> Any:
 
 
 def _digest(header: str, arrays: Mapping[str, np.ndarray]) -> str:
-    """Return a checksum of a file's content. It detects damage, not forgery."""
+    """Return a checksum of a file's content, which detects damage but not forgery."""
     digest = hashlib.sha256(header.encode())
     for name in sorted(arrays):
         array = arrays[name]
@@ -361,7 +383,7 @@ def _classes(header: Mapping[str, Any], header_size: int) -> np.ndarray:
     return classes
 
 
-def _plain_classes(classes: np.ndarray) -> list[Any]:
+def _classes_to_json(classes: np.ndarray) -> list[Any]:
     labels = classes.tolist()
     plain = all(isinstance(label, str | int | float) for label in labels)
     if not (plain and _PLAIN_DTYPES.fullmatch(classes.dtype.str)):
@@ -371,11 +393,11 @@ def _plain_classes(classes: np.ndarray) -> list[Any]:
     return labels
 
 
-def _plain_parameters(learner: Learner, given: dict[str, Any]) -> dict[str, Any]:
+def _parameters_to_json(learner: Learner, given: dict[str, Any]) -> dict[str, Any]:
     from onebit.core.learner import Learner
 
     parameters = dict(given)
-    # The generator's state is among the arrays; its seed matters only to `fit`.
+    # The generator's state is among the arrays; only `fit` uses its seed.
     if not isinstance(parameters["random_state"], int | None):
         parameters["random_state"] = None
     if parameters["classes"] is not None:
@@ -383,7 +405,7 @@ def _plain_parameters(learner: Learner, given: dict[str, Any]) -> dict[str, Any]
     for name, value in parameters.items():
         value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
         if isinstance(value, Learner):
-            inner = _plain_parameters(value, value.get_params(deep=False))
+            inner = _parameters_to_json(value, value.get_params(deep=False))
             value = {
                 _LEARNER: name_of(type(value)),
                 "state_version": value.state_version,
@@ -399,8 +421,8 @@ def _plain_parameters(learner: Learner, given: dict[str, Any]) -> dict[str, Any]
     return parameters
 
 
-def _made(header: Mapping[str, Any], version: int, key: str = "learner") -> Learner:
-    """Return a new learner, and the learner among its parameters, if any."""
+def _learner_from_json(header: Mapping[str, Any], version: int, key: str = "learner") -> Learner:
+    """Return a new learner, with the learners among its parameters."""
     cls = class_named(_item(header, key, str), without_module=version == 1)
     parameters = cls._migrate_parameters(
         header.get("state_version", 0), _item(header, "parameters", dict)
@@ -410,7 +432,7 @@ def _made(header: Mapping[str, Any], version: int, key: str = "learner") -> Lear
         raise ValueError(f"{cls.__name__} has no parameter {short(min(unknown))}")
     return cls(
         **{
-            name: _made(value, version, _LEARNER)
+            name: _learner_from_json(value, version, _LEARNER)
             if isinstance(value, dict) and _LEARNER in value
             else value
             for name, value in parameters.items()
@@ -419,11 +441,11 @@ def _made(header: Mapping[str, Any], version: int, key: str = "learner") -> Lear
 
 
 def _steps(header: Mapping[str, Any]) -> list[Any]:
-    """Return the steps before the learner, none if it is not in a pipeline."""
+    """Return the steps before the learner; none if it is not in a pipeline."""
     steps = []
     for i, item in enumerate(_item(header, "steps", list) if "steps" in header else []):
         try:
-            steps.append(made_step(item))
+            steps.append(step_from_json(item))
         except (TypeError, ValueError) as error:
             raise ValueError(f"steps[{i}]: {error}") from None
     return steps
@@ -435,7 +457,7 @@ def _steps(header: Mapping[str, Any]) -> list[Any]:
 def _sizes(
     learner: Learner, parameters: dict[str, Any], n_features: int, n_classes: int
 ) -> dict[str, int]:
-    """Return the sizes of the state's named axes, including those of a learner inside."""
+    """Return the sizes of the state's named axes, including those of inner learners."""
     from onebit.core.learner import Learner
 
     inside: dict[str, int] = {}
@@ -450,19 +472,19 @@ def _check_shapes(
 ) -> None:
     """Raise ValueError unless the arrays have the shapes of a state, before memory is allocated.
 
-    A small learner of the same form shows which arrays there are, and their axes.
+    The expected arrays and their axes are those of a small learner of the same form.
     """
     n_features, n_classes = sizes["features"], sizes["classes"]
     small = _small(learner._at_size(n_features, n_classes))
     small._validate_params()
     _, state = small._begin(min(n_features, 2), min(n_classes, 2), new_generator(0))
-    expected = {_of_any_class(name): (array, field) for name, array, field in declared(state)}
-    for name in () if older else sorted(expected.keys() - set(map(_of_any_class, arrays))):
+    expected = {_first_class_name(name): (array, field) for name, array, field in declared(state)}
+    for name in () if older else sorted(expected.keys() - set(map(_first_class_name, arrays))):
         raise _MismatchError(f"it has no {name}")
     for name, array in arrays.items():
-        if _of_any_class(name) not in expected:
+        if _first_class_name(name) not in expected:
             raise _MismatchError(f"it has an array {name}, which {type(learner).__name__} has not")
-        first, field = expected[_of_any_class(name)]
+        first, field = expected[_first_class_name(name)]
         if field is not None:
             try:
                 check_shape(name, _scalar(array, first.ndim), field, sizes)
@@ -470,13 +492,13 @@ def _check_shapes(
                 raise _MismatchError(str(error)) from None
 
 
-def _of_any_class(name: str) -> str:
+def _first_class_name(name: str) -> str:
     """Return the name of an array, with any class in it replaced by the first one."""
     return re.sub(r"\.[0-9]+(?=\.|$)", ".0", name)
 
 
 def _small(learner: Learner) -> Learner:
-    """Return a copy in which all parameters that are sizes (n_nodes, n_samples, ...) are small."""
+    """Return a copy whose size parameters (n_nodes, n_samples, ...) are at most two."""
     from onebit.core.learner import Learner
 
     new = clone(learner)
@@ -489,21 +511,21 @@ def _small(learner: Learner) -> Learner:
 
 
 def _scalar(array: np.ndarray, ndim: int) -> np.ndarray:
-    """Return an array of one number without axes, if the state has a number there."""
+    """Return an array of one number as a scalar array, if the state has one there."""
     return array.reshape(()) if ndim == 0 and array.size == 1 else array
 
 
 def _restored(state: Any, arrays: dict[str, np.ndarray], grows: bool) -> Any:
-    """Return `state` with checked copies of the stored arrays, as compiled code trusts them."""
+    """Return `state` with checked copies of the stored arrays: compiled code trusts them."""
     new: dict[str, np.ndarray] = {}
     names = {name for name, _ in arrays_of(state)}
     for name in sorted(names ^ arrays.keys()):
         raise ValueError(f"it has {'no' if name in names else 'an array'} {name}")
     for name, first, field in declared(state):
         stored = _scalar(arrays[name], first.ndim)
-        free = {ROWS, ANY}.intersection(field.axes) if field is not None else grows
-        alike = stored.dtype == first.dtype and stored.ndim == first.ndim
-        if not alike or (stored.shape != first.shape and not free):
+        any_shape = {ROWS, ANY}.intersection(field.axes) if field is not None else grows
+        matches = stored.dtype == first.dtype and stored.ndim == first.ndim
+        if not matches or (stored.shape != first.shape and not any_shape):
             raise ValueError(
                 f"{name} is {stored.dtype}{list(stored.shape)}, and should be "
                 f"{first.dtype}{list(first.shape)}"

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
-from sklearn.utils.validation import _num_features
+from sklearn.utils.validation import _num_features, validate_data
 
 from onebit.core.example import (
     INDEX,
@@ -29,7 +30,7 @@ from onebit.core.example import (
 
 
 def check_rows(X: Any, estimator: Any) -> Rows:
-    """Return the rows of a matrix, checked, as rounds."""
+    """Return the rows of a matrix, validated."""
     given = X
     try:
         given = _real(X, "X") if isinstance(X, list | tuple) else X
@@ -68,7 +69,7 @@ def check_rows(X: Any, estimator: Any) -> Rows:
 
 
 def check_example(x: Any, all_features: np.ndarray | None) -> Example:
-    """Return one x as an example, copied.
+    """Return one x as an example, copied and validated.
 
     `all_features` are the indices 0, 1, ..., if the number of features is known.
     """
@@ -82,16 +83,25 @@ def check_example(x: Any, all_features: np.ndarray | None) -> Example:
     indices, values, n_features = example
     if all_features is None or n_features != all_features.size:
         _check_number_of_features(n_features, all_features)
-    inspect = inspect_entry()
-    fault, i = inspect(indices, values, n_features)
+    fault, i = _inspect(indices, values, n_features)
     if fault == NOT_SORTED:
         indices, place = np.unique(indices, return_inverse=True)
         summed = np.bincount(place, values, minlength=indices.size)
         example = Example(indices, summed, n_features)
-        fault, i = inspect(*example)
+        fault, i = _inspect(*example)
     if fault != SOUND:
         raise ValueError(_fault(fault, example, i, "x (row 0)"))
     return example
+
+
+def _inspect_first(*arrays: Any) -> Any:
+    """Compile the inspection, which then replaces this function, and inspect an example."""
+    global _inspect
+    _inspect = inspect_entry()
+    return _inspect(*arrays)
+
+
+_inspect = _inspect_first
 
 
 def _check_number_of_features(n: int, all_features: np.ndarray | None) -> None:
@@ -104,12 +114,21 @@ def _check_number_of_features(n: int, all_features: np.ndarray | None) -> None:
 
 
 def names_in(x: Any) -> list[str] | None:
-    """Return the names of the features in a row of a data frame; None if they have none."""
+    """Return the names of the features in a row of a data frame; None if it has none."""
     names = getattr(x, "columns", getattr(x, "index", None))  # of a frame with one row; of a row
     if isinstance(x, Example) or names is None or callable(names):
         return None
     found = list(names)
     return found if found and all(isinstance(name, str) for name in found) else None
+
+
+def feature_names(X: Any) -> np.ndarray | None:
+    """Return the names of the columns of a data frame, as scikit-learn finds them."""
+    if not (hasattr(X, "columns") or hasattr(X, "__dataframe__")):
+        return None
+    found = BaseEstimator()
+    validate_data(found, X, skip_check_array=True)
+    return getattr(found, "feature_names_in_", None)
 
 
 def check_names_in(x: Any, expected: np.ndarray) -> None:
@@ -124,14 +143,14 @@ def check_names_in(x: Any, expected: np.ndarray) -> None:
         )
 
 
-def refuse(bad: np.ndarray, message: Callable[[int], str]) -> None:
-    """Raise ValueError with the message for the first bad row, if there is one."""
+def raise_first(bad: np.ndarray, message: Callable[[int], str]) -> None:
+    """Raise ValueError with a message for the first bad row, if there is one."""
     if bad.any():
         raise ValueError(message(int(np.argmax(bad))))
 
 
 def check_labels(y: Any, n_rows: int, estimator: Any) -> np.ndarray:
-    """Return the labels of `n_rows` rows as a 1-D array."""
+    """Return the labels of `n_rows` rows as a 1-D array, validated."""
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, "
@@ -144,7 +163,7 @@ def check_labels(y: Any, n_rows: int, estimator: Any) -> np.ndarray:
 
 
 def check_classes(classes: Any) -> np.ndarray:
-    """Return the sorted labels of a problem; there must be at least two."""
+    """Return the labels of a problem, sorted; at least two are needed."""
     array = np.asarray(classes)
     if array.ndim == 2 and array.shape[1] == 1:  # a column of labels, as scikit-learn has it
         array = array[:, 0]
@@ -174,7 +193,7 @@ def check_more_classes(classes: np.ndarray, new: list[Any]) -> np.ndarray:
 
 
 _LARGEST_FLOAT = 2**53
-"""Up to here, floats represent integers exactly."""
+"""Up to here, floats represent all integers exactly."""
 
 _ALLOWED = "a str, an int of 64 bits, a bool or a whole float, all of one kind"
 
@@ -221,7 +240,7 @@ def as_labels(given: Any, array: np.ndarray, name: str) -> np.ndarray:
 
 
 def _check_bools(items: list[Any], name: str) -> None:
-    """Raise for bools among numbers: NumPy and Python take True as 1."""
+    """Raise for bools among numbers, as NumPy and Python take True as 1."""
     are_bools = [isinstance(item, bool | np.bool_) for item in items]
     if any(are_bools) and not all(are_bools):
         number = short(items[are_bools.index(False)])
@@ -253,7 +272,7 @@ def positions_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _exact(labels: np.ndarray) -> np.ndarray:
-    """Return labels such that those beyond 2^53, where floats skip integers, stay distinct."""
+    """Return labels of a type that keeps integers beyond 2^53 distinct."""
     if (
         labels.dtype.kind in "iu"
         and labels.size
@@ -271,21 +290,21 @@ def unknown(label: Any, classes: np.ndarray) -> str:
 
 
 def short(value: Any) -> str:
-    """Return a value as an error shows it, in at most 80 characters."""
+    """Return the text of a value for an error, in at most 80 characters."""
     if isinstance(value, int) and abs(value) > 10**80:
         return f"an integer of {value.bit_length()} bits"  # Python refuses to print the longest
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-_MOST_LISTED = 40
+_MAX_LISTED = 40
 
 
 def listed(names: Sequence[Any]) -> str:
-    """Return names as an error shows them: all, or of very many the first and the last."""
+    """Return names as an error shows them: all, or the first and the last of very many."""
     shown = list(map(short, names))
-    if len(shown) > _MOST_LISTED:
-        shown[_MOST_LISTED - 5 : -5] = [f"{len(shown) - _MOST_LISTED} more"]
+    if len(shown) > _MAX_LISTED:
+        shown[_MAX_LISTED - 5 : -5] = [f"{len(shown) - _MAX_LISTED} more"]
     return ", ".join(shown)
 
 
@@ -297,7 +316,7 @@ _as_example: Any = partial(tuple.__new__, Example)
 
 
 def _trusted(x: Example) -> Example:
-    """Return an example, which may be made by hand, with the types that kernels rely on."""
+    """Return an example with the types that kernels trust; it may be made by hand."""
     indices, values, n_features = x
     if (
         type(indices) is type(values) is np.ndarray

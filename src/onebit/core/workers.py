@@ -1,8 +1,8 @@
-"""Processes that compile on other cores; what they compile is found on disk.
+"""Processes that compile on other cores; compiled code is exchanged on disk.
 
-A worker is a new Python process, which imports onebit and runs one task after the other. It is not
-one of `multiprocessing`, which would run a user's script again. It ends when the process that
-started it does.
+A worker is a new Python process, which imports onebit and runs one task after the other. It does
+not use `multiprocessing`, which would run a user's script again. It ends when its parent process
+does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from onebit.core import code_cache, progress
 
 VARIABLE = "ONEBIT_PROCESSES"
-"""The environment variable with the number of processes to compile in; by default all cores."""
+"""The environment variable with the number of processes that compile; by default all cores."""
 
 _START = """
 import pickle, sys
@@ -53,7 +53,7 @@ def n_processes() -> int:
 
 
 def can_start() -> bool:
-    """Return whether there are another core, a Python to run on it, and a place for its code."""
+    """Return whether there is another core, a Python executable, and a writable cache."""
     runs = bool(sys.executable) and not getattr(sys, "frozen", False)
     return runs and n_processes() > 1 and code_cache.writable_root() is not None
 
@@ -70,7 +70,7 @@ class Worker:
             stderr=subprocess.DEVNULL,
             env={**os.environ, **(environment or {}), **own},
         )
-        # Also if nobody closes it, and when this process ends.
+        # Runs also when the worker is garbage-collected, and when this process ends.
         self.close = weakref.finalize(self, _end, self._process)
         self._send(sys.path)
 
@@ -118,7 +118,7 @@ def run_all(
 ) -> list[Any]:
     """Run tasks in `n` workers, and return their results; `done` is called after each.
 
-    The result of a task that could not be run is the `WorkerError`.
+    The result of a task that failed is a `WorkerError`.
     """
     waiting: SimpleQueue[tuple[int, Task] | None] = SimpleQueue()
     ended: SimpleQueue[tuple[int, Any]] = SimpleQueue()
@@ -159,7 +159,7 @@ def run_all(
 
 def serve() -> None:
     """Run tasks from stdin, and write their results to stdout, until stdin ends."""
-    # What a task prints must not be taken for a result.
+    # Output of a task must not be mistaken for a result.
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     tasks: SimpleQueue[Task] = SimpleQueue()
@@ -168,7 +168,7 @@ def serve() -> None:
         with suppress(EOFError, OSError):
             while True:
                 tasks.put(pickle.load(sys.stdin.buffer))
-        os._exit(0)  # even while something compiles
+        os._exit(0)  # even during a task
 
     threading.Thread(target=read, daemon=True).start()
     while True:

@@ -19,7 +19,7 @@ UNKNOWN = -1
 """The position of an unknown truth."""
 
 NONE = -2
-"""The position of NONE_OF_THESE, until its bit is noted."""
+"""The position of NONE_OF_THESE, until its bit is recorded."""
 
 
 Where = Callable[[Any], str]
@@ -261,15 +261,20 @@ class Log:
 
     # Filled by play
 
-    def note(
-        self, X: Any, noted: Any, truth: np.ndarray, classes: np.ndarray, offer: np.ndarray | None
+    def add_rounds(
+        self,
+        X: Any,
+        recorded: Any,
+        truth: np.ndarray,
+        classes: np.ndarray,
+        offer: np.ndarray | None,
     ) -> None:
         """Take rounds of `play`: what the engine recorded, and the truth."""
         if "labels" in self.__dict__ and len(self):
             self._more.append(self[:])
         for name in _COLUMNS:
             self.__dict__.pop(name, None)
-        self._more.append(_from_rounds(X, noted, truth, classes, offer))
+        self._more.append(_from_rounds(X, recorded, truth, classes, offer))
 
     def __getattr__(self, name: str) -> Any:
         # The rounds of many batches become one table only when it is used.
@@ -430,13 +435,13 @@ def join(logs: Iterable[Log]) -> Log:
 
 
 def _from_rounds(
-    X: Any, noted: Any, truth: np.ndarray, classes: np.ndarray, offer: np.ndarray | None
+    X: Any, recorded: Any, truth: np.ndarray, classes: np.ndarray, offer: np.ndarray | None
 ) -> Log:
     made, n = Log(), truth.size
-    made.classes, made.labels, made.truth = classes, noted.labels, truth
-    made.probabilities, made.least = noted.probabilities, noted.least
-    made.confidence, made.correct = noted.confidence, (noted.labels == truth).astype(float)
-    made.policy = noted.policy if noted.policy.shape[0] == n else None
+    made.classes, made.labels, made.truth = classes, recorded.labels, truth
+    made.probabilities, made.least = recorded.probabilities, recorded.least
+    made.confidence, made.correct = recorded.confidence, (recorded.labels == truth).astype(float)
+    made.policy = recorded.policy if recorded.policy.shape[0] == n else None
     if offer is not None:
         made.among = np.zeros((n, classes.size), dtype=bool)
         made.among[:, offer] = True

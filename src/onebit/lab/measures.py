@@ -210,8 +210,8 @@ class _Chosen:
     def __init__(self) -> None:
         self.labels: list[np.ndarray] = []
 
-    def note(self, X: Any, noted: Any, *_: Any) -> None:
-        self.labels.append(noted.labels)
+    def add_rounds(self, X: Any, recorded: Any, *_: Any) -> None:
+        self.labels.append(recorded.labels)
 
 
 def with_noise(learner: Learner, y: np.ndarray, noise: float) -> np.ndarray:

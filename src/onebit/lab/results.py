@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onebit.core.locking import lock
+from onebit.core.file_lock import lock
 from onebit.core.replacing import replace_file
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ class Forecaster(ProbabilityLearner):
         """Number of equally weighted samples that the current ones are worth."""
         if not self._started:
             raise AttributeError(f"this {type(self).__name__} has not started: it has no samples")
-        return effective_sample_size(self._state.P)
+        return effective_sample_size(self._run.state.P)
 
 
 class Aggregating(Forecaster):

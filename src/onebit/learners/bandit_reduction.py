@@ -16,7 +16,7 @@ from onebit.core import Cost, Kernels, Learner, ProbabilityLearner, lean_kernel
 from onebit.core.engine import PythonKernels, makes_kernels
 from onebit.core.generator import below, new_generator, uniform
 from onebit.core.offer import n_on_offer, on_offer
-from onebit.core.started import Started
+from onebit.core.run import Run
 from onebit.core.state import Generator
 from onebit.learners.aioli import Aioli
 from onebit.learners.folklore import Folklore
@@ -228,7 +228,7 @@ class BanditReduction(ProbabilityLearner):
         self.classes = classes
         self.random_state = random_state
 
-    def _temper(self, state: Any) -> float | None:
+    def _inverse_temperature(self, state: Any) -> float | None:
         return 1.0 if _samples(_inside(self.learner)) else None
 
     @available_if(lambda self: _samples(_inside(self.learner)))
@@ -257,8 +257,8 @@ class BanditReduction(ProbabilityLearner):
         kernels: Any = run.kernels
         _, (inner, _) = kernels.made_by
         learner = clone(_inside(run.parameters["learner"]))
-        # It shares the state, and so the turns that threads take with it.
-        learner._resume(run.classes, run.all_features.size, inner, alg, turns=run.turns)
+        # It shares the state, and so the lock that protects it.
+        learner._resume(run.classes, run.all_features.size, inner, alg, lock=run.lock)
         return learner
 
     @property
@@ -300,7 +300,7 @@ class BanditReduction(ProbabilityLearner):
         kernels: Kernels,
         state: Any,
         **options: Any,
-    ) -> Started:
+    ) -> Run:
         if isinstance(state.alg, Model):
             state = state._replace(alg=with_labels(state.alg, classes.tolist()))
         return super()._resume(classes, n_features, kernels, state, **options)

@@ -12,11 +12,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import LINEAR, Cost, Kernels, Learner, lean_kernel
 from onebit.core.compiling import no_alias
-from onebit.core.engine import Noted
+from onebit.core.engine import RoundRecord
 from onebit.core.example import Rows, count_rows
 from onebit.core.generator import uniform
 from onebit.core.ranges import NOT_NEGATIVE
-from onebit.core.started import Started
+from onebit.core.run import Run
 from onebit.core.state import Amount, Count, Field, Generator, Variances, Weights, Within
 from onebit.numerics.exploration import upper_confidence
 from onebit.numerics.linear import fill_unit, products, squared_norm, unit_scores, with_values
@@ -263,28 +263,28 @@ class ConfidenceLearner(Learner):
     """A learner with Confidit's intervals, whose approximation errors may be a function of t."""
 
     def _rounds(
-        self, run: Started, rows: Rows, truth: np.ndarray, noted: Noted | None = None
+        self, run: Run, rows: Rows, truth: np.ndarray, recorded: RoundRecord | None = None
     ) -> Iterator[np.ndarray]:
-        with run.turns:  # what is wrong with a later round is told before the first one
+        with run.lock:  # what is wrong with a later round is told before the first one
             _foresee(run, truth.size)
-        yield from super()._rounds(run, rows, truth, noted)
+        yield from super()._rounds(run, rows, truth, recorded)
 
     def _play(
-        self, run: Started, rows: Rows, truth: np.ndarray, noted: Noted | None = None
+        self, run: Run, rows: Rows, truth: np.ndarray, recorded: RoundRecord | None = None
     ) -> np.ndarray:
         _foresee(run, truth.size)
-        return super()._play(run, rows, truth, noted)
+        return super()._play(run, rows, truth, recorded)
 
-    def _replay(self, run: Started, rows: Rows, *logged: Any) -> None:
+    def _replay(self, run: Run, rows: Rows, *logged: Any) -> None:
         _foresee(run, count_rows(rows))
         super()._replay(run, rows, *logged)
 
-    def _update(self, run: Started, *lesson: Any) -> None:
+    def _update(self, run: Run, *lesson: Any) -> None:
         _foresee(run, 1)
         super()._update(run, *lesson)
 
 
-def _foresee(run: Started, n_rounds: int) -> None:
+def _foresee(run: Run, n_rounds: int) -> None:
     """Compute the approximation errors of the next rounds, as kernels cannot call Python."""
     given = run.parameters["approximation_error"]
     if callable(given):

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 from onebit.core import Cost, Kernels, ProbabilityLearner, kernel
 from onebit.core.example import Example
 from onebit.core.ranges import POSITIVE
-from onebit.core.started import Started
+from onebit.core.run import Run
 from onebit.core.state import Field, Generator, Within
 from onebit.numerics.exploration import greedy
 from onebit.numerics.fixed_point import fixed_point
@@ -235,14 +235,14 @@ class Folklore(ProbabilityLearner):
             rng=rng,
         )
 
-    def _told(self, truth: Any, run: Started) -> Any:
+    def _encode_truth(self, truth: Any, run: Run) -> Any:
         if isinstance(truth, str) or np.ndim(truth) != 1:
-            return self._position_of(truth, run)
+            return run.position_of(truth)
         return _distribution(truth, run.classes)
 
     def _update(
         self,
-        run: Started,
+        run: Run,
         example: Example,
         label: int,
         probability: float,

@@ -349,7 +349,7 @@ class KernelConfidit(ConfidenceLearner):
                 f"only a {type(self).__name__} with kernel='linear' that has started has weights "
                 "for features"
             )
-        state = self._state
+        state = self._run.state
         return (state.C.rows * state.scales.rows[:, np.newaxis]).T @ state.examples.rows
 
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, State]:

@@ -317,7 +317,7 @@ class Newtron(Learner):
         self.classes = classes
         self.random_state = random_state
 
-    def _temper(self, state: Any) -> float | None:
+    def _inverse_temperature(self, state: Any) -> float | None:
         return state.parameters.alpha
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -10,14 +10,14 @@ from onebit.numerics.argmax import argmax
 
 
 @lean_kernel
-def softmax(scores, temper, p, offer=None):
-    """Fill p with probabilities proportional to exp(temper * scores), over the labels on offer."""
+def softmax(scores, inverse_temperature, p, offer=None):
+    """Fill p with softmax(inverse_temperature * scores), over the labels on offer."""
     largest = scores[argmax(scores, offer)]
     total = 0.0
     if offer is not None:
         p[:] = 0.0
     for k in on_offer(offer, scores.size):
-        p[k] = math.exp(temper * (scores[k] - largest))
+        p[k] = math.exp(inverse_temperature * (scores[k] - largest))
         total += p[k]
     for k in on_offer(offer, scores.size):
         p[k] /= total

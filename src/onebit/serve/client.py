@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Never, Self
 from urllib.parse import quote
 
-from onebit.core.decision import NONE_OF_THESE, Decision, new_id, refuse_unnamed
+from onebit.core.decision import NONE_OF_THESE, Decision, new_id, refuse_positional
 
 try:
     import httpx
@@ -130,7 +130,7 @@ class _Methods:
         The same feedback again teaches nothing. Contradicting feedback, and feedback for a decision
         that is unknown or has expired, raises a ValueError.
         """
-        refuse_unnamed("learn", unnamed)
+        refuse_positional("learn", unnamed)
         feedback = _feedback(decision, correct, truth)
         return self._post("feedback", feedback, lambda result: _check_results([result]))
 
@@ -142,7 +142,7 @@ class _Methods:
         truth: Any = None,
     ) -> Any:
         """Send feedback for many decisions in one request; some may be accepted, others not."""
-        refuse_unnamed("learn_many", unnamed)
+        refuse_positional("learn_many", unnamed)
         found = list(decisions)
         bits = [None] * len(found) if correct is None else list(correct)
         truths = [None] * len(found) if truth is None else list(truth)

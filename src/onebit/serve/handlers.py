@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ import msgspec
 
 from onebit.core.validation import short
 from onebit.serve import decisions, feedback, importing, views
-from onebit.serve.api import DecisionRequest, Feedback, LogRow, NewModel, NewShadow, RefusedError
+from onebit.serve.api import DecisionRequest, Feedback, NewModel, NewShadow, RefusedError
 from onebit.serve.live import LiveModel
 from onebit.serve.replaying import exported
 from onebit.serve.requests import Reply, Request, stream_body
@@ -89,7 +88,7 @@ async def list_models(app: App, request: Request) -> Reply:
     live, unread = app.service.live, app.service.unread
     limited = None if request.grant is None else request.grant.models
     allowed = live.keys() | unread.keys() if limited is None else limited
-    shown = views.list_of(
+    shown = await views.list_of(
         [one for name, one in live.items() if name in allowed],
         [name for name in unread if name in allowed and name not in live],
     )
@@ -169,16 +168,7 @@ async def download_learner(app: App, request: Request) -> Reply:
 async def export_log(app: App, request: Request) -> Reply:
     """Send the log of a model, a row a line."""
     live = await _model(app, request)
-
-    async def lines() -> AsyncIterator[bytes]:
-        async for rows in exported(app.service.log, live.key):
-            yield b"".join(
-                _encode(LogRow(row.n, row.kind, row.at, msgspec.Raw(row.body.encode()), row.id))
-                + b"\n"
-                for row in rows
-            )
-
-    return Reply(lines(), media="application/x-ndjson")
+    return Reply(exported(app.service.log, live.key), media="application/x-ndjson")
 
 
 async def import_log(app: App, request: Request) -> Reply:

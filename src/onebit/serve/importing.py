@@ -1,30 +1,29 @@
-"""Models from exported logs."""
+"""Models from exported logs.
+
+A background process parses, validates and replays a log; this one only writes the rows that come
+back, a few at a time, and adopts the model at the end.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 import msgspec
-from msgspec import UNSET
 
-from onebit.serve.api import LogRow, RefusedError
+from onebit.serve.api import RefusedError
+from onebit.serve.applying import STOP_ROWS
 from onebit.serve.live import LiveModel
-from onebit.serve.log import Entry, NameTakenError
+from onebit.serve.log import Log, LogImport, NameTakenError, Snapshot
+from onebit.serve.messages import ImportTask, ReplayedRows
 from onebit.serve.model import Model
-from onebit.serve.replaying import apply_rows, in_slices
-from onebit.serve.rows import BODIES, FeedbackBody, ModelSpec, Name, Row, body_of, text_of
+from onebit.serve.processes import BackgroundProcess
+from onebit.serve.rows import Name
 from onebit.serve.service import Service
 
-_decode = msgspec.json.Decoder(LogRow).decode
-IMPORTED_ROWS = 64
-"""Rows that are written together: those of requests wait for them."""
-
-PARSED_ROWS = 4
-"""Rows that are parsed before requests get their turn."""
-
-_LONGEST = 2**21
-"""Longest line, in bytes."""
+LONGEST_LINE = 2**21
+"""Longest line of a log, in bytes."""
 
 
 async def import_log(service: Service, name: str, parts: AsyncIterator[bytes]) -> LiveModel:
@@ -34,80 +33,52 @@ async def import_log(service: Service, name: str, parts: AsyncIterator[bytes]) -
     except msgspec.ValidationError as error:
         raise RefusedError(422, f"{error}") from None
     service.check_room(name)
-    key, model = None, None
-    rows: list[Row] = []
+    async with service.processes.process() as process:
+        service.check_room(name)  # there may be one since
+        return await _import(service, name, process, parts)
+
+
+async def _import(
+    service: Service, name: str, process: BackgroundProcess, parts: AsyncIterator[bytes]
+) -> LiveModel:
+    task = ImportTask(service.limits.labels, LONGEST_LINE)
+    written: LogImport | None = None
     try:
-        async for line in _lines(parts):
-            row = _row(line, key or 0, model.n + len(rows) + 1 if model else 1)
-            if model is None:
-                model = await service.begun(row)
-                key = await service.log.add_model(None, row.at, row.body)
-                continue
-            rows.append(row)
-            if len(rows) % PARSED_ROWS == 0:
-                await asyncio.sleep(0)  # requests have their turn
-            if len(rows) == IMPORTED_ROWS:
-                await _append(service, model, rows)
-                rows = []
-        if model is None or key is None:
-            raise RefusedError(422, "the log is empty")
-        if rows:
-            await _append(service, model, rows)
-        await service.log.name_model(key, name)
+        async with aclosing(process.run(task, parts)) as messages:
+            async for message in messages:
+                if isinstance(message, ReplayedRows):
+                    written = await _write(service.log, written, message)
+                else:
+                    snapshot = await asyncio.to_thread(message.snapshot)
+        model = await asyncio.to_thread(_restored, snapshot)
+        assert written is not None
+        kept = snapshot if snapshot.n >= STOP_ROWS else None
+        with service.differing(name):
+            await written.finish(name, snapshot.n, kept)
+            return service.add(name, written.key, model, 0 if kept is None else kept.n)
     except BaseException as error:
-        if key is not None:
-            await service.log.remove_model(key)
+        if written is not None:
+            await written.abort()
         if isinstance(error, NameTakenError):
             raise RefusedError(409, str(error)) from None
         raise
-    return service.add(name, key, model)
 
 
-async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    left = b""
-    async for part in parts:
-        *lines, left = (left + part).split(b"\n")
-        for line in lines:
-            yield line
-        if len(left) > _LONGEST:
-            raise RefusedError(422, f"a line has at most {_LONGEST:,} bytes")
-    if left.strip():
-        yield left
+async def _write(log: Log, written: LogImport | None, message: ReplayedRows) -> LogImport:
+    """Write the next rows; the first one begins the import."""
+    rows = message.rows
+    if written is None:
+        _, _, at, body = rows[0]
+        written = await log.begin_import(at, body)
+        rows = rows[1:]
+    if rows:
+        await written.append(rows)
+    return written
 
 
-def _row(line: bytes, key: int, n: int) -> Row:
-    try:
-        found = _decode(line)
-        body = msgspec.json.decode(found.body, type=BODIES[found.kind])
-    except (ValueError, RecursionError) as error:
-        raise RefusedError(422, f"row {n}: {error}") from None
-    if found.n != n:
-        raise RefusedError(422, f"row {n} is expected, and there is row {found.n}")
-    if (found.id is None) == (found.kind in ("decision", "feedback")):
-        raise RefusedError(422, f"row {n}: decisions and feedback have an id, and no other rows")
-    if (found.kind == "model") != (n == 1):
-        raise RefusedError(422, f"row {n}: the first row makes the model, and no other one")
-    if isinstance(body, ModelSpec) and body.seed is None:
-        raise RefusedError(422, "the first row has the seed of the model")
-    if isinstance(body, FeedbackBody):
-        given = (body.correct, body.truth, body.expired)
-        if sum(one is not UNSET for one in given) != 1:
-            raise RefusedError(422, f"row {n}: feedback has one of correct, truth and expired")
-    return Row(key, n, found.kind, found.id, found.at, text_of(body))
-
-
-async def _append(service: Service, model: Model, rows: list[Row]) -> None:
-    """Write rows and apply them to the model."""
-    entries = [Entry(row.model, row.kind, row.id, row.at, row.body) for row in rows]
-    numbers = await service.log.append(entries)
-    if numbers != [row.n for row in rows]:
-        first = rows[next(i for i, row in enumerate(rows) if numbers[i] != row.n)]
-        raise RefusedError(422, f"row {first.n}: there is a row of its kind and id already")
-    try:
-        await apply_rows(service.log, model, rows)
-        async for row in in_slices(rows):
-            if row.kind == "decision":  # including those without feedback
-                model.check_decision(body_of(row))
-    except (ValueError, TypeError, ArithmeticError) as error:
-        raise RefusedError(422, str(error)) from None
-    service.check_labels(len(model.learner.labels))
+def _restored(snapshot: Snapshot) -> Model:
+    """Return the model of a snapshot, fully compiled."""
+    model = Model.restore(snapshot.meta, snapshot.learners)
+    for learner in model.learners.values():
+        learner.warm_up()
+    return model

@@ -31,6 +31,10 @@ class Entry(NamedTuple):
     body: str
 
 
+ImportedRow = tuple[Kind, str | None, float, str]
+"""Kind, id, time and body of a row that is imported."""
+
+
 class Key(NamedTuple):
     """An API key, of which only a digest is kept.
 
@@ -73,6 +77,33 @@ class Snapshot(NamedTuple):
     meta: bytes
     learners: dict[str, bytes]
     code: int | None = None
+
+
+class LogImport(ABC):
+    """A log that is being imported: nobody sees it until it is whole.
+
+    Attributes
+    ----------
+    key : int
+        Of the model.
+    """
+
+    key: int
+
+    @abstractmethod
+    async def append(self, rows: list[ImportedRow]) -> None:
+        """Write the next rows; they need not be on disk when this returns."""
+
+    @abstractmethod
+    async def finish(self, name: str, n: int, snapshot: Snapshot | None) -> None:
+        """Give the model its name, with all n rows and a snapshot on disk when this returns.
+
+        Raise NameTakenError if another model has that name.
+        """
+
+    @abstractmethod
+    async def abort(self) -> None:
+        """Remove what was written; also after `finish` failed."""
 
 
 class Log(ABC):
@@ -131,15 +162,12 @@ class Log(ABC):
         """Try to become the leader of these models; return those that this process leads."""
 
     @abstractmethod
-    async def add_model(self, name: str | None, at: float, body: str) -> int:
-        """Write the first row of a model, and return the model's key.
-
-        A model without a name is invisible to others until `name_model`.
-        """
+    async def add_model(self, name: str, at: float, body: str) -> int:
+        """Write the first row of a model, and return the model's key."""
 
     @abstractmethod
-    async def name_model(self, model: int, name: str) -> None:
-        """Give a model its name; raise NameTakenError if another one has it."""
+    async def begin_import(self, at: float, body: str) -> LogImport:
+        """Write the first row of a model that has no name until all of its rows are written."""
 
     @abstractmethod
     async def remove_model(self, model: int) -> None:

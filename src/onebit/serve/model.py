@@ -226,9 +226,11 @@ class Model:
         )
         return decision, body
 
-    def check_decision(self, body: DecisionBody) -> None:
-        """Raise ValueError if feedback for a decision could not be learned from."""
-        self.learner.check(self._decision_of(body))
+    def checked_decision(self, body: DecisionBody) -> Decision:
+        """Return the decision of a row; raise ValueError if nothing could be learned from it."""
+        decision = self._decision_of(body)
+        self.learner.check(decision)
+        return decision
 
     # Rows
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable
@@ -20,12 +19,15 @@ from onebit.serve.log import (
     Key,
     Log,
     LogError,
+    LogImport,
     NameTakenError,
     Snapshot,
     UnavailableError,
 )
 from onebit.serve.postgres_appender import COLUMNS, Appender, LostError
 from onebit.serve.postgres_connection import BULK_SECONDS, STATEMENT_SECONDS, Connection
+from onebit.serve.postgres_import import PostgresImport
+from onebit.serve.postgres_snapshots import digest_of, insert_snapshot, unpacked
 from onebit.serve.postgres_tables import (
     FIND,
     INSERT,
@@ -65,7 +67,7 @@ class PostgresLog(Log):
     deadline: float
 
     def __init__(self, url: str, seconds: float = STATEMENT_SECONDS) -> None:
-        self._seconds, self.deadline = seconds, 2 * seconds
+        self._url, self._seconds, self.deadline = url, seconds, 2 * seconds
         self._write, self._leader = Connection(url, seconds), Connection(url, seconds)
         self._read = Connection(url, seconds, tries=2)  # reads may be repeated
         self._bulk = Connection(url, BULK_SECONDS)
@@ -170,7 +172,7 @@ class PostgresLog(Log):
 
         return await self._leader.run(work)
 
-    async def add_model(self, name: str | None, at: float, body: str) -> int:
+    async def add_model(self, name: str, at: float, body: str) -> int:
         """Write the first row of a model, and return the model's key."""
 
         async def work(db: AsyncConnection[Any]) -> int:
@@ -186,12 +188,13 @@ class PostgresLog(Log):
 
         return await self._named(self._write.run(work), name)
 
-    async def name_model(self, model: int, name: str) -> None:
-        """Give a model its name; raise NameTakenError if another one has it."""
-        query = "UPDATE onebit.model SET name = %s WHERE key = %s"
-        await self._named(self._ask(query, name, model, on=self._write), name)
+    async def begin_import(self, at: float, body: str) -> LogImport:
+        """Write the first row of a model that has no name until all of its rows are written."""
+        new = PostgresImport(self._url, self.code)
+        await new.begin(at, body)
+        return new
 
-    async def _named(self, work: Awaitable[T], name: str | None) -> T:
+    async def _named(self, work: Awaitable[T], name: str) -> T:
         try:
             return await work
         except LogError as error:
@@ -300,17 +303,10 @@ class PostgresLog(Log):
 
     async def add_snapshot(self, model: int, snapshot: Snapshot, keep: int) -> None:
         """Write a snapshot, and forget all but the last `keep`."""
-        packed = await asyncio.to_thread(_packed, snapshot)
-        names, learners = list(packed.learners), list(packed.learners.values())
-        values = (model, packed.n, packed.meta, names, learners, _digest(packed), self.code)
 
         async def work(db: AsyncConnection[Any]) -> None:
             async with db.transaction():
-                await db.execute(
-                    "INSERT INTO onebit.snapshot VALUES (%s, %s, %s, %s, %s::bytea[], %s, %s) "
-                    "ON CONFLICT (model, n) DO NOTHING",
-                    values,
-                )
+                await insert_snapshot(db, model, snapshot, self.code)
                 await db.execute(
                     # What other code made last is where this code began.
                     "DELETE FROM onebit.snapshot WHERE model = %s AND n NOT IN (SELECT n FROM "
@@ -332,9 +328,9 @@ class PostgresLog(Log):
             rows = await self._ask(query, model, n, on=self._bulk)
             for code, meta, names, learners, digest in rows:
                 found = Snapshot(n, meta, dict(zip(names, learners, strict=True)), code)
-                if _digest(found) == digest:
+                if digest_of(found) == digest:
                     with contextlib.suppress(zlib.error):  # of a version without compression
-                        yield _unpacked(found)
+                        yield unpacked(found)
 
     # Keys
 
@@ -356,21 +352,3 @@ class PostgresLog(Log):
 
 _KEEP_ALIVE = {"tcp_keepalives_idle": 2, "tcp_keepalives_interval": 1, "tcp_keepalives_count": 3}
 """With these the database notices within seconds that the machine of a leader is gone."""
-
-
-def _packed(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot compressed, as rows wait while it is flushed."""
-    learners = {name: zlib.compress(content, 1) for name, content in snapshot.learners.items()}
-    return snapshot._replace(learners=learners)
-
-
-def _unpacked(snapshot: Snapshot) -> Snapshot:
-    learners = {name: zlib.decompress(content) for name, content in snapshot.learners.items()}
-    return snapshot._replace(learners=learners)
-
-
-def _digest(snapshot: Snapshot) -> str:
-    digest = hashlib.sha256(snapshot.meta)
-    for name, content in sorted(snapshot.learners.items()):
-        digest.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
-    return digest.hexdigest()

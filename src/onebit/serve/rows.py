@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from onebit.core.decision import LONGEST_ID
+from onebit.core.decision import MAX_ID_LENGTH
 
 LONGEST_LABEL = 200
 
 Id = Annotated[
     str,
     Meta(
-        max_length=LONGEST_ID,
+        max_length=MAX_ID_LENGTH,
         pattern=r"\A[^\x00]+\Z",
         description="What a decision is known by.",
     ),

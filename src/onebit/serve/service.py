@@ -7,7 +7,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 from msgspec import Struct, structs
@@ -22,6 +22,7 @@ from onebit.serve.live import LiveModel
 from onebit.serve.log import Entry, Log, LogError, NameTakenError
 from onebit.serve.memory import Memory
 from onebit.serve.model import Model
+from onebit.serve.processes import BackgroundProcesses
 from onebit.serve.replaying import restore
 from onebit.serve.rows import (
     Kind,
@@ -76,6 +77,7 @@ class Service:
         self.changes = 0
         self.applier, self.follower = Applier(self), Follower(self)
         self.memory = Memory(self.live, self.limits.memory)
+        self.processes = BackgroundProcesses()
         self.writer = Writer(log, self.applier.apply_written)
         self._reading: dict[str, asyncio.Lock] = {}
         self._being_made: dict[str, asyncio.Future[None]] = {}
@@ -103,6 +105,7 @@ class Service:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.processes.stop()
         await self.writer.stop()
         await self.applier.stop()
         await self.log.close()
@@ -157,7 +160,7 @@ class Service:
         Others may have read it meanwhile, too: the first one counts.
         """
         try:
-            restored = await restore(self.log, key)
+            restored = await restore(self.log, key, self.processes)
         except LogError:
             raise
         except Exception:
@@ -225,11 +228,17 @@ class Service:
         spec = ModelSpec(**fields)
         at = time.time()
         model = await self.begun(Row(0, 1, "model", None, at, text_of(spec)))
-        self._differing.add(new.name)
-        try:
+        with self.differing(new.name):
             return self.add(new.name, await self.log.add_model(new.name, at, text_of(spec)), model)
+
+    @contextlib.contextmanager
+    def differing(self, name: str) -> Iterator[None]:
+        """Let nobody read a model for the block, as it is being made or removed here."""
+        self._differing.add(name)
+        try:
+            yield
         finally:
-            self._differing.discard(new.name)
+            self._differing.discard(name)
 
     async def begun(self, row: Row) -> Model:
         """Return the model that the first row of a log defines, fully compiled."""
@@ -249,17 +258,16 @@ class Service:
         key = self.failed.pop(name) if live is None else live.key
         self.live.pop(name, None)
         self.removed.add(key)
-        self._differing.add(name)
         try:
-            if live is not None and live.snapshotting is not None:
-                await asyncio.gather(live.snapshotting, return_exceptions=True)
-            await self.log.remove_model(key)
+            with self.differing(name):
+                if live is not None and live.snapshotting is not None:
+                    await asyncio.gather(live.snapshotting, return_exceptions=True)
+                await self.log.remove_model(key)
         except LogError:
             self.removed.discard(key)
             self.unread[name] = key  # it is read again if it is still there
             raise
         finally:
-            self._differing.discard(name)
             self.changes += 1
 
     # Changing models

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from onebit.core.locking import lock
+from onebit.core.file_lock import lock
 from onebit.serve.committing import Committer
 from onebit.serve.log import LogError
 

@@ -17,7 +17,17 @@ from typing import Any, TypeVar
 
 from onebit.core.replacing import replace_file
 from onebit.serve.code import this_code
-from onebit.serve.log import Entry, Head, Key, Log, LogError, NameTakenError, Snapshot
+from onebit.serve.log import (
+    Entry,
+    Head,
+    ImportedRow,
+    Key,
+    Log,
+    LogError,
+    LogImport,
+    NameTakenError,
+    Snapshot,
+)
 from onebit.serve.rows import Row
 from onebit.serve.sqlite_database import ROOM, VERSION, SQLiteDatabase
 
@@ -56,8 +66,8 @@ class SQLiteLog(Log):
         self._database = SQLiteDatabase(folder, alone=alone, make=make)
         self.folder, self._alone = self._database.folder, alone
         self._heads: dict[int, int] = {}
-        self._left: list[int] = []
-        """Models without a name when this was opened."""
+        self._importing: set[int] = set()
+        """Models that are being imported."""
         self._code = 0
         self._flush = 0.0
         """Seconds that the last rows took to be on disk."""
@@ -79,8 +89,6 @@ class SQLiteLog(Log):
                     self._code = database.transact(_key_of_code)
                 query = "SELECT key, (SELECT max(n) FROM log WHERE model = key) FROM model"
                 self._heads = dict(database.read.execute(query))
-                query = "SELECT key FROM model WHERE name IS NULL"
-                self._left = [key for (key,) in database.read.execute(query)]
         except OSError as error:
             raise LogError(f"{error.filename}: {error.strerror}") from error
 
@@ -90,7 +98,10 @@ class SQLiteLog(Log):
 
     async def tidy(self) -> None:
         """Remove what a killed process left of models that were being imported or removed."""
-        for key in self._left:
+        with self._database.errors():
+            query = "SELECT key FROM model WHERE name IS NULL"
+            unnamed = {key for (key,) in self._database.read.execute(query)}
+        for key in unnamed - self._importing:
             await self._clear(key)
 
     def _rows(self, query: str, *values: Any) -> list[Row]:
@@ -131,9 +142,11 @@ class SQLiteLog(Log):
         """Return all models: this process is the only one."""
         return set(models)
 
-    async def add_model(self, name: str | None, at: float, body: str) -> int:
+    async def add_model(self, name: str, at: float, body: str) -> int:
         """Write the first row of a model, and return the model's key."""
+        return await self._add_model(name, at, body)
 
+    async def _add_model(self, name: str | None, at: float, body: str) -> int:
         def work(db: sqlite3.Connection) -> int:
             with _taken(name):
                 key = db.execute("INSERT INTO model (name) VALUES (?)", (name,)).lastrowid
@@ -145,14 +158,11 @@ class SQLiteLog(Log):
         self._heads[key] = 1
         return key
 
-    async def name_model(self, model: int, name: str) -> None:
-        """Give a model its name; raise NameTakenError if another one has it."""
-
-        def work(db: sqlite3.Connection) -> None:
-            with _taken(name):
-                db.execute("UPDATE model SET name = ? WHERE key = ?", (name, model))
-
-        await self._database.transaction(work)
+    async def begin_import(self, at: float, body: str) -> LogImport:
+        """Write the first row of a model that has no name until all of its rows are written."""
+        key = await self._add_model(None, at, body)
+        self._importing.add(key)
+        return _SQLiteImport(self, key)
 
     async def remove_model(self, model: int) -> None:
         """Remove a model with its log: at once from view, gradually from the disk."""
@@ -179,6 +189,7 @@ class SQLiteLog(Log):
         while await self._database.transaction(some):
             await asyncio.sleep(0)
         await self._database.transaction(rest)
+        self._importing.discard(model)
         for path in (self.folder / "snapshots").glob(f"{model}-*"):
             path.unlink(missing_ok=True)
 
@@ -239,6 +250,38 @@ class SQLiteLog(Log):
             else:
                 numbers.append(0)
         return numbers
+
+    async def append_imported(self, model: int, rows: list[ImportedRow]) -> None:
+        """Write rows of a model that is being imported; they are on disk after the next `append`.
+
+        A commit that is not flushed by itself is flushed with the next one that is.
+        """
+
+        def work() -> None:
+            db, n = self._database.write, self._heads[model]
+            numbered = [(model, n + i, *row, self._code) for i, row in enumerate(rows, start=1)]
+            db.execute("PRAGMA synchronous = NORMAL")
+            try:
+                _insert(db, numbered)
+            finally:
+                db.execute("PRAGMA synchronous = FULL")
+            self._heads[model] = n + len(rows)
+
+        with self._database.errors():
+            if self.at_once and len(rows) <= _ROWS_A_STATEMENT:
+                work()
+            else:
+                await self._database.committer.submit(work)
+
+    async def finish_import(self, model: int, name: str) -> None:
+        """Give a model its name, which flushes its rows, too."""
+
+        def work(db: sqlite3.Connection) -> None:
+            with _taken(name):
+                db.execute("UPDATE model SET name = ? WHERE key = ?", (name, model))
+
+        await self._database.transaction(work)
+        self._importing.discard(model)
 
     async def rows(self, model: int, after: int, limit: int) -> list[Row]:
         """Return the rows that follow a row, at most `limit` of them."""
@@ -335,6 +378,22 @@ class SQLiteLog(Log):
         return bool(
             await self._database.transaction(lambda db: db.execute(query, (name,)).rowcount)
         )
+
+
+class _SQLiteImport(LogImport):
+    def __init__(self, log: SQLiteLog, key: int) -> None:
+        self._log, self.key = log, key
+
+    async def append(self, rows: list[ImportedRow]) -> None:
+        await self._log.append_imported(self.key, rows)
+
+    async def finish(self, name: str, n: int, snapshot: Snapshot | None) -> None:
+        if snapshot is not None:
+            await self._log.add_snapshot(self.key, snapshot, 1)
+        await self._log.finish_import(self.key, name)
+
+    async def abort(self) -> None:
+        await self._log.remove_model(self.key)
 
 
 def _digest(content: bytes) -> str:

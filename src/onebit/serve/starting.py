@@ -24,20 +24,29 @@ LAZY = ("scipy.stats", "numpy.f2py", "pandas")
 
 def import_running() -> Any:
     """Return the module `onebit.serve.running`."""
-    finder = _LazyFinder()
-    sys.meta_path.insert(0, finder)
-    gc.disable()  # repeated collections among modules would take a tenth of the time
-    try:
-        return import_module("onebit.serve.running")
-    finally:
-        gc.freeze()  # modules are never garbage
-        gc.enable()
-        sys.meta_path.remove(finder)
+    return _import_fast("onebit.serve.running")
 
 
 def worker() -> App:
     """Return the application of one of several processes."""
     return import_running().worker()
+
+
+def run_in_background() -> None:
+    """Do the tasks of a background process."""
+    _import_fast("onebit.serve.background").main()
+
+
+def _import_fast(name: str) -> Any:
+    finder = _LazyFinder()
+    sys.meta_path.insert(0, finder)
+    gc.disable()  # repeated collections among modules would take a tenth of the time
+    try:
+        return import_module(name)
+    finally:
+        gc.freeze()  # modules are never garbage
+        gc.enable()
+        sys.meta_path.remove(finder)
 
 
 class _LazyFinder:

@@ -21,6 +21,7 @@ from onebit.serve.live import LiveModel
 from onebit.serve.log import Log
 from onebit.serve.model import Meta, is_right
 from onebit.serve.rows import DecisionBody, FeedbackBody, body_of
+from onebit.serve.slicing import in_slices
 from onebit.serve.statistics import Statistics, Tally
 
 
@@ -29,9 +30,9 @@ def view_of(live: LiveModel) -> ModelView:
     return ModelView(**_fields(live))
 
 
-def list_of(live: Iterable[LiveModel], unread: Iterable[str]) -> list[Any]:
+async def list_of(live: Iterable[LiveModel], unread: Iterable[str]) -> list[Any]:
     """Return models as they are listed, by name; those that were not read yet by name alone."""
-    shown = [ListedModel(is_loaded=True, **_fields(one)) for one in live]
+    shown = [ListedModel(is_loaded=True, **_fields(one)) async for one in in_slices(live)]
     shown += [ListedModel(name=name, is_loaded=False) for name in unread]
     return sorted(shown, key=lambda one: one.name)
 

@@ -181,8 +181,8 @@ def online_log_loss(learner: ProbabilityLearner, X: Any, y: np.ndarray) -> np.nd
     for t, truth in enumerate(y):
         x = X[t]
         decision = learner.decide(x)
-        scores = learner._scores  # of the x of the last decision
-        suffered[t] = np.logaddexp.reduce(scores) - scores[learner._position_of(truth)]
+        scores = learner._run.scores  # of the x of the last decision
+        suffered[t] = np.logaddexp.reduce(scores) - scores[learner._run.position_of(truth)]
         learner.learn(decision, truth=truth)
     return suffered
 

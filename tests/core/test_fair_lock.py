@@ -1,4 +1,4 @@
-"""Whoever uses a learner takes a turn."""
+"""Every use of a learner holds its lock."""
 
 import copy
 import threading
@@ -34,7 +34,7 @@ USES = {
 
 
 @pytest.mark.parametrize("use", USES)
-def test_who_uses_a_learner_waits_for_its_turn(use):
+def test_every_use_of_a_learner_waits_for_its_lock(use):
     learner = Banditron(classes=range(3), random_state=0)
     made = learner.decide(X[0])
     done = threading.Event()
@@ -46,7 +46,7 @@ def test_who_uses_a_learner_waits_for_its_turn(use):
     other = copy.deepcopy(learner)
     USES[use](other, other.decide(X[0]))  # which compiles
     thread = threading.Thread(target=work)
-    with learner._run.turns:
+    with learner._run.lock:
         thread.start()
         assert not done.wait(0.03)
     thread.join(10)
@@ -54,25 +54,25 @@ def test_who_uses_a_learner_waits_for_its_turn(use):
 
 
 @pytest.mark.parametrize("use", sorted(USES.keys() - {"coef_"}))  # which asks for its type before
-def test_who_reads_the_state_of_a_learner_has_its_turn(use, monkeypatch):
+def test_every_use_of_the_state_holds_the_lock(use, monkeypatch):
     learner = Banditron(classes=range(3), random_state=0)
     learner.learn(learner.decide(X[0]), correct=True)  # compiles, by the type of the state
     made = learner.decide(X[0])
-    plain, with_turn = type(learner._run), []
+    plain, holds_lock = type(learner._run), []
 
     class Watched(plain):
-        """The same run, which notes for each use of its state whether it is this thread's turn."""
+        """The same run; it records for each use of its state whether this thread has the lock."""
 
         __slots__ = ()
 
         @property
         def state(self):
-            with_turn.append(self.turns._is_owned())
+            holds_lock.append(self.lock._is_owned())
             return plain.state.__get__(self)
 
         @state.setter
         def state(self, new):
-            with_turn.append(self.turns._is_owned())
+            holds_lock.append(self.lock._is_owned())
             plain.state.__set__(self, new)
 
     run = learner._run
@@ -80,7 +80,7 @@ def test_who_reads_the_state_of_a_learner_has_its_turn(use, monkeypatch):
 
     def evaluate(kernels, n):
         def loop(*arguments):
-            with_turn.append(run.turns._is_owned())
+            holds_lock.append(run.lock._is_owned())
             loops(n)(*arguments)
 
         return loop
@@ -88,5 +88,5 @@ def test_who_reads_the_state_of_a_learner_has_its_turn(use, monkeypatch):
     run.__class__ = Watched
     monkeypatch.setattr(type(run.kernels), "evaluate", evaluate)
     USES[use](learner, made)
-    assert with_turn
-    assert all(with_turn)
+    assert holds_lock
+    assert all(holds_lock)

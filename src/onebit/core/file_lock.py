@@ -1,7 +1,7 @@
 """Locks on files, between processes.
 
-They are those of POSIX, which end with the process that holds them. Where there are none, as on
-Windows, `lock` refuses: two services on one log, or two sweeps in one folder, would damage it.
+They are POSIX locks, which end with the process that holds them. Where there are none, as on
+Windows, `lock` raises: two services on one log, or two sweeps in one folder, would damage it.
 """
 
 from __future__ import annotations

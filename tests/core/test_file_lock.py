@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import onebit
-from onebit.core.locking import lock
+from onebit.core.file_lock import lock
 
 SOURCE = Path(onebit.__file__).parents[1]
 
@@ -73,7 +73,7 @@ def test_where_files_cannot_be_locked_learners_are_saved_and_services_refuse_to_
     code = """
 import asyncio
 from onebit import Perceptron, load
-from onebit.core.locking import lock
+from onebit.core.file_lock import lock
 Perceptron(classes=[0, 1]).save(r"PATH/learner")
 Perceptron(classes=[0, 2]).save(r"PATH/learner")
 print(load(r"PATH/learner").classes, len(os.listdir(r"PATH")))

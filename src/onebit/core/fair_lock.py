@@ -1,9 +1,9 @@
 """The locks of learners, for threads, forked processes and interrupts.
 
 Compiled code trusts the state it is given, and runs over a stream without the GIL: two threads in
-one state would corrupt memory. So a thread holds the learner's lock while it uses the state. A run
-over a stream releases the lock after each block of rounds; threads that wait come next, as no
-thread gets the lock twice while another one queues for it.
+one state would corrupt memory. So a thread holds the learner's lock while it uses the state. A
+stream releases the lock after each block of rounds, and waiting threads are served first: no thread
+gets the lock twice while another one queues for it.
 
 A fork waits until no other thread is in a round, or compiles, so that the child process finds
 consistent states and free locks. It never deadlocks: a thread that forks inside a round of its own,
@@ -11,11 +11,12 @@ as a user's classifier may, waits for no learner, since the others may wait for 
 thread waits for at most `LONGEST_WAIT`. A learner that another thread still uses then has an
 incomplete state in the child, where its lock cannot be acquired and an error says why.
 
-To start a learner takes no lock that a started one needs: a run is built aside, and a single
-assignment makes it the learner's (`Learner._validated`). `starting` only avoids doing it twice.
+Starting a learner takes no lock that a started one needs: a copy is started, and a single
+assignment gives its run to the learner (`BaseLearner._validated`). `start_lock` only avoids doing
+this twice.
 
-Python raises KeyboardInterrupt between any two of its instructions. Where it comes right after
-`acquire`, the lock is released by the `except` around it; `release` is one instruction.
+Python raises KeyboardInterrupt between any two of its instructions. If it is raised right after
+`acquire`, the surrounding `except` releases the lock; `release` is a single instruction.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ from weakref import WeakSet
 from onebit.core.compiling import compiler_lock
 
 RLock: Any = _thread.RLock
-"""Its methods for forks, which `threading` itself relies on, are not in the types."""
+"""Untyped, as its methods for forks, which `threading` itself uses, are not in the type stubs."""
 
 LONGEST_WAIT = 120.0
-"""Seconds that a fork waits for other threads, which may compile for a minute in a round."""
+"""Seconds that a fork waits for other threads, which may be compiling for a minute."""
 
 
-class Turns(RLock):
-    """A fair lock: it is handed to the threads that wait, in their order.
+class FairLock(RLock):
+    """A re-entrant lock that waiting threads acquire in the order in which they came.
 
-    ``with turns:`` queues. Where queueing would take too long, as in single rounds, it is acquired
-    directly if it is free: ``turns.acquire(False) or turns.wait()``. It is re-entrant, as a user's
-    function that a kernel calls, or a signal handler, may use the learner.
+    ``with lock:`` queues. In single rounds, where queueing would take too long, it is acquired
+    directly if it is free: ``lock.acquire(False) or lock.wait()``. It is re-entrant because a
+    user's function that a kernel calls, or a signal handler, may use the learner.
     """
 
     __slots__ = ("_lost", "_queue")
@@ -54,7 +55,7 @@ class Turns(RLock):
         _ALL.add(self)
 
     def wait(self) -> bool:
-        """Acquire the lock after all threads that came before."""
+        """Acquire the lock after all threads that queued earlier."""
         if self._is_owned():
             return self.acquire()
         if self._lost:
@@ -72,12 +73,12 @@ class Turns(RLock):
     __enter__ = wait
 
     def release_if_owned(self) -> None:
-        """Release the lock after an error, which an interrupt may raise before it is acquired."""
+        """Release the lock if this thread holds it: an interrupt may come before it is acquired."""
         if self._is_owned():
             self.release()
 
     def _begin_process(self) -> None:
-        """Make the lock usable in a forked process, where other threads are gone."""
+        """Reset the lock in a forked process, which has no other threads."""
         self._queue = RLock()
         if self._is_owned():
             return
@@ -89,70 +90,70 @@ class Turns(RLock):
 
 
 _NOBODY = 1
-"""Identifies no thread: what it holds is never released."""
+"""The identifier of no thread: a lock that it holds is never released."""
 
-_ALL: WeakSet[Turns] = WeakSet()
+_ALL: WeakSet[FairLock] = WeakSet()
 
-_starting: dict[int, Any] = {}
+_start_locks: dict[int, Any] = {}
 """A lock for each learner that is being started, by its `id`."""
 
 
 @contextmanager
-def starting(learner: Any) -> Iterator[None]:
-    """Wait until no other thread starts this learner."""
-    lock = _starting.setdefault(id(learner), RLock())
+def start_lock(learner: Any) -> Iterator[None]:
+    """Exclude other threads from starting this learner."""
+    lock = _start_locks.setdefault(id(learner), RLock())
     try:
         with lock:
             yield
     finally:
-        _starting.pop(id(learner), None)
+        _start_locks.pop(id(learner), None)
 
 
 # Forks
 
 _FORKING = RLock()
-"""Held by a thread that waits for others in order to fork."""
+"""Held by a thread that waits for others before it forks."""
 
-_held: list[Turns] = []
-"""What the thread with `_FORKING` holds, of learners that nobody is using."""
+_held: list[FairLock] = []
+"""The locks of idle learners that the thread with `_FORKING` holds."""
 
 
-class _Own(threading.local):
+class _HeldByThread(threading.local):
     """The locks that this thread holds for its forks; a signal handler may fork during a fork."""
 
     def __init__(self) -> None:
         self.locks: list[list[Any]] = []
 
 
-_own = _Own()
+_held_by_thread = _HeldByThread()
 
 
 def _before_fork() -> None:
     locks: list[Any] = []
-    _own.locks.append(locks)
-    if not any(turns._is_owned() for turns in _all()):
+    _held_by_thread.locks.append(locks)
+    if not any(lock._is_owned() for lock in _all()):
         _FORKING.acquire()
         locks.append(_FORKING)
         _hold_all(locks)
-    # Last, as a thread may compile in a round, while none that compiles waits for a round.
+    # Last: a thread may compile during a round, but none waits for a round while it compiles.
     compiler_lock.acquire()
     locks.append(compiler_lock)
 
 
 def _hold_all(locks: list[Any]) -> None:
-    end, seen = monotonic() + LONGEST_WAIT, set[Turns]()
-    while new := [turns for turns in _all() if turns not in seen]:  # others may start meanwhile
-        for turns in new:
-            seen.add(turns)
-            if not turns._queue.acquire(timeout=max(0.0, end - monotonic())):
+    end, seen = monotonic() + LONGEST_WAIT, set[FairLock]()
+    while new := [lock for lock in _all() if lock not in seen]:  # others may start meanwhile
+        for lock in new:
+            seen.add(lock)
+            if not lock._queue.acquire(timeout=max(0.0, end - monotonic())):
                 continue
-            locks.append(turns._queue)
-            if turns.acquire(timeout=max(0.0, end - monotonic())):
-                locks.append(turns)
-                _held.append(turns)
+            locks.append(lock._queue)
+            if lock.acquire(timeout=max(0.0, end - monotonic())):
+                locks.append(lock)
+                _held.append(lock)
 
 
-def _all() -> list[Turns]:
+def _all() -> list[FairLock]:
     while True:
         try:
             return list(_ALL)
@@ -161,7 +162,7 @@ def _all() -> list[Turns]:
 
 
 def _after_fork() -> None:
-    locks = _own.locks.pop()
+    locks = _held_by_thread.locks.pop()
     if _FORKING in locks:
         _held.clear()
     while locks:
@@ -169,11 +170,11 @@ def _after_fork() -> None:
 
 
 def _after_fork_in_child() -> None:
-    for turns in _all():
-        turns._begin_process()
+    for lock in _all():
+        lock._begin_process()
     _after_fork()
     _held.clear()
-    _starting.clear()
+    _start_locks.clear()
     if not _FORKING._is_owned():
         _FORKING._at_fork_reinit()
 

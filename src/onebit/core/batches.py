@@ -1,0 +1,207 @@
+"""Many rounds at once: rows that are played, labelled examples, and rounds of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+
+from onebit.core.base import BaseLearner
+from onebit.core.blocks import blocks
+from onebit.core.engine import LoggedRounds, RoundRecord
+from onebit.core.example import Rows, count_rows, row, slice_rows
+from onebit.core.generator import (
+    LEAST_PROBABILITY,
+    PROBABILITY_ROUNDING,
+    random_state_of,
+    unchanged_on_error,
+)
+from onebit.core.offer import label_list
+from onebit.core.run import Run
+from onebit.core.validation import (
+    check_classes,
+    check_labels,
+    check_rows,
+    feature_names,
+    positions_of,
+    raise_first,
+)
+
+
+class BatchesMixin(BaseLearner):
+    """Many rounds in one call: `teach`, `replay`, and the rounds of `partial_fit` and `play`."""
+
+    def teach(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn from labelled examples, without a decision, at any time.
+
+        A bandit learner learns as if it had chosen these labels with probability one.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like, optional
+            As in `partial_fit`.
+
+        Returns
+        -------
+        self
+        """
+        run, rows, truth = self._prepare_rounds(X, y, classes)
+        if run.learn is None:
+            run.learn = run.kernels.learn(run.state)
+        for lo, hi in blocks(truth.size):
+            with run.lock:
+                run.refuse_retired(truth)
+                for i in range(lo, hi):
+                    label = int(truth[i])
+                    feedback = label if run.feedback == "full" else self._truth_feedback
+                    self._update(run, row.py_func(rows, i), label, 1.0, run.all_labels, feedback)
+        return self
+
+    def replay(
+        self,
+        X: Any,
+        labels: Any,
+        probabilities: Any,
+        correct: Any,
+        *,
+        among: Any = None,
+        bound: float | None = None,
+        random_state: Any = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Learn from the rounds of a log, whose labels were chosen by others.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        labels : array-like of shape (n_samples,)
+            The chosen labels.
+        probabilities : array-like of shape (n_samples,)
+            The probabilities with which they were chosen.
+        correct : array-like of shape (n_samples,)
+            1 or 0; NaN where there is no feedback.
+        among : array-like of labels, optional
+            The labels on offer, in every round, from which `labels` were chosen; by default all
+            that are not retired.
+        bound : float >= 1, optional
+            By default the learner learns from every bit, with the probability in the log. With a
+            bound, it learns from a sample of the rounds that is distributed as if it had chosen the
+            labels itself (rejection sampling): a round is kept with the probability that the
+            learner gives to its label, divided by `bound` times the probability in the log. The
+            quotient must not exceed one.
+        random_state : int, RandomState instance or None, default=None
+            Seeds the rejection sampling.
+
+        Returns
+        -------
+        chosen : ndarray of shape (n_samples,)
+            The probability that the learner gave to each label in its round.
+        taken : ndarray of bool, of shape (n_samples,)
+            Whether it learned from the round.
+        """
+        if self.feedback == "full":
+            raise ValueError(f"{type(self).__name__} learns from the label, and a log has bits")
+        among = None if among is None else label_list(among, "among")
+        with unchanged_on_error(random_state):
+            arguments = X, labels, probabilities, correct, among, bound, random_state
+            run, rows, logged, offer = self._validated(BatchesMixin._check_replay, *arguments)
+        n = count_rows(rows)
+        chosen, taken = np.empty(n), np.empty(n, dtype=bool)
+        for lo, hi in blocks(n):
+            some = slice_rows(rows, lo, hi), _slice_fields(logged, lo, hi), float(bound or 0), offer
+            with run.lock:
+                self._replay(run, *some, chosen[lo:hi], taken[lo:hi])
+        return chosen, taken
+
+    def _check_replay(
+        self,
+        X: Any,
+        labels: Any,
+        probabilities: Any,
+        correct: Any,
+        among: Any,
+        bound: Any,
+        random_state: Any,
+    ) -> tuple[Run, Rows, LoggedRounds, np.ndarray]:
+        """Validate the arguments of `replay`."""
+        if bound is not None and not _is_bound(bound):
+            raise ValueError(f"bound is a finite number of at least 1, or None; got {bound!r}")
+        run, rows = self._prepare_rows(X)
+        n = count_rows(rows)
+        positions = positions_of(run.classes, check_labels(labels, n, self))
+        p = _column(probabilities, n, "probabilities")
+        raise_first(
+            ~((p >= LEAST_PROBABILITY) & (p <= 1.0 + PROBABILITY_ROUNDING)),
+            lambda i: f"a probability is in [{LEAST_PROBABILITY:g}, 1]; got {p[i]} in row {i}",
+        )
+        bits = _column(correct, n, "correct")
+        raise_first(
+            ~(np.isnan(bits) | (bits == 0.0) | (bits == 1.0)),
+            lambda i: f"correct is 1, 0 or NaN; got {bits[i]:g} in row {i}",
+        )
+        with run.lock:
+            offer = run.current_offer(among)
+            retired = run.retired
+        raise_first(
+            ~np.isin(positions, offer),
+            lambda i: (
+                f"the label {run.labels[positions[i]]!r} in row {i} is "
+                + ("retired" if positions[i] in retired else "not in among")
+            ),
+        )
+        feedback = np.nan_to_num(bits, nan=-1.0).astype(np.int64)
+        draws = random_state_of(random_state).random_sample(0 if bound is None else n)
+        return run, rows, LoggedRounds(positions, np.minimum(p, 1.0), feedback, draws), offer
+
+    def _prepare_rounds(self, X: Any, y: Any, classes: Any = None) -> tuple[Run, Rows, np.ndarray]:
+        """Validate all rows and labels; start the learner if it has not started."""
+        return self._validated(BatchesMixin._check_rounds, X, y, classes)
+
+    def _check_rounds(self, X: Any, y: Any, classes: Any) -> tuple[Run, Rows, np.ndarray]:
+        """Validate the arguments of `partial_fit`, `teach` and `onebit.play`."""
+        rows = check_rows(X, self)
+        y = check_labels(y, count_rows(rows), self)
+        known = None if classes is None else check_classes(classes)
+        run = self._run
+        if run is None:
+            known = self._validated_classes() if known is None else known
+            truth = positions_of(known, y)
+            return self._start(known, rows.n_features, feature_names(X)), rows, truth
+        if known is not None and not np.array_equal(known, np.sort(run.classes)):
+            raise ValueError(
+                f"classes={known.tolist()} differ from those the learner started with, {run.labels}"
+            )
+        truth = positions_of(run.classes, y)
+        self._check_features(run, X, rows)
+        return run, rows, truth
+
+    def _rounds(
+        self, run: Run, rows: Rows, truth: np.ndarray, recorded: RoundRecord | None = None
+    ) -> Iterator[np.ndarray]:
+        """Play the rows, yielding the flags of a block of rounds at a time."""
+        for lo, hi in blocks(truth.size):
+            block = slice_rows(rows, lo, hi)
+            record = None if recorded is None else _slice_fields(recorded, lo, hi)
+            with run.lock:
+                flags = self._play(run, block, truth[lo:hi], record)
+            yield flags
+
+
+def _slice_fields(columns: Any, lo: int, hi: int) -> Any:
+    """Return rounds `lo` to `hi` of a NamedTuple; fields that are no arrays hold for all rounds."""
+    return columns._make(a[lo:hi] if isinstance(a, np.ndarray) else a for a in columns)
+
+
+def _column(values: Any, n: int, name: str) -> np.ndarray:
+    """Return a column of n numbers."""
+    found = np.array(values, dtype=np.float64)
+    if found.shape != (n,):
+        raise ValueError(f"{name} has one number for each of {n} rows; got shape {found.shape}")
+    return found
+
+
+def _is_bound(bound: Any) -> bool:
+    return isinstance(bound, Real) and not isinstance(bound, bool) and 1.0 <= float(bound) < np.inf

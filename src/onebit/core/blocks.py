@@ -1,0 +1,24 @@
+"""Rows in blocks, between which other threads may use a learner and progress is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import perf_counter
+
+_BLOCK_SECONDS = 0.05
+"""The time that a block takes, roughly.
+
+A block cannot be interrupted, and other threads that use the learner wait for it.
+"""
+
+
+def blocks(n: int) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of blocks of 0 .. n-1, whose size doubles until one takes long enough."""
+    lo, size = 0, 64
+    while lo < n:
+        hi = min(lo + size, n)
+        start = perf_counter()
+        yield lo, hi
+        if perf_counter() - start < _BLOCK_SECONDS:
+            size *= 2
+        lo = hi

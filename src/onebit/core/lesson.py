@@ -1,0 +1,65 @@
+"""Lessons: a decision and its feedback, validated, as kernels take them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onebit.core.example import Example
+from onebit.core.generator import LEAST_PROBABILITY, PROBABILITY_ROUNDING
+from onebit.core.run import Run
+
+
+class Lesson(NamedTuple):
+    """A decision and its feedback, validated.
+
+    Attributes
+    ----------
+    run
+        The learner's run, to which all positions refer.
+    key
+        Identifies the decision; None if it has no id.
+    subject
+        Position of the label that the feedback is about; None if it teaches nothing.
+    example, label, probability, offer, feedback
+        As kernels take them.
+    """
+
+    run: Run
+    key: int | str | None
+    subject: int | None
+    example: Example
+    label: int
+    probability: float
+    offer: np.ndarray
+    feedback: Any
+
+
+as_lesson = partial(tuple.__new__, Lesson)
+"""Makes a lesson of a tuple, in half the time that ``Lesson(...)`` takes."""
+
+_BITS = (bool, np.bool_, int, np.integer)
+
+
+def check_bit(correct: Any) -> int | None:
+    """Return `correct` as 1 or 0; None if it is None."""
+    if correct is None:
+        return None
+    if isinstance(correct, _BITS) and (correct == 0 or correct == 1):
+        return int(correct)
+    raise ValueError(f"correct is True or False, or 1 or 0; got {correct!r}")
+
+
+def check_probability(probability: Any) -> float:
+    """Return the probability of a decision; a rounding error above one is cut off."""
+    try:
+        sound = LEAST_PROBABILITY <= probability <= 1.0 + PROBABILITY_ROUNDING
+    except (TypeError, ValueError, ArithmeticError):  # of None, arrays, decimals that are NaN
+        sound = False
+    if not sound:
+        raise ValueError(
+            f"a decision's probability is in [{LEAST_PROBABILITY:g}, 1]; got {probability!r}"
+        )
+    return min(float(probability), 1.0)

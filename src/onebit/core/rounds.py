@@ -1,0 +1,297 @@
+"""Single rounds: a learner decides about an example, and learns from the feedback."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Sequence
+from typing import Any, Never
+from weakref import ref
+
+import numpy as np
+
+from onebit.core.base import BaseLearner
+from onebit.core.blocks import blocks
+from onebit.core.decision import (
+    NONE_OF_THESE,
+    Decision,
+    check_decision,
+    check_decisions,
+    check_id,
+    key_of,
+    new_decision,
+    refuse_positional,
+)
+from onebit.core.engine import DRAW
+from onebit.core.example import Example, Rows, count_rows, row
+from onebit.core.generator import LEAST_PROBABILITY
+from onebit.core.lesson import Lesson, as_lesson, check_bit, check_probability
+from onebit.core.offer import label_list
+from onebit.core.run import Run
+
+
+class RoundsMixin(BaseLearner):
+    """The online interface: `decide` and `learn`, for one example and for many."""
+
+    def decide(self, x: Any, among: Any = None, *, id: str | None = None) -> Decision:  # noqa: A002
+        """Choose a label for one example.
+
+        Parameters
+        ----------
+        x : 1-D array, one sparse row, or a row of a data frame
+            It is copied.
+        among : array-like of labels, optional
+            The labels on offer, from which one is chosen. The decision's probability is
+            conditional on them. By default all labels that are not retired are on offer.
+        id : str, optional
+            Identifies the decision, in at most 200 characters; by default a unique id is generated.
+
+        Returns
+        -------
+        Decision
+        """
+        if self._run is not None:  # the usual case, spared one call
+            if id is not None:
+                check_id(id)
+            run, example = self._prepare_example(x)
+        else:
+            among = None if among is None else label_list(among, "among")
+            run, example = self._validated(RoundsMixin._check_decide, x, among, id)
+        lock = run.lock
+        try:
+            lock.acquire(False) or lock.wait()
+            decision = self._decide(run, example, among, id)
+        except BaseException:
+            lock.release_if_owned()
+            raise
+        lock.release()
+        return decision
+
+    def _check_decide(self, x: Any, among: Any, name: Any) -> tuple[Run, Example]:
+        """Validate the arguments of `decide`."""
+        if name is not None:
+            check_id(name)
+        run, example = self._prepare_example(x)
+        run.current_offer(among)
+        return run, example
+
+    def decide_many(self, X: Any, among: Any = None, *, ids: Any = None) -> list[Decision]:
+        """Choose a label for each row of `X`, as `decide` would, one row after the other.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        among : array-like of labels, optional
+            The labels on offer, in every row.
+        ids : sequence of str, optional
+            One for each row.
+
+        Returns
+        -------
+        list of Decision
+        """
+        among = None if among is None else label_list(among, "among")
+        run, rows, names = self._validated(RoundsMixin._check_decide_many, X, among, ids)
+        decisions: list[Decision] = []
+        for lo, hi in blocks(count_rows(rows)):
+            with run.lock:
+                for i in range(lo, hi):
+                    x = row.py_func(rows, i)
+                    indices = x.indices.copy() if rows.sparse else run.all_features
+                    example = Example(indices, x.values.copy(), x.n_features)
+                    decisions.append(self._decide(run, example, among, names[i]))
+        return decisions
+
+    def _check_decide_many(
+        self, X: Any, among: Any, ids: Any
+    ) -> tuple[Run, Rows, list[str | None]]:
+        """Validate the arguments of `decide_many`."""
+        run, rows = self._prepare_rows(X)
+        names = _one_each(ids, count_rows(rows), "ids")
+        with run.lock:
+            run.current_offer(among)
+        return run, rows, [None if name is None else check_id(name) for name in names]
+
+    def _decide(self, run: Run, example: Example, among: Any, name: str | None) -> Decision:
+        """Choose a label, while holding the lock."""
+        if run.decide is None:
+            run.decide = run.kernels.decide(run.state)
+        offer = run.default_offer if among is None else run.current_offer(among)
+        label, probability, _ = run.decide(run.state, example, run.scores, offer, run.p, DRAW)
+        confidence = None if run.softmax_probability is None else run.confidence(run.scores, label)
+        offered = run.default_among if among is None else run.labels_at(offer)
+        return new_decision(example, run.labels[label], probability, offered, name, confidence)
+
+    def learn(
+        self,
+        decision: Decision,
+        *unnamed: Never,
+        correct: bool | None = None,
+        truth: Any = None,
+    ) -> None:
+        """Learn from the feedback for a decision, now or later, in any order.
+
+        Late feedback is applied to the current weights, with the probability that the decision was
+        made with. Learning twice from a decision is an error; see `has_learned`. Feedback about a
+        label that has been retired since then is ignored.
+
+        Parameters
+        ----------
+        decision : Decision
+            From `decide`, or made by hand from a log.
+        correct : bool, 0 or 1, optional
+            Whether the label was right. A bandit learner needs no more.
+        truth : label or NONE_OF_THESE, optional
+            The right label, in place of `correct`; a full-information learner needs it. Whether a
+            bandit learner learns more from it than one bit is `uses_truth`. NONE_OF_THESE, if no
+            label is right, is ignored: it does not say which label is right if one is.
+        """
+        if unnamed:
+            refuse_positional("learn", unnamed)
+        if self._run is not None:  # the usual case, spared one call
+            lesson = self._lesson(decision, correct, truth)
+        else:
+            lesson = self._validated(RoundsMixin._lesson, decision, correct, truth)
+        run = lesson.run
+        lock = run.lock
+        try:
+            lock.acquire(False) or lock.wait()
+            if decision._learned_by or lesson.key in run.learned:
+                self._check_new(decision, run)
+            self._learn(decision, lesson)
+        except BaseException:
+            lock.release_if_owned()
+            raise
+        lock.release()
+
+    def learn_many(
+        self,
+        decisions: Iterable[Decision],
+        *unnamed: Never,
+        correct: Any = None,
+        truth: Any = None,
+    ) -> None:
+        """Learn from the feedback for many decisions, as `learn` would, one after the other.
+
+        An error in any of them leaves the learner as it was.
+
+        Parameters
+        ----------
+        decisions : iterable of Decision
+        correct : sequence of bool, 0 or 1, optional
+            One for each decision; None where there is `truth` instead.
+        truth : sequence of labels, optional
+            One for each decision; None where there is `correct` instead.
+        """
+        refuse_positional("learn_many", unnamed)
+        decisions = check_decisions(decisions)
+        bits = _one_each(correct, len(decisions), "correct")
+        truths = _one_each(truth, len(decisions), "truth")
+        if not decisions:
+            return
+        lessons = self._validated(RoundsMixin._lessons, decisions, bits, truths)
+        run = lessons[0].run
+        with run.lock:
+            for decision in decisions:
+                self._check_new(decision, run)
+            for decision, lesson in zip(decisions, lessons, strict=True):
+                self._learn(decision, lesson)
+
+    def _lessons(
+        self, decisions: list[Decision], bits: Sequence[Any], truths: Sequence[Any]
+    ) -> list[Lesson]:
+        """Validate the arguments of `learn_many`."""
+        found = [self._lesson(*feedback) for feedback in zip(decisions, bits, truths, strict=True)]
+        seen: set[Any] = set()
+        for decision in decisions:
+            names = {builtins.id(decision), decision._key} - {None}
+            if seen & names:
+                raise ValueError(f"{decision!r} is twice among the decisions to learn from")
+            seen |= names
+        if any(lesson.run is not found[0].run for lesson in found):  # another thread started anew
+            return self._lessons(decisions, bits, truths)
+        return found
+
+    def has_learned(self, decision: Decision | str) -> bool:
+        """Return whether the learner has learned from a decision, or from one with this id.
+
+        It remembers the ids of the last 100,000 decisions, also after it was saved and loaded.
+        """
+        key = key_of(decision) if isinstance(decision, str) else check_decision(decision)._key
+        by_id = self._started and key in self._run.learned
+        return by_id or (not isinstance(decision, str) and ref(self) in decision._learned_by)
+
+    def _lesson(self, decision: Decision, correct: Any, truth: Any) -> Lesson:
+        """Validate the arguments of `learn`."""
+        if type(decision) is not Decision:
+            check_decision(decision)
+        if (correct is None) == (truth is None):
+            raise ValueError("learn takes either correct=... or truth=...")
+        begun = self._run
+        if truth is None and (self if begun is None else begun).feedback == "full":
+            raise ValueError(
+                f"{type(self).__name__} learns from the label itself: learn(decision, truth=...)"
+            )
+        probability = decision.probability
+        if type(probability) is not float or not LEAST_PROBABILITY <= probability <= 1.0:
+            probability = check_probability(probability)
+        feedback: Any = 1 if correct is True else 0 if correct is False else check_bit(correct)
+        key: Any = decision._number
+        if key is None and decision._id is not None:
+            key = key_of(check_id(decision._id))
+        run, example = self._prepare_example(decision.x)
+        try:
+            label = run.positions[decision.label]
+        except (KeyError, TypeError):
+            label = run.position_of(decision.label)  # raises an error with a message
+        offer = run.all_labels
+        if decision.among is not None:
+            offer = run.offer(decision.among)
+            if label not in offer:
+                among = decision.among
+                raise ValueError(
+                    f"the label {decision.label!r} of a decision is not in its among, {among}"
+                )
+        subject: Any = label
+        if truth is NONE_OF_THESE:
+            subject = None
+        elif feedback is None:
+            feedback = subject = self._encode_truth(truth, run)
+            if run.feedback == "bandit" and self.uses_truth:
+                label, probability, offer = subject, 1.0, run.all_labels
+                feedback = self._truth_feedback
+            elif run.feedback == "bandit":
+                subject, feedback = label, int(feedback == label)
+        if run.learn is None:
+            run.learn = run.kernels.learn(run.state)
+        return as_lesson((run, key, subject, example, label, probability, offer, feedback))
+
+    def _check_new(self, decision: Decision, run: Run) -> None:
+        """Raise if the decision was learned from already, while holding the lock."""
+        before = decision._learned_by
+        if decision._key in run.learned or (before and ref(self) in before):
+            raise ValueError(f"this {type(self).__name__} has already learned from {decision!r}")
+
+    def _learn(self, decision: Decision, lesson: Lesson) -> None:
+        """Learn from one decision, while holding the lock."""
+        run, key, subject, example, label, probability, offer, feedback = lesson
+        if subject is not None and not (run.retired and subject in run.retired):
+            self._update(run, example, label, probability, offer, feedback)
+        decision._learned_by += (ref(self),)
+        if key is not None:
+            run.remember(key)
+
+    def _encode_truth(self, truth: Any, run: Run) -> Any:
+        """Return `truth` as the kernels take it."""
+        return run.position_of(truth)
+
+
+def _one_each(values: Any, n: int, name: str) -> Sequence[Any]:
+    """Return one value for each of n decisions; all None if there are no values."""
+    if values is None:
+        return [None] * n
+    if isinstance(values, str | bytes) or not np.iterable(values):
+        raise ValueError(f"{name} is a list with one for each decision; got {values!r:.80}")
+    found = list(values)
+    if len(found) != n:
+        raise ValueError(f"{name} is a list with one for each of {n} decisions; got {len(found)}")
+    return found

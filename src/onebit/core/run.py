@@ -1,0 +1,206 @@
+"""The run of a learner that has started: its state, labels, compiled rounds and lock."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from onebit.core import storage
+from onebit.core.confidence import softmax_probability_entry
+from onebit.core.decision import MAX_REMEMBERED_IDS, id_of, key_of
+from onebit.core.engine import Kernels, kernels_named
+from onebit.core.example import INDEX
+from onebit.core.fair_lock import FairLock
+from onebit.core.offer import check_among
+from onebit.core.validation import unknown
+
+_TOO_MANY = MAX_REMEMBERED_IDS + MAX_REMEMBERED_IDS // 4
+
+
+class Run:
+    """The run of a learner, from its start until it starts anew.
+
+    A learner that starts anew gets another run by a single assignment, so a thread that is still
+    deciding with the old one finds it complete. `lock` protects all that changes. Labels are only
+    added, and keep their positions.
+
+    Attributes
+    ----------
+    classes, labels, positions
+        The labels as an array, as a list, and their positions in both.
+    all_features, all_labels
+        The indices of all features, and the positions of all labels.
+    feature_names
+        None if the learner did not start with a data frame.
+    kernels, state, parameters
+        As `_begin` returned them, and the parameters of the start.
+    decide, learn
+        The compiled single rounds, None until they are first needed.
+    scores, p
+        Arrays for the scores and the policy of a single round.
+    retired
+        The positions of retired labels.
+    default_offer, default_among
+        The labels on offer by default, as kernels and as decisions have them.
+    inverse_temperature, softmax_probability
+        What a confidence is computed with; None if the learner has no probability model.
+    learned
+        The keys of decisions that were learned from, the oldest first.
+    """
+
+    __slots__ = (
+        "all_features",
+        "all_labels",
+        "classes",
+        "decide",
+        "default_among",
+        "default_offer",
+        "feature_names",
+        "feedback",
+        "inverse_temperature",
+        "kernels",
+        "labels",
+        "learn",
+        "learned",
+        "lock",
+        "p",
+        "parameters",
+        "positions",
+        "retired",
+        "scores",
+        "softmax_probability",
+        "state",
+    )
+
+    def __init__(
+        self,
+        classes: np.ndarray,
+        n_features: int,
+        kernels: Kernels | tuple[Any, ...],
+        state: Any,
+        feedback: str,
+        parameters: dict[str, Any],
+        inverse_temperature: float | None = None,
+        retired: Iterable[int] = (),
+        learned: Iterable[str] = (),
+        feature_names: np.ndarray | None = None,
+        *,
+        lock: FairLock | None = None,
+    ) -> None:
+        if isinstance(kernels, tuple):  # this is a copy, see __reduce__
+            # Compiled code does not check whether an array is read-only, as a mapped file is.
+            kernels, state = kernels_named(*kernels), storage.writeable(state)
+        self.feedback, self.inverse_temperature = feedback, inverse_temperature
+        self.all_features = np.arange(n_features, dtype=INDEX)
+        self.all_features.flags.writeable = False  # all dense examples share it
+        self.feature_names = feature_names
+        self.lock = FairLock() if lock is None else lock
+        self.learned = dict.fromkeys(map(key_of, learned))
+        self.softmax_probability = (
+            None if inverse_temperature is None else softmax_probability_entry()
+        )
+        self.decide: Any = None
+        self.learn: Any = None
+        self.replace_state(classes, kernels, state, parameters)
+        self.retire(retired)
+
+    def replace_state(
+        self, classes: np.ndarray, kernels: Kernels, state: Any, parameters: dict[str, Any]
+    ) -> None:
+        """Replace the state by one for these classes."""
+        self.classes, self.kernels = classes, kernels
+        self.state, self.parameters = state, parameters
+        self.labels = classes.tolist()
+        self.positions = {label: k for k, label in enumerate(self.labels)}
+        self.all_labels = np.arange(classes.size)
+        self.scores, self.p = np.empty(classes.size), np.empty(classes.size)
+
+    def retire(self, positions: Iterable[int]) -> None:
+        """Stop offering the labels at these positions, and offer all others."""
+        self.retired = frozenset(positions)
+        self.default_offer = np.delete(self.all_labels, sorted(self.retired))
+        self.default_among = self.labels_at(self.default_offer) if self.retired else None
+        retire_classes = getattr(self.state, "retire_classes", None)
+        if callable(retire_classes):
+            retire_classes(sorted(self.retired))
+
+    @property
+    def play_offer(self) -> np.ndarray | None:
+        """The labels on offer in `play`: None if all are, which compiles to faster code."""
+        return self.default_offer if self.retired else None
+
+    def offer(self, among: Any) -> np.ndarray:
+        """Return the positions of these labels, in increasing order, as kernels take them."""
+        return check_among(among, self.positions, self.classes)
+
+    def current_offer(self, among: Any) -> np.ndarray:
+        """Return the positions of the labels on offer, none of which may be retired."""
+        if among is None:
+            return self.default_offer
+        offer = self.offer(among)
+        for k in sorted(self.retired) if self.retired else ():
+            if k in offer:
+                raise ValueError(f"the label {self.labels[k]!r}, in among, is retired")
+        return offer
+
+    def refuse_retired(self, truth: np.ndarray) -> None:
+        """Raise ValueError if one of the true labels is retired."""
+        for k in self.retired.intersection(truth.tolist()) if self.retired else ():
+            raise ValueError(
+                f"the label {self.labels[k]!r} is retired: add_classes([...]) it first"
+            )
+
+    def position_of(self, label: Any) -> int:
+        """Return the position of a label; raise ValueError if it is none of the classes."""
+        try:
+            return self.positions[label]
+        except (KeyError, TypeError):
+            raise ValueError(f"unknown label {unknown(label, self.classes)}") from None
+
+    def labels_at(self, offer: np.ndarray) -> tuple[Any, ...]:
+        """Return the labels at the positions `offer`."""
+        return tuple(self.labels[k] for k in offer.tolist())
+
+    def mask_retired(self, scores: np.ndarray) -> None:
+        """Set the scores of retired labels to minus infinity."""
+        if self.retired:
+            scores[..., sorted(self.retired)] = -np.inf
+
+    def confidence(self, scores: np.ndarray, label: int) -> float | None:
+        """Return the probability, by these scores, that a label is right; None without a model."""
+        if self.softmax_probability is None:
+            return None
+        self.mask_retired(scores)
+        return self.softmax_probability(scores, self.inverse_temperature, label)
+
+    def remember(self, key: int | str) -> None:
+        """Remember the key of a decision that was learned from."""
+        self.learned[key] = None
+        if len(self.learned) > _TOO_MANY:  # deleting one at a time would take long
+            self.learned = dict.fromkeys(self._last_keys())
+
+    def last_ids(self) -> list[str]:
+        """Return the ids of the last decisions that were learned from."""
+        return [id_of(key) for key in self._last_keys()]
+
+    def _last_keys(self) -> list[int | str]:
+        return list(self.learned)[-MAX_REMEMBERED_IDS:]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Plain arguments of the class itself: that is what skops takes, too.
+        with self.lock:
+            return Run, (
+                self.classes,
+                self.all_features.size,
+                self.kernels.reference,
+                copy.deepcopy(self.state),
+                self.feedback,
+                self.parameters,
+                self.inverse_temperature,
+                sorted(self.retired),
+                self.last_ids(),
+                self.feature_names,
+            )
