@@ -358,6 +358,31 @@ def check_state_stays_the_same_size(learner: Learner) -> None:
     assert before == {name: value.shape for name, value in _state(learner).items()}
 
 
+def check_descriptions(learner: Learner) -> None:
+    """Labels are described alike by arrays and sparse rows, or not at all; files keep it."""
+    X, y = _stream(learner)
+    labels = _labels(learner).tolist()
+    given = {label: X[y == label][0] for label in labels if (y == label).any()}
+    one, other = _fresh(learner), _fresh(learner)
+    if not learner.takes_descriptions:
+        _assert_refused(lambda: one.describe(given), "takes no descriptions")
+        assert not one._started
+        return
+    assert one.describe(given) is one
+    other.describe({label: sp.csr_array(x[None]) for label, x in given.items()})
+    _assert_same(_state(one), _state(other))
+    before = _state(one)
+    for wrong in ({}, {"mauve": X[0]}, {labels[0]: X[0, :3]}, {labels[0]: X[0] + np.nan}):
+        assert _said_by(partial(one.describe, wrong)), f"{wrong} is refused"
+    _assert_same(before, _state(one))
+    play(one, X, y)
+    saved = _saved(one)
+    for again in (one, saved):
+        play(again, X, y)
+    _assert_same(_state(one), _state(saved))
+    np.testing.assert_allclose(one.policy(X).sum(axis=1), 1.0)
+
+
 def check_ties_go_to_the_first_class(learner: Learner) -> None:
     """Where all scores are equal, the greedy label is the first class."""
     learner, X, _ = _trained(learner)

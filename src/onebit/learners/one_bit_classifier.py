@@ -347,6 +347,16 @@ class OneBitClassifier(ProbabilityLearner):
     be worse than none. `onebit.numerics.constant` has the formulas. With explore=0 it never is.
     `predict` is the mixture's label.
 
+    `describe` gives labels a meaning: the line's weights then have the mean theta d_k before the
+    first round, where d_k is the description of label k, scaled and of unit length as examples are.
+    theta, the same for all labels, has its own posterior, at first N(2 ln K / b, (ln K / b)^2),
+    which each bit updates; b is by how much a description is more similar to itself than to others.
+    Where descriptions narrow the choice to e^H labels, H replaces ln K in a: weights are expected
+    to be smaller, so that the first rounds do not unlearn what was told.
+    `onebit.numerics.descriptions` has the formulas; `worth_` is theta.
+
+    An embedding, many columns between -1 and 1 whose squares add up to one, is not standardised.
+
     Late feedback meets the weights of the moment it arrives. Told the label itself, by
     ``learn(decision, truth=...)`` or `teach`, it takes the step of a right label, which has the
     same likelihood, but an implicit one: g is that after the step, not before it. A chosen label
