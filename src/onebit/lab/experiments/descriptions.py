@@ -51,6 +51,11 @@ def embeddings_file(name: str) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
+def is_there(name: str) -> bool:
+    """Return whether a stream with its embeddings can be made."""
+    return embeddings_file(name) is not None
+
+
 @cache
 def encoded(name: str, view: str) -> tuple[Any, Any, np.ndarray]:
     """Return the examples, the labels' names as examples, and the labels as numbers.
@@ -176,7 +181,7 @@ def _sweeps(scale: str) -> dict[str, Sweep]:
     seeds, learners = list(range(SEEDS[scale])), {"OneBitClassifier": OneBitClassifier()}
     parts = {}
     for name in (*INTENTS, *FEW):
-        if embeddings_file(name) is None:
+        if not is_there(name):
             continue
         for view in VIEWS:
             stream = {name: Made(intents, (name, view))}
