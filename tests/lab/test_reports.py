@@ -137,7 +137,7 @@ def made_up(run):
         "curve_rounds": rounds,
         "curve_errors": errors,
     }
-    measure = run.measure
+    measure = getattr(run.measure, "measure", run.measure)  # that on binary rows
     if isinstance(measure, WrongTold):
         found["curve_explored"] = rng.integers(T, size=len(rounds)).tolist()
     if isinstance(measure, CrossValidated | HeldOut):

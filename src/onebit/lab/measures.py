@@ -168,6 +168,27 @@ def with_constant(X: Any) -> Any:
 
 
 @dataclass(frozen=True)
+class OnBinaryRows:
+    """What another measure returns, with each non-zero feature taken as 1.
+
+    Rows are then bags of words of zeros and ones, and not of unit length.
+    """
+
+    measure: Measure
+
+    def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
+        """Return what the measure does."""
+        return self.measure(learner, binary(X), y, epochs)
+
+
+def binary(X: Any) -> Any:
+    """Return ones where X is not zero."""
+    if sp.issparse(X):
+        return sp.csr_array(X.astype(bool), dtype=np.float64)
+    return (np.asarray(X) != 0).astype(np.float64)
+
+
+@dataclass(frozen=True)
 class WrongTold:
     """Mistakes round by round against the true labels, where feedback is by noisy labels.
 
