@@ -35,7 +35,7 @@ SEED ?= 3
 .PHONY: serve-demo serve-load serve-soak serve-models serve-drill serve-stream serve-fuzz
 
 demo: .venv/.installed-cli
-	$(BIN)/onebit demo
+	@$(BIN)/python tools/demo.py
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff check .
@@ -98,6 +98,18 @@ docs-links: docs
 pictures: .venv/.installed-bench .venv/.installed-dev
 	$(BIN)/python tools/pictures.py
 
+# Lines and branches outside of compiled code that the tests reach.
+coverage: .venv/.installed-dev
+	rm -f .coverage .coverage.*
+	$(subst $(BIN)/pytest,$(BIN)/coverage run -m pytest,$(PYTEST)) -m "not slow"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+# Wheel and source distribution, and how they do in clean environments of every Python at hand;
+# KEEP=dist keeps them.
+release-check: .venv/bin/python
+	$(BIN)/python tools/release_check.py $(if $(KEEP),--keep $(KEEP))
+
 bench: .venv/.installed-bench
 	$(BIN)/python bench/bench.py
 
@@ -143,7 +155,7 @@ serve-fuzz: .venv/.installed-fuzz .venv/.installed-dev
 	$(BIN)/python bench/serve_schema.py --workers $(WORKERS)
 
 clean:
-	rm -rf .venv .venv-oldest .venv-newest build dist .fuzz-cache .mutants .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-oldest .venv-newest .coverage build dist .fuzz-cache .mutants .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/bin/python:

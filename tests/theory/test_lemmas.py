@@ -10,6 +10,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
+from onebit import losses
 from paths import continuous
 from references import confidit, folklore, soba
 
@@ -96,6 +97,17 @@ def test_soba_lemma_6_is_a_step_of_online_least_squares():
             left = (w @ z + alpha) ** 2 * (1 - z @ np.linalg.solve(A, z)) - (u @ z + alpha) ** 2
             right = (u - w) @ A_before @ (u - w) - (u - after) @ A @ (u - after)
             assert left <= right + 1e-9
+
+
+def test_soba_lemma_7_the_alpha_logistic_loss_never_vanishes():
+    """With alpha = ln(T) / (8 X D) it is at least log2(1 + (K - 1) T^(-1/4))."""
+    for rng in draws(n=100):
+        K, T, X, D = int(rng.integers(2, 8)), 10.0 ** rng.uniform(0.1, 8), *rng.uniform(0.1, 3, 2)
+        U, x = rng.normal(size=(K, 3)), rng.normal(size=3)
+        U *= D * rng.random() ** 0.2 / np.linalg.norm(U)
+        x *= X / np.linalg.norm(x)
+        loss = losses.of("logistic", alpha=math.log(T) / (8 * X * D))
+        assert loss(U @ x, int(np.argmax(U @ x))) >= math.log2(1 + (K - 1) * T**-0.25) - 1e-12
 
 
 # Confidit
@@ -220,11 +232,11 @@ def test_folklore_lemma_6_splits_the_regret_into_rounds():
     X = rng.normal(size=(12, d))
     X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
     y = rng.integers(K, size=12)
-    A, losses, bound = 2.0 * np.eye(K * d), 0.0, 0.0
+    A, suffered, bound = 2.0 * np.eye(K * d), 0.0, 0.0
     for x, truth in zip(X, y, strict=True):
         z = reference.weights(x) @ x
         sigma, e = softmax(z), np.eye(K)[truth]
-        losses -= log_softmax(z)[truth]
+        suffered -= log_softmax(z)[truth]
         phi, g = gradient_of_phi(sigma, x, A), np.kron(sigma - e, x)
         after = A + reference.c * np.kron(np.diag(sigma) - np.outer(sigma, sigma), np.outer(x, x))
         bound += (phi - g) @ np.linalg.solve(after, phi - g) / 4
@@ -235,7 +247,7 @@ def test_folklore_lemma_6_splits_the_regret_into_rounds():
         W = rng.normal(size=(K, d))
         W *= B * rng.random() / np.linalg.norm(W, axis=1).max()
         theirs = -sum(log_softmax(W @ x)[truth] for x, truth in zip(X, y, strict=True))
-        assert losses - theirs <= 2.0 * (W**2).sum() + bound + 1e-6
+        assert suffered - theirs <= 2.0 * (W**2).sum() + bound + 1e-6
 
 
 def test_folklore_lemmas_14_18_and_19():

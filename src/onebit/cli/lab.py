@@ -13,7 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from onebit.cli.app import app
-from onebit.cli.compare import Dask, Jobs, progress_to, shown_value
+from onebit.cli.bars import runs_bar
+from onebit.cli.compare import Dask, Jobs, shown_value
 
 lab_app = typer.Typer(rich_markup_mode=None, help="Run experiments: the papers' and ours.")
 app.add_typer(lab_app, name="lab")
@@ -89,7 +90,7 @@ def run(
     """
     from onebit.lab.reports import run_experiment
 
-    with progress_to(hidden=False) as progress:
+    with runs_bar(hidden=False) as progress:
         place = run_experiment(
             name.lower(),
             scale,
