@@ -17,6 +17,7 @@ from onebit.serve import decisions, feedback, importing, views
 from onebit.serve.api import DecisionRequest, Feedback, NewModel, NewShadow, RefusedError
 from onebit.serve.live import LiveModel
 from onebit.serve.replaying import exported
+from onebit.serve.report import report_of
 from onebit.serve.requests import Reply, Request, stream_body
 from onebit.serve.rows import LabelsBody, LearnerSpec, Settings, ShadowBody
 
@@ -26,7 +27,13 @@ if TYPE_CHECKING:
 _STATUS = {"unknown": 404, "expired": 410, "contradiction": 409, "invalid": 422}
 """Status of the reply to refused feedback for one decision."""
 
-PAGE_FILES = {"/": "page.html", "/page.css": "page.css", "/page.js": "page.js"}
+_PAGE_PARTS = ("answers", "chart", "dom", "labels")
+PAGE_FILES = {
+    "/": "page.html",
+    "/page.css": "page.css",
+    "/page.js": "page.js",
+    **{f"/page_{part}.js": f"page_{part}.js" for part in _PAGE_PARTS},
+}
 _PAGE_MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 _PAGE_HEADERS = [
     (
@@ -105,8 +112,24 @@ async def make_model(app: App, request: Request) -> Reply:
 
 async def show_model(app: App, request: Request) -> Reply:
     """Show a model, and how it does over time."""
-    fields, meta = views.detail_of(await _model(app, request))
-    return Reply(_encode(await asyncio.to_thread(views.finish_detail, fields, meta)))
+    facts = await views.facts_of(app.service.log, await _model(app, request))
+    return Reply(_encode(await asyncio.to_thread(views.detail_of, facts)))
+
+
+async def report_model(app: App, request: Request) -> Reply:
+    """Report how a model does, and what to do about it."""
+    facts = await views.facts_of(app.service.log, await _model(app, request))
+    query = parse_qs(request.head.query.decode("latin-1"))
+    since, until = (_time(query, name) for name in ("since", "until"))
+    return Reply(_encode(await asyncio.to_thread(report_of, facts, since, until)))
+
+
+def _time(query: dict[str, list[str]], name: str) -> float | None:
+    """Return a time of a query, in seconds since 1970."""
+    given = query.get(name, [""])[-1]
+    if given and not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", given):
+        raise RefusedError(422, f"{name} is in seconds since 1970; got {short(given)}")
+    return float(given) if given else None
 
 
 async def change_model(app: App, request: Request) -> Reply:
