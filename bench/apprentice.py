@@ -75,7 +75,8 @@ def never(better: float, share: float, confidence: float, runs: int, rounds: int
             if found.is_better():
                 taken += 1
                 break
-    print(f"difference {better:+.2f}: {taken} of {runs} take over; at most {1 - confidence:.0%} may")
+    most = 1.0 - confidence
+    print(f"difference {better:+.2f}: {taken} of {runs} take over; at most {most:.0%} may")
 
 
 def main() -> None:
