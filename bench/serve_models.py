@@ -30,7 +30,7 @@ import httpx
 import msgspec
 
 from serve_drill import Service, processor_seconds
-from serve_load import memory_of, records, right
+from serve_load import memory_of, put_first, records, right
 from serve_rivals import LABELS
 
 FIRST_ANSWER_SECONDS, STOP_SECONDS, P99_RATIO = 5.0, 10.0, 3.0
@@ -108,14 +108,6 @@ class Beside:
         return times
 
 
-def put_first(service: Service) -> None:
-    """Let this process and the event loop of a service run before all others on the machine."""
-    assert service.process is not None
-    policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK  # not their threads and background processes
-    for pid in (0, service.process.pid):
-        os.sched_setscheduler(pid, policy, os.sched_param(10))
-
-
 def heavy_work(
     service: Service, folder: Path, megabytes: float, seconds: float, realtime: bool
 ) -> list[str]:
@@ -128,7 +120,8 @@ def heavy_work(
     body = {"name": "wide", "labels": wide, "seed": 0}
     httpx.post(url, json=body, timeout=120).raise_for_status()
     if realtime:
-        put_first(service)
+        assert service.process is not None
+        put_first([os.getpid(), service.process.pid], os.SCHED_RESET_ON_FORK)
     beside.measure(
         f"an import of {megabytes:g} MB", ["PUT", f"{url}/imported/log", "--file", str(file)]
     )
@@ -143,7 +136,8 @@ def heavy_work(
         db.execute("DELETE FROM snapshot")
     service.start()
     if realtime:
-        put_first(service)
+        assert service.process is not None
+        put_first([os.getpid(), service.process.pid], os.SCHED_RESET_ON_FORK)
     beside.measure("reading it without a snapshot", ["GET", f"{url}/imported"])
     return beside.faults
 
