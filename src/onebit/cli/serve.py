@@ -67,6 +67,14 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ORIGIN",
+            help="Let pages of this origin, such as https://shop.example, ask; repeat it for more.",
+            show_default=False,
+        ),
+    ] = None,
     workers: Annotated[
         int,
         typer.Option(
@@ -118,8 +126,9 @@ def serve(
         raise ValueError("a folder is for one process: --workers needs --database")
     limits = Limits(most_body, items=most_items, features=most_features, labels=most_labels)
     limits = limits._replace(in_flight=most_requests, memory=memory * 2**20)
+    proxies, origins = tuple(trusted_proxy or ()), tuple(allow_origin or ())
     options = running.Options(
-        data, database, host, port, workers, log_requests, limits, tuple(trusted_proxy or ())
+        data, database, host, port, workers, log_requests, limits, proxies, origins
     )
     if demo:
         from onebit.serve.demo import serve_demo
