@@ -262,12 +262,10 @@ PROJECTED_FULL = Kernels("projected_full", score_projected_full, policy, learn_p
 class ConfidenceLearner(Learner):
     """A learner with Confidit's intervals, whose approximation errors may be a function of t."""
 
-    def _rounds(
-        self, run: Run, rows: Rows, truth: np.ndarray, recorded: RoundRecord | None = None
-    ) -> Iterator[np.ndarray]:
+    def _rounds(self, run: Run, rows: Rows, truth: np.ndarray, *given: Any) -> Iterator[np.ndarray]:
         with run.lock:  # what is wrong with a later round is told before the first one
             _foresee(run, truth.size)
-        yield from super()._rounds(run, rows, truth, recorded)
+        yield from super()._rounds(run, rows, truth, *given)
 
     def _play(
         self, run: Run, rows: Rows, truth: np.ndarray, recorded: RoundRecord | None = None
