@@ -130,7 +130,7 @@ REASONS = {
 """What decides the label in a table, where it is known."""
 
 
-def _folder() -> Path | None:
+def data_folder() -> Path | None:
     """Return the folder of tables among the data, if it is there."""
     data = os.environ.get(VARIABLE)
     folder = None if data is None else Path(data, "bakeoff")
@@ -138,10 +138,10 @@ def _folder() -> Path | None:
 
 
 def _sweeps(scale: str, *, tables: str = "") -> dict[str, Sweep]:
-    folder = Path(tables) if tables else _folder()
+    folder = Path(tables) if tables else data_folder()
     if folder is None:
         return {}
-    streams, narrow = _streams(folder, SMALL if scale == "small" else None)
+    streams, narrow = table_streams(folder, SMALL if scale == "small" else None)
     seeds = [SEED]
     wanted = {
         "onebit": Sweep({OURS: OneBitClassifier()}, {}, streams, seeds),
@@ -153,7 +153,7 @@ def _sweeps(scale: str, *, tables: str = "") -> dict[str, Sweep]:
     return {part: sweep for part, sweep in wanted.items() if sweep.streams}
 
 
-def _streams(folder: Path, most: int | None) -> tuple[dict[str, Asked], dict[str, Asked]]:
+def table_streams(folder: Path, most: int | None) -> tuple[dict[str, Asked], dict[str, Asked]]:
     """Return the tables in a folder, in the order of their names, and the narrow ones of these."""
     if not folder.is_dir():
         raise ValueError(f"{folder}: there is no such folder")
