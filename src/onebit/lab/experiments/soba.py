@@ -275,7 +275,7 @@ def _about_newtron(view: View, errors: dict[str, dict[str, float]]) -> list[Find
 
 
 def _rates(synsep: pd.DataFrame) -> Finding:
-    """Fit error - (K - 1) / K gamma = c T^-r over the last nine tenths of log T from 1,000 on."""
+    """Fit error - (K - 1) / K gamma = c T^-r to the curves from 1,000 rounds on."""
     floor = (N_CLASSES["SynSep"] - 1) / N_CLASSES["SynSep"]
     rates = {}
     for name, runs in best(synsep).groupby("learner", sort=False):
