@@ -456,7 +456,15 @@ def test_lab_run_passes_on_what_was_asked_for(onebit_command, monkeypatch):
     onebit_command("lab run soba")
     onebit_command("lab run bakeoff --tables here --fresh")
     onebit_command("lab run drift --streams snips,letter --feedback=a-third --learner SOBA")
-    usual = {"seeds": None, "fresh": False, "jobs": -1, "dask": None, "options": {}, "streams": []}
+    usual = {
+        "seeds": None,
+        "fresh": False,
+        "jobs": -1,
+        "dask": None,
+        "options": {},
+        "streams": [],
+        "ship": False,
+    }
     own = {"feedback": "a-third", "learner": "SOBA"}
     assert asked == [
         ("errors", "full", Path("there"), usual | {"seeds": 2, "jobs": 3}),

@@ -80,7 +80,7 @@ def test_an_edit_of_a_function_replays_whatever_reaches_it(edit):
 
 def test_measures_tools_streams_and_learners_inside_others_count(edit):
     inside, made = BanditReduction(Folklore()), Made(alarms.clouds, (300,))
-    measure = constants.WithConstants("full", (("explore", 0.1),))
+    measure = constants.WithConstants((("full.explore", 0.1),))
     runs = [
         lambda: key(inside),
         lambda: key(Perceptron(), made),
@@ -92,7 +92,7 @@ def test_measures_tools_streams_and_learners_inside_others_count(edit):
     for name, old, new, changed in (
         ("learners/folklore.py", "class Folklore(", "class Folklore(object, ", 0),
         ("lab/experiments/alarms.py", "rng.uniform(0.5, 2.5)", "rng.uniform(0.5, 2.6)", 1),
-        ("lab/experiments/constants.py", "usual._replace(", "usual.replace(", 2),
+        ("lab/experiments/constants.py", "ONLINE(learner, X", "ONLINE(learner,  X[:1]", 2),
         ("lab/tools.py", "np.bincount(y).argmax()", "np.bincount(y).argmin()", 3),
     ):
         edit(name, old, new)

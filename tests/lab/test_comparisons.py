@@ -107,7 +107,7 @@ def test_options_choose_learner_feedback_and_changes():
             experiment.with_options(**options).sweeps("small")
     with pytest.raises(ValueError, match="drift has no option 'rows': its options are learner, "):
         experiment.with_options(rows=3)
-    constants = EXPERIMENTS["constants"].with_options(last="yes", values="explore=0.1")
+    constants = EXPERIMENTS["constants"].with_options(last="yes", values="full.explore=0.1")
     assert constants.options["last"] is True
     with pytest.raises(ValueError, match="is yes or no; got 'perhaps'"):
         constants.with_options(last="perhaps")

@@ -40,10 +40,9 @@ def walk(stream, K, storage=np.asarray, **form):
 
     assert_same_path(learner, slow, X, y, storage, every_round, quadrature=1e-6)
     assert max(trusted) < 1e-9
-    state = learner._run.state
-    found = [state.line, state.views.cells, state.views.products]
-    for member, expected in zip(found, slow.members, strict=False):
-        np.testing.assert_allclose(member.W.T, expected.W, rtol=1e-8, atol=1e-9)
+    found = learner._run.state.mixture.named.values()
+    for member, expected in zip(found, slow.members, strict=True):
+        np.testing.assert_allclose(member.posterior.W.T, expected.W, rtol=1e-8, atol=1e-9)
     return learner, slow
 
 
@@ -155,13 +154,30 @@ def test_more_labels_leave_the_views_as_they_are():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda arrays: arrays["views.trust"].__setitem__(0, 0.9), "trust adds up"),
-        (lambda arrays: arrays["views.trust"].__setitem__(0, np.nan), "trust"),
-        (lambda arrays: arrays["views.bins.kinds"].__setitem__((0, 0), 99), "levels"),
-        (lambda arrays: arrays["views.bins.kinds"].__setitem__((0, 2), 7), "numeric"),
-        (lambda arrays: arrays["views.bins.edges"].__setitem__((0, 0), np.inf), "edges"),
-        (lambda arrays: arrays.update({"views.bins.stored": np.array(0)}), "stored"),
-        (lambda arrays: arrays.update({"views.cells.W": np.zeros((5, 3))}), "cells"),
+        (lambda arrays: arrays["mixture.trust"].__setitem__(0, 0.9), "trust adds up"),
+        (lambda arrays: arrays["mixture.trust"].__setitem__(0, np.nan), "trust"),
+        (
+            lambda arrays: arrays["mixture.members.cells.view_of_x.kinds"].__setitem__((0, 0), 99),
+            "levels",
+        ),
+        (
+            lambda arrays: arrays["mixture.members.cells.view_of_x.kinds"].__setitem__((0, 2), 7),
+            "numeric",
+        ),
+        (
+            lambda arrays: arrays["mixture.members.cells.view_of_x.edges"].__setitem__(
+                (0, 0), np.inf
+            ),
+            "edges",
+        ),
+        (
+            lambda arrays: arrays.update({"mixture.members.cells.view_of_x.stored": np.array(0)}),
+            "stored",
+        ),
+        (
+            lambda arrays: arrays.update({"mixture.members.cells.posterior.W": np.zeros((5, 3))}),
+            "cells",
+        ),
     ],
 )
 def test_files_with_members_that_no_rounds_lead_to_are_refused(change, message, tmp_path):
@@ -199,7 +215,7 @@ def test_retired_labels_are_right_for_no_member():
     assert (learner.predict_proba(X)[:, 1] == 0.0).all()
     assert (learner.policy(X)[:, 1] == 0.0).all()
     play(learner, X[y != 1], y[y != 1])
-    assert np.isfinite(learner._run.state.views.cells.W).all()
+    assert np.isfinite(learner._run.state.mixture.members.cells.posterior.W).all()
 
 
 def test_cells_of_many_columns_share_rows_of_one_table():
@@ -207,14 +223,16 @@ def test_cells_of_many_columns_share_rows_of_one_table():
     X = rng.normal(size=(300, 40))
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     learner = OneBitClassifier(views="cells", random_state=0).fit(X, y)
-    cells = learner._run.state.views.cells
+    cells = learner._run.state.mixture.members.cells.posterior
     assert len(cells.W) == n_inputs(40) == 1 + 40 + CODES * 40 + MOST_CELLS
-    seen = learner._run.state.views.bins.scratch.indices
+    seen = learner._run.state.mixture.members.cells.view_of_x.scratch.indices
     assert seen.size == 1 + 80 + 40 * 39 // 2
     assert seen.max() < len(cells.W)
     assert len(np.unique(seen)) > 0.95 * seen.size
     again = OneBitClassifier(views="cells", random_state=0).fit(sp.csr_array(X), y)
-    np.testing.assert_allclose(again._run.state.views.cells.W, cells.W, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        again._run.state.mixture.members.cells.posterior.W, cells.W, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_rare_values_leave_levels_as_they_are_and_many_make_a_column_numeric():
@@ -222,13 +240,16 @@ def test_rare_values_leave_levels_as_they_are_and_many_make_a_column_numeric():
     X = np.c_[rng.integers(LEVELS - 5, size=1_000), rng.integers(LEVELS + 5, size=1_000)]
     X = np.where(rng.random((1_000, 2)) < 0.02, rng.normal(size=(1_000, 2)), X)
     learner = OneBitClassifier(views="cells", random_state=0).fit(X, np.arange(1_000) % 2)
-    assert learner._run.state.views.bins.kinds[:, IS_NUMERIC].tolist() == [0, 1]
+    assert learner._run.state.mixture.members.cells.view_of_x.kinds[:, IS_NUMERIC].tolist() == [
+        0,
+        1,
+    ]
 
 
 def test_bins_follow_a_column_that_only_grows():
     """Half of the sample is of the last half of the rounds, about, and the edges with it."""
     X = np.c_[np.arange(5_000.0), np.random.default_rng(0).normal(size=5_000)]
     learner = OneBitClassifier(views="cells", random_state=0).fit(X, np.arange(5_000) % 2)
-    clock, noise = learner._run.state.views.bins.edges
+    clock, noise = learner._run.state.mixture.members.cells.view_of_x.edges
     assert clock[0] < 2_500.0 < clock[-1]
     np.testing.assert_allclose(noise[[1, 3, 5]], [-0.67, 0.0, 0.67], atol=0.35)

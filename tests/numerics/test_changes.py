@@ -10,8 +10,9 @@ from onebit.numerics.changes import (
     has_changed,
     listed,
     new_changes,
-    notice,
-    remember,
+    observe,
+    reset,
+    verdict,
 )
 from references import one_bit_classifier as reference
 
@@ -19,11 +20,12 @@ from references import one_bit_classifier as reference
 @kernel
 def counted(changes, q, v, label, correct, rounds, found):
     """Count one bit, and note what changed, as the learner does."""
-    what = notice(changes, q, 1.0 - q, v, label, correct, rounds)
+    observe(changes, q, 1.0 - q, v, label, correct, rounds)
+    what = verdict(changes, label, correct, rounds)
     for k in range(found.size):
         found[k] = has_changed(changes, what, k)
     if what in (EVERYTHING, SOME):
-        remember(changes, what, rounds)
+        reset(changes, what, rounds)
     return what
 
 

@@ -6,7 +6,6 @@ import pytest
 from onebit.numerics.constant import (
     RIGHT,
     ROUNDS,
-    UPPER,
     constant_label,
     forget_rates,
     new_rates,
@@ -19,7 +18,7 @@ def highest_upper_end(labels, offer):
     right, rounds = labels[offer].T
     alpha, n = 1 + right, len(offer) + rounds
     mean = alpha / n
-    return offer[np.argmax(mean + UPPER * np.sqrt(mean * (1 - mean) / (n + 1)))]
+    return offer[np.argmax(mean + 2.0 * np.sqrt(mean * (1 - mean) / (n + 1)))]
 
 
 @pytest.mark.parametrize("n_labels", [2, 9, 40])

@@ -270,6 +270,49 @@ class Column:
         return (new[1:] < old[:-1]).any() or (new[:-1] > old[1:]).any()
 
 
+def n_encoded(view, d):
+    """How many inputs a view has."""
+    return {
+        "features": d,
+        "line": d + 1,
+        "cells": 1 + d + 16 * d + 256 * (d * (d - 1) // 2),
+        "products": d + d * (d + 1) // 2 + 1,
+    }[view]
+
+
+def encoded(view, x, z, columns, scales, K):
+    """What a view makes of x, whose scaled features are z, with a constant."""
+    if view == "cells":
+        return cells(x, z[:-1], columns, scales, K)
+    if view == "products":
+        i, j = np.triu_indices(x.size)
+        return np.r_[z[:-1], z[i] * z[j], z[-1]]
+    return z
+
+
+def cells(x, z, columns, scales, K):
+    """A constant, the scaled features, an indicator for each bin, and for each pair of bins.
+
+    Of more than 64 columns, only measurements have one, and all that is not zero.
+    """
+    codes = [column.code(value) for column, value in zip(columns, x, strict=True)]
+    listed = (x != 0) | scales.measurements.astype(bool) | (x.size <= 64)
+    one_hot = np.eye(16)[codes] * listed[:, None]
+    i, j = np.triu_indices(x.size, 1)
+    both = np.einsum("pa,pb->pab", one_hot[i], one_hot[j])
+    length, n = np.linalg.norm(z), listed.sum()
+    pairs = n * (n - 1) / 2
+    few = pairs <= 16_384 // K
+    return np.concatenate(
+        [
+            [np.sqrt(0.05)],
+            np.sqrt(0.4) * z / length if length > 0 else z,
+            np.sqrt(0.3 / max(1, n)) * one_hot.ravel(),
+            few * np.sqrt(0.25 / max(1, pairs)) * both.ravel(),
+        ]
+    )
+
+
 class OneBitClassifier:
     """A mixture of posteriors: of the line, of cells and of products, weighed by the bits."""
 
@@ -285,16 +328,15 @@ class OneBitClassifier:
         standardize=True,
         views="line",
     ):
-        self.d, self.K, self.floor, self.views = d, K, floor, views
+        self.K, self.floor = K, floor
         given = (explore, a, forgetting)
         self.scales = Scales(d) if standardize else None
         self.line = Posterior(d + standardize, K, full, *given, standardize)
         self.members, self.columns = [self.line], [Column() for _ in range(d)]
         if views != "line":
-            n = 1 + d + 16 * d + 256 * (d * (d - 1) // 2)
-            self.members.append(Posterior(n, K, False, *given))
+            self.members.append(Posterior(n_encoded("cells", d), K, False, *given))
         if views == "products":
-            self.members.append(Posterior(d + d * (d + 1) // 2 + 1, K, True, *given))
+            self.members.append(Posterior(n_encoded("products", d), K, True, *given))
         self.trust = np.full(len(self.members), 1 / len(self.members))
         self.W, self.inputs = self.line.W[:, :d], self.line.W
         self.has_former, self.evidence_of_former, self.rounds = False, 0.0, 0
@@ -302,34 +344,8 @@ class OneBitClassifier:
 
     def look(self, x):
         z = x if self.scales is None else self.scales.scaled(x)
-        self.line.look(z)
-        if self.views != "line":
-            self.members[1].look(self.cells(x, z[:-1]))
-        if self.views == "products":
-            i, j = np.triu_indices(self.d)
-            self.members[2].look(np.r_[z[:-1], z[i] * z[j], z[-1]])
-
-    def cells(self, x, z):
-        """A constant, the scaled features, an indicator for each bin, and for each pair of bins.
-
-        Of more than 64 columns, only measurements have one, and all that is not zero.
-        """
-        codes = [column.code(value) for column, value in zip(self.columns, x, strict=True)]
-        listed = (x != 0) | self.scales.measurements.astype(bool) | (self.d <= 64)
-        one_hot = np.eye(16)[codes] * listed[:, None]
-        i, j = np.triu_indices(self.d, 1)
-        both = np.einsum("pa,pb->pab", one_hot[i], one_hot[j])
-        length, n = np.linalg.norm(z), listed.sum()
-        pairs = n * (n - 1) / 2
-        few = pairs <= 16_384 // self.K
-        return np.concatenate(
-            [
-                [np.sqrt(0.05)],
-                np.sqrt(0.4) * z / length if length > 0 else z,
-                np.sqrt(0.3 / max(1, n)) * one_hot.ravel(),
-                few * np.sqrt(0.25 / max(1, pairs)) * both.ravel(),
-            ]
-        )
+        for name, member in zip(("line", "cells", "products"), self.members, strict=False):
+            member.look(encoded(name, x, z, self.columns, self.scales, self.K))
 
     @property
     def says(self):

@@ -146,6 +146,12 @@ def test_bounds_on_regret(T, d, K, B, R):
         found = bounds.confidit_separated(T, d, K, B, 0.3, alpha, delta)
         expected = reference.confidit_separated(T, d, K, B, 0.3, alpha, delta)
         assert found == pytest.approx(expected, **EXACT)
+        for a, X in [((1 + alpha) ** 2, 1.0), (0.3, 5.0)]:
+            regret, separated = reference.confidit_scaled(T, d, K, B, alpha, delta, a, X)
+            found = bounds.confidit(T, d, K, B, alpha, delta, a=a, X=X)
+            assert found == pytest.approx(regret, **EXACT)
+            found = bounds.confidit_separated(T, d, K, B, 0.3, alpha, delta, a=a, X=X)
+            assert found == pytest.approx(separated(0.3), **EXACT)
     few_terms = (
         bounds.confidit(T, d, K, B, terms=2.0),
         bounds.confidit_separated(T, d, K, B, 0.3, terms=2.0),

@@ -90,6 +90,9 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
     otherwise it learns only whether its own label was right.
     """
 
+    takes_descriptions: ClassVar[bool] = False
+    """Whether labels can be described, see `describe`."""
+
     _truth_feedback: ClassVar[int] = 1
     """The feedback that kernels get for a true label, if `uses_truth`, and in `teach`."""
 

@@ -15,6 +15,7 @@ import stat
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from io import BytesIO
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,9 @@ _LEARNER = "onebit.learner"
 
 _MAX_FEATURES = 10**7
 """The limit if no array in the file has an axis of features."""
+
+_PIECE = 2**18
+"""Bytes of an array that are copied at once, as other threads wait."""
 
 _PLAIN_DTYPES = re.compile(r"\|b1|\|[iu]1|[<>][iu][248]|[<>]f[248]|[<>]U[1-9][0-9]{0,6}|\|O")
 """The dtypes of labels that files may hold. Objects are strings and numbers, as in JSON."""
@@ -196,13 +200,29 @@ def code_version_in(content: bytes) -> str | None:
 
 
 def _in_file(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    """Return the content of a file, with arrays where safetensors would put them.
+
+    safetensors itself keeps the GIL for milliseconds while it copies large arrays.
+    """
     text = json.dumps(header, allow_nan=False)
-    content = safetensors.numpy.save(arrays, {"onebit": text, "sha256": _digest(text, arrays)})
+    items = {name: np.zeros((), array.dtype) for name, array in arrays.items()}
+    sample = safetensors.numpy.save(items, {"onebit": text, "sha256": _digest(text, arrays)})
+    (size,) = struct.unpack("<Q", sample[:8])
+    layout, end = json.loads(sample[8 : 8 + size]), 0
+    order = sorted(arrays, key=lambda name: layout[name]["data_offsets"])
+    for name in order:
+        start, end = end, end + arrays[name].nbytes
+        layout[name] |= {"shape": arrays[name].shape, "data_offsets": [start, end]}
     # The order in a safetensors header varies; the same learner should give the same bytes.
-    (size,) = struct.unpack("<Q", content[:8])
-    ordered = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True).encode()
+    ordered = json.dumps(layout, sort_keys=True).encode()
     ordered += b" " * (-len(ordered) % 8)  # arrays start at a multiple of eight
-    return b"".join((struct.pack("<Q", len(ordered)), ordered, content[8 + size :]))
+    file = BytesIO()
+    file.write(struct.pack("<Q", len(ordered)) + ordered)
+    for name in order:
+        content = arrays[name].reshape(-1).view(np.uint8).data
+        for i in range(0, len(content), _PIECE):
+            file.write(content[i : i + _PIECE])
+    return file.getvalue()
 
 
 def _parts_in(content: bytes) -> tuple[list[Any], Learner]:

@@ -33,6 +33,7 @@ from onebit.learners.perceptron import Perceptron as Perceptron
 from onebit.learners.second_order_perceptron import SecondOrderPerceptron as SecondOrderPerceptron
 from onebit.learners.separable_bandit import SeparableBandit as SeparableBandit
 from onebit.learners.soba import SOBA as SOBA
+from onebit.learners.softmax_thompson import SoftmaxThompson as SoftmaxThompson
 
 __all__ = [
     name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -12,64 +12,59 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
+from onebit.core.example import Example
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
-from onebit.core.state import Amount, Count, Field, Generator, Within
+from onebit.core.run import Run
+from onebit.core.state import Count, Generator
+from onebit.learners.one_bit_files import migrated
 from onebit.numerics.argmax import argmax
-from onebit.numerics.bins import (
-    Bins,
-    binned,
-    last_binned,
-    n_inputs,
-    new_bins,
-    observe_bins,
-)
 from onebit.numerics.changes import (
     EVERYTHING,
     NOTHING,
-    RETURNED,
     SOME,
     Change,
     Changes,
-    expected,
     has_changed,
-    level_of,
     listed,
+    needs_former,
     new_changes,
-    notice,
-    remember,
+    observe,
+    observe_former,
+    reset,
+    verdict,
 )
 from onebit.numerics.constant import Rates, forget_rates, hedge, new_rates, rate
-from onebit.numerics.linear import products, with_values
-from onebit.numerics.pair_products import (
-    ProductScratch,
-    last_with_products,
-    n_products,
-    new_product_scratch,
-    with_products,
+from onebit.numerics.descriptions import (
+    MEAN,
+    RENEWED,
+    VARIANCE,
+    Descriptions,
+    described,
+    renew_if_settled,
+    renew_now,
 )
-from onebit.numerics.posterior import (
-    TOLD,
-    Posterior,
-    exchange_former,
-    fill_policy,
-    forget_class,
-    grow_older,
-    learn_posterior,
-    new_posterior,
-    predict,
-    score_posterior,
-    sum_of_others,
+from onebit.numerics.members import (
+    Mixture,
+    change_mixture,
+    end_round,
+    fill_mixture_policy,
+    former_probability,
+    learn_mixture,
+    new_member,
+    new_mixture,
+    score_mixture,
 )
+from onebit.numerics.pair_products import n_products
+from onebit.numerics.posterior import TOLD, Posterior
 from onebit.numerics.scales import (
+    SETTLED,
     Scales,
     inputs_of,
     last_inputs,
-    migrated_scales,
     new_scales,
-    observe,
+    observe_values,
 )
-from onebit.numerics.softmax import softmax
 from onebit.theory import bounds
 
 LARGEST_FULL = 200_000
@@ -82,22 +77,6 @@ MOST_COLUMNS, MOST_CLASSES = 256, 32
 """views="auto" takes cells of at most so many columns, and for at most so many labels.
 
 The tables of cells then take at most 54 MB; 17 MB for ten labels, 3 MB for ten columns."""
-
-SHARE = 1e-4
-"""Of all trust, the part that goes back to all members in each round (fixed share).
-
-With 1e-3, errors on the bake-off's tables are half a percent higher; with 1 / t, about as high."""
-
-LEAST_TRUST = 0.01
-"""A member with less trust listens and learns, and has no say."""
-
-LEAST_LIKELIHOOD = 1e-3
-"""No bit has a lower likelihood when trust is weighed: a member that was sure once too often
-would never be heard again."""
-
-ENOUGH_TO_RETURN = math.log(1e2)
-"""Evidence for the former weights, where all changed: by how much they explain the last bits
-better."""
 
 VIEWS = ("line", "cells", "products")
 """Values of `views`: each has the members of those before it."""
@@ -121,87 +100,26 @@ class Settings(NamedTuple):
     notices: bool
 
 
-class Former(NamedTuple):
-    """What is known of the weights that were forgotten when everything changed last.
-
-    Attributes
-    ----------
-    rounds
-        How many they were learned in, zero if there are none.
-    evidence
-        That they are true again.
-    """
-
-    rounds: Count
-    evidence: Amount
-
-
-class Scratch(NamedTuple):
-    """Memory for one x.
-
-    Attributes
-    ----------
-    products
-        Its products.
-    said
-        The probabilities that the chosen label is right, and wrong, by all members.
-    p
-        Probabilities of all members.
-    """
-
-    products: ProductScratch
-    said: np.ndarray
-    p: np.ndarray
-
-
-class Views(NamedTuple):
-    """The members of the mixture beside the line, and how far each one is trusted.
-
-    Attributes
-    ----------
-    bins
-        How columns are cut.
-    cells
-        The member that sees bins and pairs of bins.
-    products
-        The member that sees products, if there is one.
-    trust
-        The weight of each member: of the line, of cells, of products.
-    """
-
-    bins: Bins
-    cells: Annotated[Posterior, Within(inputs="cell_inputs")]
-    products: Annotated[Posterior, Within(inputs="product_inputs")] | None
-    trust: Annotated[np.ndarray, Field("members", least=0.0, most=1.0)]
-    scratch: Scratch
-
-    def check(self) -> None:
-        """Check that someone is trusted."""
-        if not 0.999 < self.trust.sum() < 1.001:
-            raise ValueError(f"trust adds up to {self.trust.sum():g}, and should to 1")
-
-
 class State(NamedTuple):
-    """The line, what else there is, and what all members share.
+    """The mixture, and what all members share.
 
     Attributes
     ----------
-    line
-        The member that sees the features as `scales` make them, with a constant; without scales,
-        the features.
     rounds
         t - 1.
-    views
-        The other members, if there are any.
+    scales
+        What features are scaled by, if they are.
+    changes
+        What is expected of bits, and the changes noticed.
+    rates
+        How often labels were right, to hedge against a constant one.
     """
 
-    line: Posterior
+    mixture: Mixture
     rounds: Count
     scales: Scales | None
     changes: Changes
-    former: Former
     rates: Rates
-    views: Views | None
     settings: Settings
     rng: Generator
 
@@ -210,92 +128,41 @@ class State(NamedTuple):
         if self.changes.began > self.rounds:
             raise ValueError(f"all changed after {self.changes.began} rounds of {self.rounds}")
 
+    @property
+    def line(self) -> Posterior:
+        """What the line has learned."""
+        return self.mixture.members.line.posterior
+
+    @property
+    def descriptions(self) -> Descriptions:
+        """What labels mean."""
+        found = self.mixture.members.line.descriptions
+        assert found is not None  # the line has them
+        return found
+
+    def described(self, descriptions: Descriptions) -> State:
+        """Return this state with other descriptions."""
+        members = self.mixture.members
+        line = members.line._replace(descriptions=descriptions)
+        return self._replace(mixture=self.mixture._replace(members=members._replace(line=line)))
+
     def retire_classes(self, retired: list[int]) -> None:
         """Take these classes, and no others, to be neither right nor learned about."""
-        members = [self.line]
-        if self.views is not None:
-            members += [self.views.cells]
-            members += [] if self.views.products is None else [self.views.products]
-        for member in members:
-            member.scratch.retired[:] = False
-            member.scratch.retired[retired] = True
-
-
-# Of the functions that take None for views or products, Numba compiles only what is left for them.
+        self.mixture.retire_classes(retired)
 
 
 @lean_kernel
 def score(state, x, scores):
-    """Fill the scores of the line; with other members, the logarithms of the mixture."""
-    line, scales = state.line, state.scales
-    inputs = inputs_of(scales, x)
-    score_posterior(line, inputs, scores)
-    mix_scores(state.views, line, x, inputs, scores)
-
-
-@lean_kernel
-def mix_scores(views, line, x, inputs, scores):
-    """Replace the scores of the line by the logarithm of the probabilities of all members."""
-    if views is None:
-        return
-    of_line = line.scratch.scores
-    for k in range(scores.size):
-        of_line[k] = scores[k]
-    predict(line.scratch, line.settings.doubt, of_line)
-    cells = views.cells
-    seen = binned(views.bins, x, inputs, scores.size)
-    score_posterior(cells, seen, cells.scratch.scores)
-    predict(cells.scratch, cells.settings.doubt, cells.scratch.scores)
-    score_products(views.products, views.scratch.products, inputs)
-    fill_mixture(views, line, scores)
-    for k in range(scores.size):
-        scores[k] = math.log(scores[k]) if scores[k] > 1e-300 else -700.0
-        if line.scratch.retired[k]:
-            scores[k] = -math.inf
-
-
-@lean_kernel
-def score_products(member, scratch, inputs):
-    """Let the member that sees products, if there is one, predict."""
-    if member is None:
-        return
-    seen = with_products(scratch, inputs)
-    score_posterior(member, seen, member.scratch.scores)
-    predict(member.scratch, member.settings.doubt, member.scratch.scores)
-
-
-@lean_kernel
-def say(trust):
-    """Return the weight that a member's word has."""
-    return trust if trust >= LEAST_TRUST else 0.0
-
-
-@lean_kernel
-def fill_mixture(views, line, p):
-    """Fill the probabilities of the labels by all members, up to a common factor."""
-    trust = views.trust
-    a, b = say(trust[0]), say(trust[1])
-    of_line, of_cells = line.scratch.p, views.cells.scratch.p
-    for k in range(p.size):
-        p[k] = a * of_line[k] + b * of_cells[k]
-    add_products(views.products, trust, p)
-
-
-@lean_kernel
-def add_products(member, trust, p):
-    """Add the probabilities of the member that sees products, if there is one."""
-    if member is None:
-        return
-    weight, of_products = say(trust[2]), member.scratch.p
-    for k in range(p.size):
-        p[k] += weight * of_products[k]
+    """Fill the logarithms of the probabilities by all members; of the line alone, its scores."""
+    inputs = inputs_of(state.scales, x)
+    score_mixture(state.mixture, x, inputs, scores)
 
 
 @lean_kernel
 def policy(state, x, scores, offer, p):
     """Fill the mixture of the members' policies, hedged; return the greedy label."""
     settings = state.settings
-    best = mix_policies(state.views, state.line, settings.explores, scores, offer, p)
+    best = fill_mixture_policy(state.mixture, settings.explores, scores, offer, p)
     if settings.explores:
         best = hedge(state.rates, best, offer, p)
     for k in on_offer(offer, p.size):
@@ -304,302 +171,43 @@ def policy(state, x, scores, offer, p):
 
 
 @lean_kernel
-def mix_policies(views, line, explores, scores, offer, p):
-    """Fill the mixture of the members' policies; return the label with the highest score."""
-    if views is None:
-        return fill_policy(line.scratch, line.settings, scores, offer, p)
-    best = argmax(scores, offer)
-    for k in range(p.size):
-        p[k] = 0.0
-    if not explores:
-        p[best] = 1.0
-        return best
-    trust = views.trust
-    total = add_policy(line, say(trust[0]), offer, p)
-    total += add_policy(views.cells, say(trust[1]), offer, p)
-    total += add_policy_of_products(views.products, trust, offer, p)
-    for k in on_offer(offer, p.size):
-        p[k] /= total
-    return best
-
-
-@lean_kernel
-def add_policy(member, weight, offer, p):
-    """Add the policy of a member, so many times; return the weight."""
-    if weight > 0.0:
-        scratch = member.scratch
-        fill_policy(scratch, member.settings, scratch.scores, offer, scratch.policy)
-        for k in on_offer(offer, p.size):
-            p[k] += weight * scratch.policy[k]
-    return weight
-
-
-@lean_kernel
-def add_policy_of_products(member, trust, offer, p):
-    """Add the policy of the member that sees products, if there is one; return its weight."""
-    if member is None:
-        return 0.0
-    return add_policy(member, say(trust[2]), offer, p)
-
-
-@lean_kernel
 def learn(state, x, scores, label, probability, offer, correct):
     """Let every member learn from the bit, and trust those that foresaw it."""
-    line, views, scales = state.line, state.views, state.scales
+    mixture, scales, rounds = state.mixture, state.scales, state.rounds[()]
     inputs = last_inputs(scales, x)
-    rounds = state.rounds[()]
-    updated = learn_members(views, line, inputs, scores, rounds, label, correct)
-    what = changed(state, inputs, scores, label, offer, correct)
-    if what != NOTHING:
-        begin_change(state, what)
-        for k in range(scores.size):
-            if has_changed(state.changes, what, k):
-                forget_class(line, k)
-                forget_in_views(views, k)
-        remember(state.changes, what, rounds)
-    observe(scales, rounds, x, (line.W, line.former))
+    updated = learn_mixture(mixture, inputs, rounds, label, correct)
+    if correct != TOLD:  # what is told says nothing of the label that would have been chosen
+        rate(state.rates, argmax(scores, offer), offer, label, correct)
+        if state.settings.notices:
+            notice(state, inputs, label, correct)
+    line = mixture.members.line.posterior
+    observe_values(scales, rounds, x, (line.W, line.former))
+    renew_if_settled(mixture.members.line.descriptions, scales)
     state.rounds[()] += 1
-    since = state.rounds[()] - state.changes.began[()]
-    grow_older(line, since)
-    end_round_of_views(views, rounds, since)
+    end_round(mixture.members, rounds, state.rounds[()] - state.changes.began[()])
     return updated
 
 
 @lean_kernel
-def learn_members(views, line, inputs, scores, rounds, label, correct):
-    """Take a step in each posterior, and of trust; return whether any was updated."""
-    if views is None:
-        predict(line.scratch, line.settings.doubt, scores)
-        updated = learn_posterior(line, inputs, scores, rounds, label, correct)
-        return updated
-    p, said, cells = views.scratch.p, views.scratch.said, views.cells
-    fill_mixture(views, line, p)
-    others = sum_of_others(p, label)
-    total = p[label] + others
-    said[0], said[1] = p[label] / total, others / total
-    weigh(views, line, label, correct)
-    updated = learn_posterior(line, inputs, line.scratch.scores, rounds, label, correct)
-    seen = last_binned(views.bins)
-    also = learn_posterior(cells, seen, cells.scratch.scores, rounds, label, correct)
-    third = learn_products(views.products, views.scratch.products, inputs, rounds, label, correct)
-    return updated or also or third
-
-
-@lean_kernel
-def learn_products(member, scratch, inputs, rounds, label, correct):
-    """Take a step in the posterior of products, if there is one; return whether it was updated."""
-    if member is None:
-        return False
-    seen = last_with_products(scratch, inputs)
-    updated = learn_posterior(member, seen, member.scratch.scores, rounds, label, correct)
-    return updated
-
-
-@lean_kernel
-def weigh(views, line, label, correct):
-    """Multiply the trust in each member by the likelihood that it gave to the bit."""
-    trust = views.trust
-    trust[0] *= likelihood(line.scratch.p[label], correct)
-    trust[1] *= likelihood(views.cells.scratch.p[label], correct)
-    weigh_products(views.products, trust, label, correct)
-    total = 0.0
-    for m in range(trust.size):
-        total += trust[m]
-    for m in range(trust.size):
-        trust[m] = (1.0 - SHARE) * (trust[m] / total) + SHARE / trust.size
-
-
-@lean_kernel
-def weigh_products(member, trust, label, correct):
-    """Do the same for the member that sees products, if there is one."""
-    if member is None:
+def notice(state, inputs, label, correct):
+    """Forget what the bit shows to be no longer true."""
+    mixture, changes, rounds = state.mixture, state.changes, state.rounds[()]
+    q, others = mixture.scratch.said[0], mixture.scratch.said[1]
+    if needs_former(changes, correct):
+        then = former_probability(mixture, inputs, label)
+        observe_former(changes, q, others, then, correct)
+    v = mixture.members.line.posterior.scratch.v[label]
+    observe(changes, q, others, v, label, correct, rounds)
+    what = verdict(changes, label, correct, rounds)
+    if what == NOTHING:
         return
-    trust[2] *= likelihood(member.scratch.p[label], correct)
-
-
-@lean_kernel
-def likelihood(q, correct):
-    """Return the probability of a bit, where q is that of a right label; bounded."""
-    q = min(max(q, LEAST_LIKELIHOOD), 1.0 - LEAST_LIKELIHOOD)
-    return q if correct else 1.0 - q
-
-
-@lean_kernel
-def changed(state, inputs, scores, label, offer, correct):
-    """Return what the bit says has changed, if anything: SOME labels, EVERYTHING, or RETURNED.
-
-    One that is told says nothing of the label that would have been chosen.
-    """
-    if correct == TOLD:
-        return NOTHING
-    rate(state.rates, argmax(scores, offer), offer, label, correct)
-    if not state.settings.notices:
-        return NOTHING
-    line, changes, rounds = state.line, state.changes, state.rounds[()]
-    q, others = said_by_all(state.views, line)
-    v = line.scratch.v[label]
-    if state.former.rounds[()] > 0:
-        if correct and changes.evidence[()] == 0.0:
-            state.former.evidence[()] = 0.0
-        else:
-            then = former_prediction(state.views, line, inputs, label)
-            compare_former(changes, state.former, q, others, then, correct)
-    what = notice(changes, q, others, v, label, correct, rounds)
-    if what == EVERYTHING and state.former.evidence[()] > ENOUGH_TO_RETURN:
-        return RETURNED
-    return what
-
-
-@lean_kernel
-def said_by_all(views, line):
-    """Return the probabilities that the label was right, and wrong, before the bit came."""
-    if views is None:
-        return line.scratch.said[0], line.scratch.said[1]
-    return views.scratch.said[0], views.scratch.said[1]
-
-
-@lean_kernel
-def compare_former(changes, former, q, others, then, correct):
-    """Count how much better the former weights foresee bits.
-
-    q and `others` are the probabilities of both bits, `then` is that of a right one by the former
-    weights. The error rates per level of `Changes` calibrate both.
-    """
-    levels = changes.levels
-    before = expected(levels[level_of(then, 1.0 - then)])
-    now = expected(levels[level_of(q, others)])
-    more = math.log((1.0 - before) / (1.0 - now)) if correct else math.log(before / now)
-    former.evidence[()] = max(0.0, former.evidence[()] + more)
-
-
-@lean_kernel
-def former_prediction(views, line, inputs, label):
-    """Return the probability that the label is right, by the former weights of all members."""
-    fill_former(line, inputs)
-    if views is None:
-        return line.scratch.p[label]
-    p = views.scratch.p
-    fill_former(views.cells, last_binned(views.bins))
-    fill_former_of_products(views.products, views.scratch.products, inputs)
-    fill_mixture(views, line, p)
-    total = 0.0
-    for k in range(p.size):
-        total += p[k]
-    return p[label] / total
-
-
-@lean_kernel
-def fill_former(member, seen):
-    """Fill a member's probabilities of the labels by its former weights."""
-    scratch = member.scratch
-    z = scratch.g
-    products(member.former, with_values(seen, scratch.x), z)
-    for k in range(z.size):
-        if scratch.retired[k]:
-            z[k] = -math.inf
-    softmax(z, 1.0, scratch.p)
-
-
-@lean_kernel
-def fill_former_of_products(member, scratch, inputs):
-    """Do the same for the member that sees products, if there is one."""
-    if member is None:
-        return
-    fill_former(member, last_with_products(scratch, inputs))
-
-
-@lean_kernel
-def begin_change(state, what):
-    """Exchange the weights with the former ones if all changed; forget the rates of what changed.
-
-    If it did not return, the weights are then to be forgotten. Covariances stay as they are if it
-    did: they also reflect what x is like.
-    """
-    if what == SOME:
-        for k in range(state.rates.labels.shape[0]):
-            if has_changed(state.changes, what, k):
-                forget_rates(state.rates, k)
-        return
-    forget_rates(state.rates, EVERYTHING)
-    exchange_former(state.line)
-    exchange_in_views(state.views)
-    state.former.rounds[()] = state.rounds[()] - state.changes.began[()]
-    state.former.evidence[()] = 0.0
-    if what == EVERYTHING:
-        state.line.age[()] = 1.0
-        begin_views(state.views)
-
-
-@lean_kernel
-def exchange_in_views(views):
-    """Exchange the weights of the other members, if there are any, with their former ones."""
-    if views is None:
-        return
-    exchange_former(views.cells)
-    exchange_in_products(views.products)
-
-
-@lean_kernel
-def exchange_in_products(member):
-    """Do the same for the member that sees products, if there is one."""
-    if member is None:
-        return
-    exchange_former(member)
-
-
-@lean_kernel
-def begin_views(views):
-    """Trust all members alike, and let none be older than the others."""
-    if views is None:
-        return
-    for m in range(views.trust.size):
-        views.trust[m] = 1.0 / views.trust.size
-    views.cells.age[()] = 1.0
-    begin_products(views.products)
-
-
-@lean_kernel
-def begin_products(member):
-    """Make the member that sees products, if there is one, as young as the others."""
-    if member is None:
-        return
-    member.age[()] = 1.0
-
-
-@lean_kernel
-def forget_in_views(views, k):
-    """Forget class k in the other members, if there are any."""
-    if views is None:
-        return
-    cells = views.cells
-    forget_class(cells, k)
-    forget_in_products(views.products, k)
-
-
-@lean_kernel
-def forget_in_products(member, k):
-    """Do the same for the member that sees products, if there is one."""
-    if member is None:
-        return
-    forget_class(member, k)
-
-
-@lean_kernel
-def end_round_of_views(views, rounds, since):
-    """Count the values of x in bins, and age the other members, if there are any."""
-    if views is None:
-        return
-    observe_bins(views.bins, rounds)
-    grow_older(views.cells, since)
-    age_products(views.products, since)
-
-
-@lean_kernel
-def age_products(member, since):
-    """Age the member that sees products, if there is one."""
-    if member is None:
-        return
-    grow_older(member, since)
+    change_mixture(mixture, changes, what)
+    if what != SOME:
+        forget_rates(state.rates, EVERYTHING)
+    for k in range(state.rates.labels.shape[0]):
+        if has_changed(changes, what, k):
+            forget_rates(state.rates, k)
+    reset(changes, what, rounds)
 
 
 # States of one form have the same types, and so have compiled functions.
@@ -732,7 +340,7 @@ class OneBitClassifier(ProbabilityLearner):
     weights of now do, by a factor of 100: what was true before may be true again. Then only the
     weights are exchanged; S_k stays. All members change together, and after a change of everything
     all are trusted alike. `onebit.numerics.changes` has the formulas, and
-    `bench/alarms.py` counts false alarms.
+    `make alarms` counts false alarms.
 
     Where the mixture's label (the one with the highest score) is right less often than a constant
     label would be, the constant label is chosen instead: with uninformative features, a model can
@@ -763,7 +371,8 @@ class OneBitClassifier(ProbabilityLearner):
     """
 
     uses_truth, _truth_feedback = True, TOLD
-    state_version = 1
+    takes_descriptions = True
+    state_version = 3
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.ONE_BIT_CLASSIFIER
@@ -835,25 +444,27 @@ class OneBitClassifier(ProbabilityLearner):
         if sized.views != "line" and not self.standardize:
             raise ValueError(f"views={self.views!r} needs standardize=True, or take views='line'")
         given = {"explore": self.explore, "a": self.a, "forgetting": self.forgetting}
-        line = new_posterior(
-            n_features + bool(self.standardize),
-            n_classes,
-            full=sized.covariance == "full",
-            has_constant=bool(self.standardize),
-            **given,
-        )
+        is_full = {"line": sized.covariance == "full", "cells": False, "products": True}
+        members = {
+            view: new_member(
+                view,
+                n_features,
+                n_classes,
+                full=is_full[view],
+                scaled=bool(self.standardize),
+                described=view == "line",
+                **given,
+            )
+            for view in VIEWS[: VIEWS.index(sized.views) + 1]
+        }
         state = State(
-            line=line,
+            mixture=new_mixture(members, n_classes),
             rounds=np.zeros((), dtype=np.int64),
             scales=new_scales(n_features) if self.standardize else None,
             changes=new_changes(n_classes),
-            former=Former(np.zeros((), dtype=np.int64), np.zeros(())),
             rates=new_rates(n_classes),
-            views=None
-            if sized.views == "line"
-            else new_views(n_features, n_classes, sized.views, given),
             settings=Settings(
-                explores=line.settings.explore > 0.0,
+                explores=members["line"].posterior.settings.explore > 0.0,
                 floor=float(self.min_probability),
                 notices=bool(self.notice_changes),
             ),
@@ -870,10 +481,14 @@ class OneBitClassifier(ProbabilityLearner):
         return parameters
 
     def _migrate(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        arrays = {_name_in_mixture(name): array for name, array in arrays.items()}
-        if "scales.features" in arrays and "scales.columns" not in arrays:
-            return arrays | migrated_scales(arrays)
-        return arrays
+        return migrated(version, arrays)
+
+    def _describe(self, run: Run, examples: dict[int, Example]) -> None:
+        state, scales = run.state, run.state.scales
+        new = described(state.descriptions, examples)
+        renew_now(new, scales)
+        new.numbers[RENEWED] = 0.0 if scales is None else scales.totals[SETTLED]
+        run.state = state.described(new)
 
     @property
     def coef_(self) -> np.ndarray:
@@ -894,10 +509,28 @@ class OneBitClassifier(ProbabilityLearner):
         if not self._started:
             raise AttributeError(f"this {type(self).__name__} has not started: it has no weights")
         with self._run.lock:
-            return np.array(self._run.state.line.W.T, order="C")
+            state = self._run.state
+            weights = np.array(state.line.W.T, order="C")
+            features, rows = np.flatnonzero(state.descriptions.place), state.descriptions
+            weights[:, features] += (
+                rows.numbers[MEAN] * rows.D[rows.place[features] - 1].T if features.size else 0.0
+            )
+        return weights
 
     @property
-    def members_(self) -> list[Member]:
+    def worth_(self) -> tuple[float, float]:
+        """Mean and standard deviation of theta, the worth of descriptions; zero without any.
+
+        Of examples and descriptions of unit length, theta times their product is added to the score
+        of a label. Misleading descriptions have a worth of about zero.
+        """
+        check_is_fitted(self)
+        with self._run.lock:
+            numbers = self._run.state.descriptions.numbers
+            return float(numbers[MEAN]), math.sqrt(numbers[VARIANCE])
+
+    @property
+    def members_(self) -> list[WeightedMember]:
         """The models in the mixture: each has a name, a weight and how many inputs it sees.
 
         The weight is the probability, given all bits so far, that this member foresees the next
@@ -907,14 +540,11 @@ class OneBitClassifier(ProbabilityLearner):
         """
         check_is_fitted(self)
         with self._run.lock:
-            state = self._run.state
-            if state.views is None:
-                return [Member("line", 1.0, len(state.line.W))]
-            weights = state.views.trust.tolist()
-        posteriors = [state.line, state.views.cells, state.views.products]
+            mixture = self._run.state.mixture
+            weights = mixture.trust.tolist()
         return [
-            Member(name, weight, len(posterior.W))
-            for name, weight, posterior in zip(VIEWS, weights, posteriors, strict=False)
+            WeightedMember(name, weight, len(member.posterior.W))
+            for (name, member), weight in zip(mixture.named.items(), weights, strict=True)
         ]
 
     @property
@@ -935,7 +565,7 @@ class OneBitClassifier(ProbabilityLearner):
         return int(self._run.state.rounds)
 
 
-class Member(NamedTuple):
+class WeightedMember(NamedTuple):
     """A model in the mixture.
 
     Attributes
@@ -959,33 +589,3 @@ def views_for(n_features: int, n_classes: int) -> str:
         return "line"
     is_affordable = n_products(n_features) ** 2 * n_classes <= LARGEST_PRODUCTS
     return "products" if is_affordable else "cells"
-
-
-def new_views(n_features: int, n_classes: int, views: str, given: dict[str, Any]) -> Views:
-    """Return the members beside the line before the first round."""
-    has_products = views == "products"
-    n = 3 if has_products else 2
-    full = (
-        new_posterior(n_products(n_features), n_classes, full=True, **given)
-        if has_products
-        else None
-    )
-    return Views(
-        bins=new_bins(n_features, n_classes),
-        cells=new_posterior(n_inputs(n_features), n_classes, full=False, **given),
-        products=full,
-        trust=np.full(n, 1.0 / n),
-        scratch=Scratch(
-            new_product_scratch(n_features if has_products else 0),
-            np.zeros(2),
-            np.zeros(n_classes),
-        ),
-    )
-
-
-def _name_in_mixture(name: str) -> str:
-    """Return what an array of a file from before the mixture is called now."""
-    first = name.partition(".")[0]
-    if name == "former.W":
-        return "line.former"
-    return f"line.{name}" if first in ("W", "S", "age") else name

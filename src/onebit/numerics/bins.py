@@ -24,7 +24,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from onebit.core.compiling import lean_kernel
-from onebit.core.example import INDEX, LARGEST, Example
+from onebit.core.example import INDEX, LARGEST
 from onebit.core.state import MOST_ROUNDS, Count, Field
 from onebit.numerics.columns import sort
 
@@ -108,6 +108,8 @@ class Bins(NamedTuple):
         Values of each column; those of one round have one place.
     stored
         How many rounds were stored in the sample.
+    n_inputs
+        What `n_inputs` returns.
     """
 
     levels: Annotated[np.ndarray, Field("features", LEVELS, least=-LARGEST, most=LARGEST)]
@@ -115,6 +117,7 @@ class Bins(NamedTuple):
     edges: Annotated[np.ndarray, Field("features", N_BINS - 1, least=-LARGEST, most=LARGEST)]
     sample: Annotated[np.ndarray, Field("features", SAMPLE, least=-LARGEST, most=LARGEST)]
     stored: Count
+    n_inputs: int
     scratch: Scratch
 
     def check(self) -> None:
@@ -147,6 +150,7 @@ def new_bins(n: int, n_classes: int) -> Bins:
         edges=np.zeros((n, N_BINS - 1)),
         sample=np.zeros((n, SAMPLE)),
         stored=np.zeros((), dtype=np.int64),
+        n_inputs=n_inputs(n),
         scratch=Scratch(
             x=np.zeros(n),
             columns=np.arange(n, dtype=INDEX),
@@ -161,11 +165,8 @@ def new_bins(n: int, n_classes: int) -> Bins:
 
 
 @lean_kernel
-def binned(bins, x, scaled, n_classes):
-    """Return x in bins and cells, in memory that the next x takes too.
-
-    `scaled` are its scaled features, with a constant last.
-    """
+def fill_binned(bins, x, scaled, n_classes):
+    """Fill x in bins and cells; `scaled` are its scaled features, with a constant last."""
     scratch, d = bins.scratch, x.n_features
     for j in range(d):
         scratch.x[j] = 0.0
@@ -185,14 +186,6 @@ def binned(bins, x, scaled, n_classes):
     if 0 < m * (m - 1) // 2 <= MOST_PAIRS // n_classes:
         n = fill_pairs(columns, codes, m, d, indices, values, n)
     scratch.size[()] = n
-    return last_binned(bins)
-
-
-@lean_kernel
-def last_binned(bins):
-    """Return what `binned` returned last."""
-    n = bins.scratch.size[()]
-    return Example(bins.scratch.indices[:n], bins.scratch.values[:n], n)
 
 
 @lean_kernel

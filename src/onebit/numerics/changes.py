@@ -2,8 +2,8 @@
 
 A model says with which probability q a label is right, and may be too sure or not sure enough. What
 its word is worth, its own past tells: the share e of mistakes among rounds with about the same q.
-Against that stands the hypothesis that in a share rho of the rounds what was learned is true no
-more, and the label wrong. A right label is evidence of ln(1 - rho) for it, a wrong one of
+Against that stands the hypothesis that in a share rho of the rounds what was learned is no longer
+true, and the label wrong. A right label is evidence of ln(1 - rho) for it, a wrong one of
 ln(1 + rho (1 - e) / e): the logarithms of likelihood ratios. Their sum begins again at zero when it
 falls below (Page 1954). While nothing changes, it exceeds h in a given round with a probability of
 about e^-h.
@@ -23,6 +23,13 @@ If the first or the last sum is high enough, all changed; if that of a label is,
 sums of the labels together are higher than that of all rounds, other labels are right as before.
 Then only those changed whose own sums are high: two that were swapped, say. Soon after, less
 evidence is enough for one more label.
+
+If everything changed before, the weights of then may be true again: a fourth sum has the evidence
+that they foresee bits better than those of now, where the error rates per level calibrate both.
+
+In each round, a learner calls `observe`, which counts a bit, then `verdict`, and if something
+changed, `reset`, after it has forgotten what `has_changed`. Before, `needs_former` says whether to
+call `observe_former`, too.
 """
 
 from __future__ import annotations
@@ -34,49 +41,14 @@ import numpy as np
 
 from onebit.core.compiling import lean_kernel
 from onebit.core.state import Amount, Count, Field
-
-RHO, FAMILIAR_RHO = 0.8, 0.5
-"""The share of the rounds in which what was learned is true no more, if there is a change.
-
-High, so that a gradual change is noticed when most of it is over: what is learned in its midst
-is soon wrong again. The second is that of rounds in which much is known.
-"""
-
-ALL_CHANGED, LABEL_CHANGED = math.log(1e7), math.log(1e12)
-"""Evidence of a change: a false alarm in so many rounds, if mistakes were independent.
-
-Those of one label are less so than those of all, as they come in runs when its weights move.
-"""
-
-OF_SOME = math.log(1e3)
-"""Evidence against a label that is enough if others changed at once, or in the last `SOON` rounds;
-and by how much the evidence against single labels must exceed that against all of them."""
-
-SOON = 300
-"""Rounds after a change of some labels in which one of another is likely."""
-
-UNTIL_NEXT = 500
-"""Rounds after a change of everything before there can be another: a model that has just begun is
-too sure at times, and would begin again and again."""
-
-LEAST_MISTAKES = 0.2
-"""No smaller share of mistakes is expected of rounds in which much is known."""
-
-KNOWN = 0.3
-"""Of a label, only rounds count in which fewer mistakes were expected: what was never learned
-cannot be forgotten."""
+from onebit.numerics import tuning
+from onebit.numerics.tuning import ChangeConstants
 
 LEVELS, EVEN = 12, 4
 """Levels of confidence, one for each nat of ln(q / (1 - q)); EVEN is the first with q > 1 - q."""
 
 HIGHEST_ODDS = math.exp(LEVELS - 1 - EVEN)
 """q / (1 - q) from which on the level is the highest."""
-
-FIRST_ROUNDS = 10.0
-"""Rounds that the first belief about a level counts for: mistakes in half of them, or more."""
-
-FIRST_MISTAKES, FIRST_EXPECTED = 2.0, 0.5
-"""What a label begins with, so that it is not taken to be as good as others before it is known."""
 
 KEPT = 64
 """Changes that are remembered."""
@@ -90,22 +62,30 @@ EVIDENCE, MISTAKES, EXPECTED = 0, 1, 2
 ROUND, LABEL, SURE = 0, 1, 2
 """Columns of `Changes.seen`."""
 
-FAMILIAR, VARIANCE, SOME_CHANGED = 0, 1, 2
+FAMILIAR, VARIANCE, SOME_CHANGED, FORMER = 0, 1, 2, 3
 """Places in `Changes.totals`."""
 
 EVERYTHING, RETURNED = -1, -2
 """What may have changed in place of a label: all of them, or all to what they were before."""
 
 NOTHING, SOME = -3, -4
-"""What else `notice` may return: some labels changed, those that `has_changed` tells."""
+"""What else `verdict` may return: some labels changed, those of which `has_changed` says so."""
 
 
 class Change(NamedTuple):
-    """A change that was noticed: in which round, of what, and the evidence for it.
+    """A change that was noticed.
 
-    label: the one whose successes ended, or None if it was all. evidence: in nats, the logarithm
-    of how much likelier the last bits are if there was a change than if not. returned: whether all
-    became again as it was before the last change of everything.
+    Attributes
+    ----------
+    round
+        In which round.
+    label
+        The one whose successes ended, or None if it was all.
+    evidence
+        In nats: the logarithm of how much likelier the last bits are if there was a change than if
+        not.
+    returned
+        Whether all became again as it was before the last change of everything.
     """
 
     round: int
@@ -115,16 +95,30 @@ class Change(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What is expected of bits, the evidence that it is true no more, and the changes noticed.
+    """What is expected of bits, the evidence that it is no longer true, and the changes noticed.
 
-    levels: for each level of confidence the share MISTAKEN, the newer half of the rounds counting
-    most, and ROUNDS. labels: EVIDENCE, and since the label last changed MISTAKES and what was
-    EXPECTED of these. evidence: that all changed. seen: the last changes, by ROUND, LABEL, or
-    EVERYTHING or RETURNED, and SURE, the evidence; change i is in row i modulo `KEPT`. n_seen: how
-    many there were. began: the rounds before the last change of everything. familiar: of rounds in
-    which much is known, what levels have. totals: FAMILIAR, the evidence of these rounds; the mean
-    VARIANCE of the chosen labels' scores, the newer half of the rounds counting most; SOME_CHANGED,
-    the rounds before the last change of some labels, or zero.
+    Attributes
+    ----------
+    levels
+        For each level of confidence the share MISTAKEN, the newer half of the rounds counting most,
+        and ROUNDS.
+    labels
+        EVIDENCE, and since the label last changed MISTAKES and what was EXPECTED of these.
+    evidence
+        That all changed.
+    seen
+        The last changes, by ROUND, LABEL, or EVERYTHING or RETURNED, and SURE, the evidence; change
+        i is in row i modulo `KEPT`.
+    n_seen
+        How many there were.
+    began
+        The rounds before the last change of everything, or zero.
+    familiar
+        Of rounds in which much is known, what levels have.
+    totals
+        FAMILIAR, the evidence of these rounds; the mean VARIANCE of the chosen labels' scores, the
+        newer half of the rounds counting most; SOME_CHANGED, the rounds before the last change of
+        some labels, or zero; FORMER, the evidence that the former weights are true again.
     """
 
     levels: Annotated[np.ndarray, Field(LEVELS, 2, least=0.0)]
@@ -134,14 +128,15 @@ class Changes(NamedTuple):
     n_seen: Count
     began: Count
     familiar: Annotated[np.ndarray, Field(2, least=0.0)]
-    totals: Annotated[np.ndarray, Field(3, least=0.0)]
+    totals: Annotated[np.ndarray, Field(4, least=0.0)]
+    settings: ChangeConstants
 
     def check(self) -> None:
         """Check what kernels divide by, and that changes are of labels that there are."""
         for name, rates in (("levels", self.levels), ("familiar", self.familiar)):
             if rates[..., MISTAKEN].max() > 1.0:
                 raise ValueError(f"{name} has a share of mistakes above one")
-        first = FIRST_MISTAKES, FIRST_EXPECTED
+        first = self.settings.first_mistakes, self.settings.first_expected
         if (self.labels[:, [MISTAKES, EXPECTED]] < first).any():
             raise ValueError(f"labels has fewer mistakes, or expected ones, than at first, {first}")
         if self.seen[:, LABEL].max() >= len(self.labels):
@@ -150,13 +145,22 @@ class Changes(NamedTuple):
 
 def new_changes(n_classes: int) -> Changes:
     """Return what is expected before the first round."""
+    settings = tuning.TUNING.changes
     levels, labels = np.zeros((LEVELS, 2)), np.zeros((n_classes, 3))
     levels[:, MISTAKEN] = np.maximum(0.5, 1.0 / (1.0 + np.exp(np.arange(LEVELS) - EVEN)))
-    levels[:, ROUNDS] = FIRST_ROUNDS
-    labels[:, MISTAKES], labels[:, EXPECTED] = FIRST_MISTAKES, FIRST_EXPECTED
-    n_seen, began = np.zeros((), dtype=np.int64), np.zeros((), dtype=np.int64)
-    seen, familiar = np.zeros((KEPT, 3)), np.array([0.5, FIRST_ROUNDS])
-    return Changes(levels, labels, np.zeros(()), seen, n_seen, began, familiar, np.zeros(3))
+    levels[:, ROUNDS] = settings.first_rounds
+    labels[:, MISTAKES], labels[:, EXPECTED] = settings.first_mistakes, settings.first_expected
+    return Changes(
+        levels=levels,
+        labels=labels,
+        evidence=np.zeros(()),
+        seen=np.zeros((KEPT, 3)),
+        n_seen=np.zeros((), dtype=np.int64),
+        began=np.zeros((), dtype=np.int64),
+        familiar=np.array([0.5, settings.first_rounds]),
+        totals=np.zeros(4),
+        settings=settings,
+    )
 
 
 def listed(changes: Changes, labels: list[Any]) -> list[Change]:
@@ -169,70 +173,64 @@ def listed(changes: Changes, labels: list[Any]) -> list[Change]:
     ]
 
 
-@lean_kernel
-def notice(changes, q, others, v, label, correct, rounds):
-    """Count a bit, where q and `others` are the probabilities that it is right and wrong.
+# Evidence
 
-    v is the variance of its label's score, and `rounds` how many there were before. Return what has
-    changed: NOTHING, SOME labels or EVERYTHING.
+
+@lean_kernel
+def needs_former(changes, correct):
+    """Return whether `observe_former` has something to count in this round."""
+    return changes.began[()] > 0 and not (correct and changes.evidence[()] == 0.0)
+
+
+@lean_kernel
+def observe_former(changes, q, others, then, correct):
+    """Count how much better the former weights foresee a bit; call it before `observe`.
+
+    q and `others` are the probabilities that the label is right and wrong, `then` is that of a
+    right one by the former weights.
     """
-    levels, labels = changes.levels, changes.labels
+    before = expected(changes.levels[level_of(then, 1.0 - then)])
+    now = expected(changes.levels[level_of(q, others)])
+    more = math.log((1.0 - before) / (1.0 - now)) if correct else math.log(before / now)
+    changes.totals[FORMER] = max(0.0, changes.totals[FORMER] + more)
+
+
+@lean_kernel
+def observe(changes, q, others, v, label, correct, rounds):
+    """Count a bit, where q and `others` are the probabilities that the label is right and wrong.
+
+    v is the variance of its label's score, and `rounds` how many there were before.
+    """
+    levels, labels, settings = changes.levels, changes.labels, changes.settings
     level = levels[level_of(q, others)]
     e = expected(level)
+    if correct and changes.evidence[()] == 0.0:
+        changes.totals[FORMER] = 0.0
     if not correct or changes.evidence[()] > 0.0 or labels[label, EVIDENCE] > 0.0:
+        rho = settings.changed_share
         odds = labels[label, MISTAKES] / labels[label, EXPECTED] * e / (1.0 - e)
         e_label = odds / (1.0 + odds)
-        changes.evidence[()] = more_evidence(changes.evidence[()], e, RHO, correct)
-        if e_label < KNOWN:
-            labels[label, EVIDENCE] = more_evidence(labels[label, EVIDENCE], e_label, RHO, correct)
+        changes.evidence[()] = more_evidence(changes.evidence[()], e, rho, correct)
+        if e_label < settings.most_expected:
+            labels[label, EVIDENCE] = more_evidence(labels[label, EVIDENCE], e_label, rho, correct)
     count(level, correct)
     labels[label, MISTAKES] += not correct
     labels[label, EXPECTED] += e
-    notice_familiar(changes.familiar, changes.totals, v, correct, rounds)
-    return NOTHING if correct else what_changed(changes, label, rounds)
+    observe_familiar(changes.familiar, changes.totals, settings, v, correct, rounds)
 
 
 @lean_kernel
-def notice_familiar(familiar, totals, v, correct, rounds):
+def observe_familiar(familiar, totals, settings, v, correct, rounds):
     """Count a bit if much is known, where v is the variance of its label's score."""
     if v <= totals[VARIANCE]:
         if not correct or totals[FAMILIAR] > 0.0:
-            e = max(LEAST_MISTAKES, expected(familiar))
-            totals[FAMILIAR] = more_evidence(totals[FAMILIAR], e, FAMILIAR_RHO, correct)
+            e, rho = (
+                max(settings.least_mistakes, expected(familiar)),
+                settings.familiar_changed_share,
+            )
+            totals[FAMILIAR] = more_evidence(totals[FAMILIAR], e, rho, correct)
         count(familiar, correct)
     totals[VARIANCE] += 2.0 / (rounds + 2.0) * (v - totals[VARIANCE])
-
-
-@lean_kernel
-def what_changed(changes, label, rounds):
-    """Return what the evidence says after a mistake of this label: NOTHING, SOME or EVERYTHING."""
-    labels, totals, began = changes.labels, changes.totals, changes.began[()]
-    everything = max(changes.evidence[()], totals[FAMILIAR]) > ALL_CHANGED
-    if began > 0 and rounds - began < UNTIL_NEXT:
-        everything = False
-    one = labels[label, EVIDENCE] > LABEL_CHANGED
-    soon = totals[SOME_CHANGED] > 0.0 and rounds - totals[SOME_CHANGED] < SOON
-    if not (everything or one or (soon and labels[label, EVIDENCE] > OF_SOME)):
-        return NOTHING
-    total, highest = 0.0, 0.0
-    for k in range(labels.shape[0]):
-        total += labels[k, EVIDENCE]
-        highest = max(highest, labels[k, EVIDENCE])
-    others_are_right = total > changes.evidence[()] + OF_SOME
-    if everything and not (others_are_right and highest > OF_SOME):
-        totals[SOME_CHANGED] = 0.0
-        return EVERYTHING
-    if everything or one:
-        totals[SOME_CHANGED] = rounds
-    if others_are_right:
-        changes.evidence[()] = totals[FAMILIAR] = 0.0
-    return SOME
-
-
-@lean_kernel
-def has_changed(changes, what, k):
-    """Tell whether label k has changed, where `what` is what `notice` returned."""
-    return what == EVERYTHING or (what == SOME and changes.labels[k, EVIDENCE] > OF_SOME)
 
 
 @lean_kernel
@@ -267,22 +265,75 @@ def more_evidence(evidence, e, rho, correct):
     return evidence + math.log(1.0 + rho * (1.0 - e) / e)
 
 
+# Verdicts
+
+
 @lean_kernel
-def remember(changes, what, rounds):
+def verdict(changes, label, correct, rounds):
+    """Return what changed, after this bit was observed: NOTHING, SOME, EVERYTHING or RETURNED."""
+    if correct:
+        return NOTHING
+    what = what_changed(changes, label, rounds)
+    if what == EVERYTHING and changes.totals[FORMER] > changes.settings.returned:
+        return RETURNED
+    return what
+
+
+@lean_kernel
+def what_changed(changes, label, rounds):
+    """Return what the evidence says after a mistake of this label: NOTHING, SOME or EVERYTHING."""
+    labels, totals, began = changes.labels, changes.totals, changes.began[()]
+    settings = changes.settings
+    everything = max(changes.evidence[()], totals[FAMILIAR]) > settings.everything
+    if began > 0 and rounds - began < settings.rounds_between:
+        everything = False
+    one = labels[label, EVIDENCE] > settings.label
+    soon = totals[SOME_CHANGED] > 0.0 and rounds - totals[SOME_CHANGED] < settings.related_rounds
+    if not (everything or one or (soon and labels[label, EVIDENCE] > settings.related)):
+        return NOTHING
+    total, highest = 0.0, 0.0
+    for k in range(labels.shape[0]):
+        total += labels[k, EVIDENCE]
+        highest = max(highest, labels[k, EVIDENCE])
+    others_are_right = total > changes.evidence[()] + settings.related
+    if everything and not (others_are_right and highest > settings.related):
+        totals[SOME_CHANGED] = 0.0
+        return EVERYTHING
+    if everything or one:
+        totals[SOME_CHANGED] = rounds
+    if others_are_right:
+        changes.evidence[()] = totals[FAMILIAR] = 0.0
+    return SOME
+
+
+@lean_kernel
+def has_changed(changes, what, k):
+    """Return whether label k is to be forgotten, where `what` is the verdict.
+
+    What returned is not: its former weights are true again.
+    """
+    if what == SOME:
+        return changes.labels[k, EVIDENCE] > changes.settings.related
+    return what == EVERYTHING
+
+
+@lean_kernel
+def reset(changes, what, rounds):
     """Note what changed after so many rounds, and expect of it no more than at first."""
-    labels, totals = changes.labels, changes.totals
+    labels, totals, settings = changes.labels, changes.totals, changes.settings
     if what != SOME:
         sure = max(changes.evidence[()], totals[FAMILIAR])
         note(changes, what, sure, rounds)
-        changes.evidence[()] = totals[FAMILIAR] = 0.0
-        changes.familiar[MISTAKEN], changes.familiar[ROUNDS] = 0.5, FIRST_ROUNDS
+        changes.evidence[()] = totals[FAMILIAR] = totals[FORMER] = 0.0
+        changes.familiar[MISTAKEN], changes.familiar[ROUNDS] = 0.5, settings.first_rounds
         changes.began[()] = rounds
     for k in range(labels.shape[0]):
         if what != SOME or has_changed(changes, what, k):
             if what == SOME:
                 note(changes, k, labels[k, EVIDENCE], rounds)
             labels[k, EVIDENCE] = 0.0
-            labels[k, MISTAKES], labels[k, EXPECTED] = FIRST_MISTAKES, FIRST_EXPECTED
+            labels[k, MISTAKES] = settings.first_mistakes
+            labels[k, EXPECTED] = settings.first_expected
 
 
 @lean_kernel

@@ -22,7 +22,9 @@ import numpy as np
 from onebit.core.compiling import lean_kernel
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.state import Count, Field
+from onebit.numerics import tuning
 from onebit.numerics.argmax import argmax
+from onebit.numerics.tuning import HedgeConstants
 
 MODEL, CONSTANT = 0, 1
 """Rows of `Rates.ways`."""
@@ -31,23 +33,20 @@ RIGHT, ROUNDS, ON_OFFER = 0, 1, 2
 """Columns of `Rates.ways`, `Rates.labels` and, with how many labels were on offer, `Scratch.known`.
 """
 
-UPPER = 2.0
-"""Deviations from the middle of a belief to its upper end. With fewer, the second most frequent
-label may be taken for the most frequent one for good."""
-
-FIRST_RIGHT = 4.0
-"""What is believed of the model begins with Beta(4, 1). With Beta(1, 1), the constant one of a few
-labels is tried often before the model has learned anything."""
-
-MOST_ROUNDS = 1000.0
-"""Rounds of a label after which all so far count half, as labels may become more frequent."""
-
 _FAR = 5.87
 """erfc(_FAR) / 2 is 5e-17: less than half of what one and the next number below it differ by."""
 
 
 class Scratch(NamedTuple):
-    """ends: the upper end of what is believed of each label; known: what it was computed from."""
+    """Upper ends.
+
+    Attributes
+    ----------
+    ends
+        The upper end of what is believed of each label.
+    known
+        What it was computed from.
+    """
 
     ends: np.ndarray
     known: np.ndarray
@@ -56,14 +55,20 @@ class Scratch(NamedTuple):
 class Rates(NamedTuple):
     """How often labels, and both ways, were right.
 
-    labels: for each label how often it was RIGHT, in ROUNDS that it was chosen in; ways: the same
-    for the model's label and the constant one, where these differ, which they did in `differed`
-    rounds.
+    Attributes
+    ----------
+    labels
+        For each label how often it was RIGHT, in ROUNDS that it was chosen in.
+    ways
+        The same for the model's label and the constant one, where these differ.
+    differed
+        Rounds in which they did.
     """
 
     labels: Annotated[np.ndarray, Field("classes", 2, least=0.0)]
     ways: Annotated[np.ndarray, Field(2, 2, least=0.0)]
     differed: Count
+    settings: HedgeConstants
     scratch: Scratch
 
     def check(self) -> None:
@@ -79,6 +84,7 @@ def new_rates(n_classes: int) -> Rates:
         labels=np.zeros((n_classes, 2)),
         ways=np.zeros((2, 2)),
         differed=np.zeros((), dtype=np.int64),
+        settings=tuning.TUNING.hedge,
         scratch=Scratch(np.zeros(n_classes), np.zeros((n_classes, 3))),
     )
 
@@ -100,7 +106,7 @@ def constant_label(rates, offer):
         right, rounds = labels[k, RIGHT], labels[k, ROUNDS]
         if known[k, RIGHT] != right or known[k, ROUNDS] != rounds or known[k, ON_OFFER] != n:
             mean, variance = belief(labels[k], 1.0, n)
-            ends[k] = mean + UPPER * math.sqrt(variance)
+            ends[k] = mean + rates.settings.upper * math.sqrt(variance)
             known[k, RIGHT], known[k, ROUNDS], known[k, ON_OFFER] = right, rounds, n
     return argmax(ends, offer)
 
@@ -114,7 +120,8 @@ def share_of_constant(rates, n):
     """
     if rates.differed[()] == 0:
         return 0.0
-    model, variance = belief(rates.ways[MODEL], FIRST_RIGHT, FIRST_RIGHT + 1.0)
+    first = rates.settings.first_right
+    model, variance = belief(rates.ways[MODEL], first, first + 1.0)
     constant, more = belief(rates.ways[CONSTANT], 1.0, n)
     difference, variance = model - min(constant, 1.0 - model), 2.0 * (variance + more)
     if difference > 0.0 and difference * difference > _FAR * _FAR * variance:
@@ -151,7 +158,7 @@ def rate(rates, best, offer, label, correct):
         elif label == constant:
             _count(rates.ways[CONSTANT], correct)
     _count(rates.labels[label], correct)
-    if rates.labels[label, ROUNDS] >= MOST_ROUNDS:
+    if rates.labels[label, ROUNDS] >= rates.settings.most_rounds:
         rates.labels[label, RIGHT] *= 0.5
         rates.labels[label, ROUNDS] *= 0.5
 

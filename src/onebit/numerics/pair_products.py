@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from onebit.core.compiling import lean_kernel
-from onebit.core.example import INDEX, Example
+from onebit.core.example import INDEX
 
 
-class ProductScratch(NamedTuple):
+class Scratch(NamedTuple):
     """The last x.
 
     Attributes
@@ -26,25 +26,39 @@ class ProductScratch(NamedTuple):
     size: np.ndarray
 
 
+class Products(NamedTuple):
+    """The view; it has nothing to learn about columns.
+
+    Attributes
+    ----------
+    n_inputs
+        What `n_products` returns.
+    """
+
+    n_inputs: int
+    scratch: Scratch
+
+
 def n_products(n_features: int) -> int:
     """Return how many features an example becomes, its constant included."""
     return n_features + n_features * (n_features + 1) // 2 + 1
 
 
-def new_product_scratch(n_features: int) -> ProductScratch:
-    """Return memory for the products of that many features."""
+def new_products(n_features: int) -> Products:
+    """Return the view of that many features."""
     n = n_products(n_features)
-    return ProductScratch(np.zeros(n, dtype=INDEX), np.zeros(n), np.zeros((), dtype=np.int64))
+    scratch = Scratch(np.zeros(n, dtype=INDEX), np.zeros(n), np.zeros((), dtype=np.int64))
+    return Products(n, scratch)
 
 
 @lean_kernel
-def with_products(scratch, scaled):
-    """Return scaled features, whose last is a constant, with all their products of two.
+def fill_products(view, scaled):
+    """Fill scaled features, whose last is a constant, and all their products of two.
 
     Product (i, j), i <= j, stands after the d features, row by row; the constant comes last, as it
-    is. It is in memory that the next x takes too.
+    is.
     """
-    indices, values = scratch.indices, scratch.values
+    indices, values = view.scratch.indices, view.scratch.values
     d, m = scaled.n_features - 1, scaled.indices.size - 1
     for i in range(m):
         indices[i], values[i] = scaled.indices[i], scaled.values[i]
@@ -57,12 +71,4 @@ def with_products(scratch, scaled):
             values[n] = scaled.values[a] * scaled.values[b]
             n += 1
     indices[n], values[n] = d + d * (d + 1) // 2, scaled.values[m]
-    scratch.size[()] = n + 1
-    return last_with_products(scratch, scaled)
-
-
-@lean_kernel
-def last_with_products(scratch, scaled):
-    """Return what `with_products` returned last."""
-    n, d = scratch.size[()], scaled.n_features - 1
-    return Example(scratch.indices[:n], scratch.values[:n], d + d * (d + 1) // 2 + 1)
+    view.scratch.size[()] = n + 1

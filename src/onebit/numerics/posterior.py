@@ -20,6 +20,7 @@ from onebit.core.compiling import chosen_by_type, lean_kernel, no_alias
 from onebit.core.example import INDEX
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.state import Amount, Field, Within
+from onebit.numerics import tuning
 from onebit.numerics.argmax import argmax
 from onebit.numerics.linear import fill_unit, products, unit_scores, with_values
 from onebit.numerics.second_order import (
@@ -31,95 +32,14 @@ from onebit.numerics.second_order import (
     subtract,
 )
 from onebit.numerics.softmax import softmax
+from onebit.numerics.tuning import PosteriorConstants
 from onebit.numerics.winning import ROOM, fill_winning
 
 TOLD = 2
 """The feedback that the label is right, from someone who says it, not from a decision."""
 
-OPENNESS = 6
-"""How steeply draws widen where no label is known to be right: the power of (1 - q) r.
-
-Less, and labels of two that are as likely as each other are tried in vain; more, and a label that
-looked bad at first is not tried again."""
-
-UNLIKELY = 0.05
-"""Where the best label is less likely to be wrong, draws stay as they are: its power is nothing."""
-
-YOUNG = 1000.0
-"""Rounds after which forgetting begins to matter."""
-
 OLDEST = 1e100
 """No age is higher."""
-
-
-class Form(NamedTuple):
-    """What the two forms of the covariance do differently.
-
-    Attributes
-    ----------
-    prior
-        a (ln K)^2, if a is not given.
-    explore
-        nu / ln K, if nu is not given.
-    constant
-        The first variance of the constant's weight, as a multiple of others'.
-    doubt
-        kappa.
-    least_lesson
-        rho, the least gradient of a wrong label, as a share of its gradient with two classes.
-    unforeseen
-        eta.
-    information_weight
-        m, which is m t / (t + settling) in round t.
-    settling
-        See there.
-    forgetting
-        phi, if it is not given.
-    sure
-        A right label that had at least the probability 1 - sure teaches nothing.
-    negligible
-        A covariance is not updated if v would change by a smaller share.
-    """
-
-    prior: float
-    explore: float
-    constant: float
-    doubt: float
-    least_lesson: float
-    unforeseen: float
-    information_weight: float
-    settling: float
-    forgetting: float
-    sure: float
-    negligible: float
-
-
-DIAGONAL_FORM = Form(
-    prior=0.35,
-    explore=0.035,
-    constant=1.0,
-    doubt=0.03,
-    least_lesson=0.3,
-    unforeseen=0.1,
-    information_weight=3.0,
-    settling=0.0,
-    forgetting=0.0,
-    sure=2e-2,
-    negligible=1e-3,
-)
-FULL_FORM = Form(
-    prior=0.3,
-    explore=0.05,
-    constant=4.0,
-    doubt=0.25,
-    least_lesson=0.45,
-    unforeseen=0.0,
-    information_weight=2.0,
-    settling=30.0,
-    forgetting=0.5,
-    sure=1e-3,
-    negligible=1e-6,
-)
 
 
 class Settings(NamedTuple):
@@ -135,21 +55,15 @@ class Settings(NamedTuple):
         The first variance of the constant's weight.
     forgetting
         phi.
-    doubt, least_lesson, unforeseen, information_weight, settling, sure, negligible
-        As in `Form`.
+    constants
+        Those that were tuned for this form of the covariance.
     """
 
     explore: float
     widest: float
     widest_constant: float
-    doubt: float
-    least_lesson: float
-    unforeseen: float
-    information_weight: float
-    settling: float
     forgetting: float
-    sure: float
-    negligible: float
+    constants: PosteriorConstants
 
 
 class Scratch(NamedTuple):
@@ -174,8 +88,6 @@ class Scratch(NamedTuple):
         With whole matrices S_k x, a row for each class.
     retired
         Which labels cannot be right, as they are retired.
-    said
-        The probabilities that the chosen label is right, and wrong.
     informed
         The classes whose variances change.
     """
@@ -193,7 +105,6 @@ class Scratch(NamedTuple):
     policy: np.ndarray
     Sx: np.ndarray
     retired: np.ndarray
-    said: np.ndarray
     informed: np.ndarray
 
 
@@ -247,21 +158,15 @@ def new_posterior(
 
     None stands for what the form of the covariance has.
     """
-    form = FULL_FORM if full else DIAGONAL_FORM
+    constants = tuning.TUNING.full if full else tuning.TUNING.diagonal
     ln_K = max(1.0, math.log(n_classes))
-    a = form.prior / ln_K**2 if a is None else float(a)
+    a = constants.prior / ln_K**2 if a is None else float(a)
     settings = Settings(
-        explore=form.explore * ln_K if explore is None else float(explore),
+        explore=constants.explore * ln_K if explore is None else float(explore),
         widest=1.0 / a,
-        widest_constant=(form.constant if has_constant else 1.0) / a,
-        doubt=form.doubt,
-        least_lesson=form.least_lesson,
-        unforeseen=form.unforeseen,
-        information_weight=form.information_weight,
-        settling=form.settling,
-        forgetting=form.forgetting if forgetting is None else float(forgetting),
-        sure=form.sure,
-        negligible=form.negligible,
+        widest_constant=(constants.constant if has_constant else 1.0) / a,
+        forgetting=constants.forgetting if forgetting is None else float(forgetting),
+        constants=constants,
     )
     variances = np.full(n_inputs, settings.widest)
     variances[-1:] = settings.widest_constant
@@ -287,7 +192,6 @@ def new_posterior(
         policy=policy,
         Sx=np.zeros((n_classes if full else 0, n_inputs)),
         retired=np.zeros(n_classes, dtype=np.bool_),
-        said=np.zeros(2),
         informed=np.zeros(n_classes, dtype=INDEX),
     )
     return Posterior(W, S, np.ones(()), former, settings, scratch)
@@ -349,8 +253,9 @@ def end_score(scratch, widest, scores):
 
 
 @lean_kernel
-def predict(scratch, doubt, scores):
+def predict(posterior, scores):
     """Fill p with the probability that each label is right, its score shrunk by its doubt."""
+    scratch, doubt = posterior.scratch, posterior.settings.constants.doubt
     f, g, v = scratch.f, scratch.g, scratch.v
     for k in range(scores.size):
         f[k] = 1.0 / math.sqrt(1.0 + doubt * v[k])
@@ -362,8 +267,9 @@ def predict(scratch, doubt, scores):
 
 
 @lean_kernel
-def fill_policy(scratch, settings, scores, offer, p):
+def fill_policy(posterior, scores, offer, p):
     """Fill the probability that each class's draw is the largest; return the greedy label."""
+    scratch, settings = posterior.scratch, posterior.settings
     best = fill_deviations(scratch, settings, scores, offer)
     fill_winning(scores, scratch.deviations, best, p, scratch.room, offer)
     return best
@@ -377,37 +283,38 @@ def fill_deviations(scratch, settings, scores, offer):
     well have draws up to as wide as the model says. Return the label with the highest score.
     """
     v, deviations, best = scratch.v, scratch.deviations, argmax(scores, offer)
+    constants = settings.constants
     for k in on_offer(offer, scores.size):
         deviations[k] = settings.explore * math.sqrt(v[k])
-    least, near = math.log(n_on_offer(offer, scores.size) / UNLIKELY), 0
+    least, near = math.log(n_on_offer(offer, scores.size) / constants.unlikely), 0
     for k in on_offer(offer, scores.size):
         gap = scores[best] - scores[k]
-        near += gap * gap <= least * least * (1.0 + settings.doubt * (v[best] + v[k]))
+        near += gap * gap <= least * least * (1.0 + constants.doubt * (v[best] + v[k]))
     if near > 1 and 0.0 < settings.explore < 1.0:  # best itself is one of them
-        widen(settings.explore, settings.doubt, scores, v, best, offer, scratch.g, deviations)
+        widen(settings.explore, constants, scores, v, best, offer, scratch.g, deviations)
     return best
 
 
 @lean_kernel
-def widen(nu, kappa, scores, v, best, offer, z, deviations):
+def widen(nu, constants, scores, v, best, offer, z, deviations):
     """Fill the deviations where the highest score is not far above all others; z is scratch."""
     no_alias()
     for k in range(v.size):
-        z[k] = (scores[k] - scores[best]) / math.sqrt(1.0 + kappa * (v[best] + v[k]))
+        z[k] = (scores[k] - scores[best]) / math.sqrt(1.0 + constants.doubt * (v[best] + v[k]))
     likely = 0.0
     for k in on_offer(offer, scores.size):
         likely += math.exp(z[k])
     wrong = 1.0 - 1.0 / likely
     for k in range(v.size):
         open_to = wrong * (1.0 - v[best] / v[k]) if v[k] > v[best] else 0.0
-        deviations[k] = (nu + (1.0 - nu) * open_to**OPENNESS) * math.sqrt(v[k])
+        deviations[k] = (nu + (1.0 - nu) * open_to**constants.openness) * math.sqrt(v[k])
 
 
 # Lessons
 
 
 @lean_kernel
-def lesson(scratch, settings, scores, rounds, label, correct):
+def lesson(scratch, constants, scores, rounds, label, correct):
     """Fill the gradient g and the information f of each class's score; return whether to update.
 
     `predict` has filled p. The bit has the likelihood q = p[label] if the label is right, 1 - q if
@@ -418,17 +325,16 @@ def lesson(scratch, settings, scores, rounds, label, correct):
     alone = 0.0 if correct else 1.0 / (1.0 + math.exp(-f[label] * scores[label]))
     others = sum_of_others(p, label)
     q = p[label]
-    scratch.said[0], scratch.said[1] = q, others
-    if correct and others < settings.sure:
+    if correct and others < constants.sure:
         return False
     if others < 1e-9:
         others = 1e-9
     t = rounds + 1.0
-    weight = settings.information_weight * t / (t + settings.settling)
-    unforeseen = settings.unforeseen / (settings.unforeseen + others)
+    weight = constants.information_weight * t / (t + constants.settling)
+    unforeseen = constants.unforeseen / (constants.unforeseen + others)
     foreseen, any_other = (1.0 - unforeseen) / others, unforeseen / n_others(scratch.retired)
     if correct == TOLD:
-        implicit = implicit_share(q, others, v[label] / (1.0 + settings.doubt * v[label]))
+        implicit = implicit_share(q, others, v[label] / (1.0 + constants.doubt * v[label]))
     else:
         implicit = 1.0
     # - d log likelihood / d score_k, and the information of one bit, (dq)^2 / (q (1 - q)).
@@ -437,7 +343,7 @@ def lesson(scratch, settings, scores, rounds, label, correct):
         right = 0.0 if scratch.retired[k] else foreseen * p[k] + any_other
         g[k] = (implicit * p[k] if correct else -q * right) * f[k] * scratch.share[k]
         f[k] = q * p[k] * p[k] / others * (weight * f[k] * f[k])
-    g[label] = -implicit * others if correct else max(q, settings.least_lesson * alone)
+    g[label] = -implicit * others if correct else max(q, constants.least_lesson * alone)
     g[label] *= of_label * scratch.share[label]
     f[label] = q * others * (weight * of_label * of_label)
     return True
@@ -502,12 +408,13 @@ def _learn_posterior(posterior, x, scores, rounds, label, correct):
 @lean_kernel
 def learn_diagonal(posterior, x, scores, rounds, label, correct):
     """`learn_posterior` with variances: features count as independent."""
-    scratch, settings, age = posterior.scratch, posterior.settings, posterior.age[()]
-    if not lesson(scratch, settings, scores, rounds, label, correct):
+    scratch, age = posterior.scratch, posterior.age[()]
+    constants = posterior.settings.constants
+    if not lesson(scratch, constants, scores, rounds, label, correct):
         return False
     informed, n = scratch.informed, 0
     for k in range(scores.size):
-        if scratch.f[k] * scratch.v[k] > settings.negligible * scratch.share[k]:
+        if scratch.f[k] * scratch.v[k] > constants.negligible * scratch.share[k]:
             informed[n] = k
             n += 1
     update_diagonal(
@@ -532,8 +439,9 @@ def update_diagonal(W, S, age, indices, x, g, f, informed, n):
 @lean_kernel
 def learn_full(posterior, x, scores, rounds, label, correct):
     """`learn_posterior` with covariance matrices."""
-    scratch, settings, age = posterior.scratch, posterior.settings, posterior.age[()]
-    if not lesson(scratch, settings, scores, rounds, label, correct):
+    scratch, age = posterior.scratch, posterior.age[()]
+    constants = posterior.settings.constants
+    if not lesson(scratch, constants, scores, rounds, label, correct):
         return False
     for k in range(scores.size):
         Sx, f = scratch.Sx[k], scratch.f[k]
@@ -541,7 +449,7 @@ def learn_full(posterior, x, scores, rounds, label, correct):
         for j in range(Sx.size):
             posterior.W[j, k] -= step * Sx[j]
         v = scratch.v[k] / scratch.share[k]
-        if f * v > settings.negligible:
+        if f * v > constants.negligible:
             subtract(lean_class_inverse(posterior.S, k), Sx, age * f / (1.0 + f * v))
     return True
 
@@ -549,13 +457,29 @@ def learn_full(posterior, x, scores, rounds, label, correct):
 @lean_kernel
 def grow_older(posterior, since):
     """Widen the posterior after a round, `since` rounds after the last change of everything."""
-    forgetting = posterior.settings.forgetting
+    forgetting, young = posterior.settings.forgetting, posterior.settings.constants.young
     if forgetting > 0.0:
-        older = (since + YOUNG) / (since - 1 + YOUNG)
+        older = (since + young) / (since - 1 + young)
         posterior.age[()] = min(posterior.age[()] * older**forgetting, OLDEST)
 
 
 # Changes
+
+
+@lean_kernel
+def score_by_former(posterior, x, scores):
+    """Fill the scores by the former weights; x is what `score_posterior` was given last."""
+    products(posterior.former, with_values(x, posterior.scratch.x), scores)
+
+
+@lean_kernel
+def predict_by_former(posterior, scores):
+    """Fill p with the probability that each label is right by such scores."""
+    scratch = posterior.scratch
+    for k in range(scores.size):
+        if scratch.retired[k]:
+            scores[k] = -math.inf
+    softmax(scores, 1.0, scratch.p)
 
 
 @lean_kernel
@@ -608,3 +532,38 @@ def first_variance(posterior, j, last):
     """Return what S has for weight j before the first round, at the present age."""
     settings = posterior.settings
     return (settings.widest_constant if j == last else settings.widest) / posterior.age[()]
+
+
+# Another prior
+
+
+def change_prior(posterior, first, end, before, now):
+    """Change the prior of classes `first` to `end`: its precision, from `before` a to `now` a.
+
+    What the bits say stays the same: for each weight, its precision less that of the prior, and
+    the product of its precision and its mean. With covariance matrices the prior stays as it is.
+    """
+    if isinstance(posterior.S, np.ndarray):
+        change_prior_diagonal(posterior, first, end, before, now)
+
+
+@chosen_by_type(change_prior)
+def _change_prior(posterior, first, end, before, now):
+    if isinstance(posterior.types[posterior.fields.index("S")], Array):
+        return lambda posterior, first, end, before, now: change_prior_diagonal(
+            posterior, first, end, before, now
+        )
+    return lambda posterior, first, end, before, now: None
+
+
+@lean_kernel
+def change_prior_diagonal(posterior, first, end, before, now):
+    """`change_prior` with variances."""
+    W, S, last = posterior.W, posterior.S, posterior.W.shape[0] - 1
+    for j in range(last + 1):
+        widest = first_variance(posterior, j, last)
+        for k in range(first, end):
+            # Forgetting may have widened it.
+            variance = min(S[j, k], widest / before)
+            S[j, k] = variance / (1.0 + (now - before) * variance / widest)
+            W[j, k] *= S[j, k] / variance

@@ -110,6 +110,8 @@ class ShadowView(Struct, frozen=True):
     accuracy: Interval | None
     live: Interval | None
     """The accuracy of the learner that decides, since the same row."""
+    difference: Interval | None
+    """By how much it would have been more accurate, from the same decisions."""
 
 
 class PointView(Struct, frozen=True):
@@ -172,7 +174,7 @@ class ModelDetail(ModelView, frozen=True):
 
     curve: list[PointView]
     changes: list[float]
-    """Times at which its accuracy changed."""
+    """Times at which its accuracy fell."""
     shadows: list[ShadowView]
 
 

@@ -172,6 +172,18 @@ class _Methods:
         """Return the details of the model, as its page shows them: a dict."""
         return self._request("GET", self._path)
 
+    def report(self, since: float | None = None, until: float | None = None) -> Any:
+        """Return how the model does, and what to do about it, as its page shows it: a dict.
+
+        Parameters
+        ----------
+        since, until : float, optional
+            The range of time to report on, in seconds since 1970.
+        """
+        given = {"since": since, "until": until}
+        query = "&".join(f"{name}={at!r}" for name, at in given.items() if at is not None)
+        return self._request("GET", f"{self._path}/report?{query}")
+
     def newest(self, limit: int = 20) -> Any:
         """Return the newest decisions with their feedback: a list of dicts."""
         return self._request("GET", f"{self._path}/decisions?limit={limit}")

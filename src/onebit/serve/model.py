@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from onebit.core import Decision
-from onebit.serve.estimates import watched
+from onebit.serve.estimates import compared, watched
 from onebit.serve.packing import Packed, unpacked
 from onebit.serve.replayable import ReplayableLearner, feedback_for
 from onebit.serve.rows import (
@@ -34,6 +34,8 @@ MOST_SHADOWS = 8
 
 BITS_AT_ONCE = 64
 """Bits per update of a shadow's estimate: one by one would take longer than learning."""
+
+_DONE = {"add": "added", "remove": "removed", "promote": "promoted"}
 
 PREVIOUS = "previous"
 """The shadow that decided before another one was promoted."""
@@ -59,6 +61,8 @@ class Shadow(Struct):
     """Its accuracy, as `estimates.watched` keeps it."""
     pending: list[tuple[float, float]] = []
     """Weighted bits that the estimate does not include yet."""
+    difference: dict[str, Any] | None = None
+    """How it compares with the learner that decides, as `estimates.compared` keeps it."""
 
 
 class Meta(Struct):
@@ -96,6 +100,7 @@ class Model:
         self._packed: Packed | None = None
         self._shape = Shape([], [], 0)
         self._unpacking = Lock()
+        self._offered: int | None = None
         self.awaited: dict[str, PendingDecision] = {}
 
     @classmethod
@@ -142,7 +147,7 @@ class Model:
 
     def copy_of_meta(self) -> Meta:
         """Return a copy of everything except the learners."""
-        return msgspec.convert(msgspec.to_builtins(self.meta), Meta)
+        return msgspec.msgpack.decode(msgspec.msgpack.encode(self.meta), type=Meta)
 
     # Learners that are packed
 
@@ -251,18 +256,19 @@ class Model:
             raise ValueError(f"row {row.n} does not follow row {self.n}")
         body = body_of(row) if body is None else body
         if row.kind == "decision":
-            self._add_decision(str(row.id), body, pending)
+            self._add_decision(row, body, pending)
         elif row.kind == "feedback":
             known = self.awaited.pop(str(row.id), None) or pending
             if known is None:
                 raise ValueError(f"row {row.n} is feedback for {row.id!r}, which nobody decided")
             self._add_feedback(row, body, known)
         elif row.kind == "settings":
-            self._change_settings(body)
+            self._change_settings(body, row.at)
         elif row.kind in ("labels", "shadow"):
             # A change that others have made impossible since it was requested has no effect.
             with contextlib.suppress(ValueError, TypeError):
                 self._change(body, row.n)
+                self._mark(body, row.at)
         else:
             raise ValueError(f"row {row.n} is of a {row.kind}, which only the first row is")
         self.meta.n = row.n
@@ -277,9 +283,10 @@ class Model:
         if body.action == "add":
             self.learners[body.name].warm_up()
 
-    def adopt_labels_of(self, changed: Model) -> None:
+    def adopt_labels_of(self, changed: Model, labels: LabelsBody, at: float) -> None:
         """Apply the next row at once, by adopting the learners of a copy that was changed by it."""
-        self._learners = changed.learners
+        self._learners, self._offered = changed.learners, None
+        self._mark(labels, at)
         self.meta.n += 1
 
     def _change(self, body: LabelsBody | ShadowBody, n: int) -> None:
@@ -290,13 +297,29 @@ class Model:
         learners = {name: learner.copy() for name, learner in self.learners.items()}
         for learner in learners.values():
             learner.change_labels(body.add, body.retire)
-        self._learners = learners
+        self._learners, self._offered = learners, None
 
-    def _add_decision(self, name: str, body: DecisionBody, pending: PendingDecision | None) -> None:
+    def _mark(self, body: LabelsBody | ShadowBody, at: float) -> None:
+        """Note a change of labels or shadows, for the page."""
         statistics = self.meta.statistics
-        statistics.decisions += 1
-        statistics.explored += body.explored
-        statistics.of(body.label).chosen += 1
+        if isinstance(body, ShadowBody):
+            statistics.add_mark(at, f"shadow {_DONE[body.action]}", [body.name])
+            return
+        for kind, labels in (("labels added", body.add), ("labels retired", body.retire)):
+            if labels:
+                statistics.add_mark(at, kind, labels)
+
+    @property
+    def offered(self) -> int:
+        """The number of labels that are not retired."""
+        if self._offered is None:
+            shape = self.shape
+            self._offered = len(shape.labels) - len(shape.retired)
+        return self._offered
+
+    def _add_decision(self, row: Row, body: DecisionBody, pending: PendingDecision | None) -> None:
+        self.meta.statistics.add_decision(row.at, body.label, body.explored)
+        name = str(row.id)
         self.awaited[name] = PendingDecision(body) if pending is None else pending
         if len(self.awaited) > MOST_AWAITED:
             del self.awaited[next(iter(self.awaited))]
@@ -307,12 +330,10 @@ class Model:
         statistics.expired += body.expired is not UNSET
         correct = is_right(body, label)
         if correct is not None:
-            statistics.right += correct
-            statistics.wrong += not correct
-            tally = statistics.of(label)
-            tally.right += correct
-            tally.wrong += not correct
-            statistics.add_point(row.at)
+            given, among = pending.body, pending.body.among
+            truth = None if body.truth is UNSET else "" if body.truth is None else str(body.truth)
+            offered = self.offered if among is None else len(among)
+            statistics.add_bit(row.at, label, correct, given.probability, truth, offered)
         feedback = feedback_for(body)
         if self.meta.frozen or not feedback:
             return
@@ -336,11 +357,14 @@ class Model:
             shadow.pending.append((float(correct), p / decision.probability))
             if len(shadow.pending) >= BITS_AT_ONCE:
                 shadow.estimate = watched(shadow.estimate, shadow.pending)
+                shadow.difference = compared(shadow.difference, shadow.pending)
                 shadow.pending = []
 
-    def _change_settings(self, body: Settings) -> None:
+    def _change_settings(self, body: Settings, at: float) -> None:
         meta = self.meta
         if body.frozen is not UNSET:
+            if meta.frozen != body.frozen:
+                meta.statistics.add_mark(at, "frozen" if body.frozen else "unfrozen")
             meta.frozen = body.frozen
         if body.expiry_seconds is not UNSET:
             meta.expiry_seconds = body.expiry_seconds

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from onebit.serve.code import this_code
 from onebit.serve.log import Log, LogError, Snapshot
 from onebit.serve.model import Model
-from onebit.serve.replaying import apply_rows, exported
+from onebit.serve.replaying import all_rows, apply_rows
 from onebit.serve.rows import DecisionBody, Row, body_of
 
 READ_AHEAD = 20_000
@@ -61,7 +61,7 @@ async def verify(log: Log, key: int, progress: Callable[[int], None] = lambda n:
     """
     snapshots = {snapshot.n: snapshot async for snapshot in log.snapshots(key)}
     replay = _Replay(log, snapshots, await log.codes())
-    async for rows in exported(log, key):
+    async for rows in all_rows(log, key):
         for row in rows:
             replay.read(row)
         while len(replay.waiting) > READ_AHEAD:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from onebit.lab.experiment import Experiment, Section, Sweep, is_there, mean_and
 from onebit.lab.measures import ONLINE
 from onebit.lab.shared import Made
 from onebit.learners import OneBitClassifier
-from onebit.numerics import posterior
+from onebit.numerics.tuning import constants, tuned
 from onebit.streams import Asked, load
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ STREAMS = {
 ROWS = {"small": 2_000, "full": 10_000}
 SEEDS = {"small": 2, "full": 6}
 
-VALUES = "least_lesson=0.3; least_lesson=0.6; explore=0.1; constant=1"
+VALUES = "full.least_lesson=0.3; full.least_lesson=0.6; full.explore=0.1; full.constant=1"
 
 AS_IS = "as it is"
 
@@ -46,30 +45,16 @@ class WithConstants:
 
     Parameters
     ----------
-    covariance : {"full", "diagonal"}
-        The form whose constants are changed.
     values : tuple of pairs (name, value)
-        Fields of `onebit.numerics.posterior.Form`.
+        Constants, by their names in `onebit.numerics.tuning`.
     """
 
-    covariance: str
     values: tuple[tuple[str, float], ...]
 
     def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
         """Return what `Online` does."""
-        with changed(f"{self.covariance.upper()}_FORM", dict(self.values)):
+        with tuned(**dict(self.values)):
             return ONLINE(learner, X, y, epochs)
-
-
-@contextmanager
-def changed(form: str, values: dict[str, float]) -> Iterator[None]:
-    """Change constants of a form while the block runs."""
-    usual = getattr(posterior, form)
-    setattr(posterior, form, usual._replace(**values))
-    try:
-        yield
-    finally:
-        setattr(posterior, form, usual)
 
 
 def last_rows(name: str, n: int, seed: int) -> tuple[Any, np.ndarray]:
@@ -98,7 +83,7 @@ def _sweeps(
     learners = {"OneBitClassifier": OneBitClassifier(covariance=covariance, views=views)}
     wanted = {AS_IS: Sweep(learners, {}, streams, seeds)}
     for text in values.split(";"):
-        measure = WithConstants(covariance, tuple(_pairs(text)))
+        measure = WithConstants(tuple(_pairs(text)))
         wanted[text.strip()] = Sweep(learners, {}, streams, seeds, measure)
     return wanted
 
@@ -106,9 +91,8 @@ def _sweeps(
 def _pairs(text: str) -> Iterator[tuple[str, float]]:
     for pair in text.split(","):
         name, _, value = pair.strip().partition("=")
-        if name not in posterior.Form._fields:
-            known = ", ".join(posterior.Form._fields)
-            raise ValueError(f"no constant {name!r}: there are {known}")
+        if name not in constants():
+            raise ValueError(f"no constant {name!r}: there are {', '.join(constants())}")
         yield name, float(value)
 
 
@@ -143,9 +127,9 @@ EXPERIMENT = Experiment(
     "Other constants of OneBitClassifier",
     "No paper: docs/notes.md.",
     [
-        '--values "explore=0.1; doubt=0.5,sure=0.01" sets constants by their names in '
-        "onebit.numerics.posterior.Form.",
-        "--covariance diagonal is for the constants of the diagonal form, not of the full one; "
+        '--values "full.explore=0.1; full.doubt=0.5,changes.label=20" sets constants by their '
+        "names in onebit.numerics.tuning.",
+        "--covariance diagonal plays the streams of the diagonal form, not of the full one; "
         "--views chooses the members of the mixture; --last yes plays the last rows, to look at "
         "what was not chosen on the first.",
         f"At the small scale: {ROWS['small']:,} rows, {SEEDS['small']} seeds.",

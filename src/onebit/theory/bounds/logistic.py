@@ -333,3 +333,5 @@ OBAMA = Bound("O(K sqrt(d T ln(B R T))) over logistic loss", _obama, loss="log_l
 GAUSSIAN_AGGREGATING = Bound("none", why_not="nothing is proven of GaussianAggregating")
 ONE_BIT_CLASSIFIER = Bound("none proven", why_not="nothing is proven of OneBitClassifier")
 HOEFFDING_TREE = Bound("none", why_not="nothing is proven of HoeffdingTree")
+
+SOFTMAX_THOMPSON = Bound("none proven", why_not="nothing is proven of SoftmaxThompson")

@@ -1,0 +1,57 @@
+"""Files of earlier versions of OneBitClassifier."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onebit.numerics.scales import N_TOTALS, migrated_scales
+
+MEMBERS = "mixture.members."
+
+PREFIXES = {
+    "line": MEMBERS + "line.posterior",
+    "views.cells": MEMBERS + "cells.posterior",
+    "views.bins": MEMBERS + "cells.view_of_x",
+    "views.products": MEMBERS + "products.posterior",
+    "views.trust": "mixture.trust",
+}
+"""What names of arrays began with in version 1, and begin with now."""
+
+
+def migrated(version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of an earlier version in today's layout.
+
+    Version 0 has no members but the line, whose arrays have no prefix; its oldest files have
+    neither scales nor changes. Version 1 has the evidence for the former weights in an array of its
+    own. Version 2 has no descriptions, and scales that do not look for embeddings.
+    """
+    named = arrays if version == 2 else _with_mixture(arrays)
+    totals = named.get("scales.totals")
+    if totals is not None and totals.size < N_TOTALS:
+        named = named | {"scales.totals": np.append(totals, np.zeros(N_TOTALS - totals.size))}
+    return named
+
+
+def _with_mixture(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of version 0 or 1 in the layout of version 2."""
+    named = {_name(name): array for name, array in arrays.items()}
+    evidence, _ = named.pop("former.evidence", np.zeros(())), named.pop("former.rounds", None)
+    if "changes.totals" in named:
+        named["changes.totals"] = np.append(named["changes.totals"], evidence)
+    named.setdefault("mixture.trust", np.ones(1))
+    if "scales.features" in named and "scales.columns" not in named:
+        return named | migrated_scales(named)
+    return named
+
+
+def _name(name: str) -> str:
+    """Return what an array of an earlier version is called now."""
+    first = name.partition(".")[0]
+    if name == "former.W":
+        return PREFIXES["line"] + ".former"
+    if first in ("W", "S", "age"):
+        return f"{PREFIXES['line']}.{name}"
+    for before, now in PREFIXES.items():
+        if name == before or name.startswith(before + "."):
+            return now + name.removeprefix(before)
+    return name

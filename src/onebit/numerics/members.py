@@ -1,0 +1,409 @@
+"""A mixture of models that see x differently, weighed by the bits that each of them foresaw.
+
+The likelihood of a bit does not depend on who chose the label. So every member learns from every
+bit, and its weight is multiplied by the probability that it gave to the bit. The policy is the
+weighted mean of the members' policies. A small share of all weight goes back to all members in each
+round (the fixed share of Herbster and Warmuth), so that weights can move when the world does.
+
+A member is a view of x (`onebit.numerics.views`), a posterior (`onebit.numerics.posterior`) and, of
+the line, what labels mean (`onebit.numerics.descriptions`).
+`Members` has a field for each; those that a mixture does not have are None. To add a member is to
+add a field: the kernels below walk over those that there are. A mixture of one member is that
+member, and has its scores.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from onebit.core.compiling import lean_kernel
+from onebit.core.offer import on_offer
+from onebit.core.state import Field, Within
+from onebit.numerics import tuning
+from onebit.numerics.argmax import argmax
+from onebit.numerics.bins import Bins
+from onebit.numerics.changes import EVERYTHING, SOME, has_changed
+from onebit.numerics.descriptions import (
+    NARROWING,
+    Descriptions,
+    add_similarities,
+    add_worth,
+    doubt_again,
+    learn_worth,
+    narrow_class,
+    narrow_prior,
+    new_descriptions,
+)
+from onebit.numerics.pair_products import Products
+from onebit.numerics.posterior import (
+    Posterior,
+    exchange_former,
+    fill_policy,
+    forget_class,
+    grow_older,
+    learn_posterior,
+    new_posterior,
+    predict,
+    predict_by_former,
+    score_by_former,
+    score_posterior,
+    sum_of_others,
+)
+from onebit.numerics.tuning import MixtureConstants
+from onebit.numerics.views import (
+    encode,
+    last_encoded,
+    n_encoded,
+    new_view,
+    observe_view,
+)
+
+RIGHT, WRONG = 0, 1
+"""Places in `Scratch.said`."""
+
+
+class Member(NamedTuple):
+    """A model of the mixture.
+
+    Attributes
+    ----------
+    view_of_x
+        What it sees of x.
+    posterior
+        What it has learned.
+    descriptions
+        What labels mean, if the member takes that.
+    """
+
+    view_of_x: Bins | Products | None
+    posterior: Annotated[Posterior, Within(inputs="inputs")]
+    descriptions: Descriptions | None
+
+    def begin_classes(self, first: int) -> None:
+        """Give new classes, from `first` on, the prior that descriptions narrow."""
+        if self.descriptions is not None and isinstance(self.posterior.S, np.ndarray):
+            self.posterior.S[:, first:] /= self.descriptions.numbers[NARROWING]
+
+
+class Members(NamedTuple):
+    """The members, by the names of their views."""
+
+    line: Annotated[Member, Within(inputs="line_inputs")]
+    cells: Annotated[Member, Within(inputs="cell_inputs")] | None
+    products: Annotated[Member, Within(inputs="product_inputs")] | None
+
+
+class Scratch(NamedTuple):
+    """Memory for one x.
+
+    Attributes
+    ----------
+    p
+        Probabilities of the labels.
+    said
+        The probabilities that the chosen label is RIGHT, and WRONG, before the bit came.
+    updated
+        Which members the bit updated.
+    """
+
+    p: np.ndarray
+    said: np.ndarray
+    updated: np.ndarray
+
+
+class Mixture(NamedTuple):
+    """The members, and how far each one is trusted.
+
+    Attributes
+    ----------
+    trust
+        The weight of each member; weights add up to one.
+    """
+
+    members: Members
+    trust: Annotated[np.ndarray, Field("members", least=0.0, most=1.0)]
+    settings: MixtureConstants
+    scratch: Scratch
+
+    def check(self) -> None:
+        """Check that someone is trusted."""
+        if not 0.999 < self.trust.sum() < 1.001:
+            raise ValueError(f"trust adds up to {self.trust.sum():g}, and should to 1")
+
+    @property
+    def named(self) -> dict[str, Member]:
+        """The members that there are, in their order."""
+        return {name: one for name, one in self.members._asdict().items() if one is not None}
+
+    def retire_classes(self, retired: list[int]) -> None:
+        """Take these classes, and no others, to be neither right nor learned about."""
+        for member in self.named.values():
+            member.posterior.scratch.retired[:] = False
+            member.posterior.scratch.retired[retired] = True
+
+
+def new_member(
+    view: str,
+    n_features: int,
+    n_classes: int,
+    *,
+    full: bool,
+    scaled: bool = True,
+    described: bool = False,
+    **given: float | None,
+) -> Member:
+    """Return a model before the first round; `given` is what `new_posterior` takes.
+
+    If features are not `scaled`, there is no constant beside them, and no view but the line. If it
+    can be `described`, labels may have descriptions.
+    """
+    n_inputs = n_encoded(view, n_features) - (not scaled)
+    posterior = new_posterior(n_inputs, n_classes, full=full, has_constant=scaled, **given)
+    descriptions = new_descriptions(n_features, n_classes) if described else None
+    return Member(new_view(view, n_features, n_classes), posterior, descriptions)
+
+
+def new_mixture(members: Mapping[str, Member], n_classes: int) -> Mixture:
+    """Return a mixture of members, by the names of their views, before the first round."""
+    n = len(members)
+    return Mixture(
+        members=Members._make(members.get(name) for name in Members._fields),
+        trust=np.full(n, 1.0 / n),
+        settings=tuning.TUNING.mixture,
+        scratch=Scratch(np.zeros(n_classes), np.zeros(2), np.zeros(n, dtype=np.bool_)),
+    )
+
+
+# Walking over members
+
+
+def each(function: Any) -> Any:
+    """Decorate a kernel ``function(member, i, ...)``; return one that calls it for all members.
+
+    That is ``walk(members, ...)``; i is the place of the member's weight. The loop is unrolled, as
+    members have different types, and Numba compiles nothing for those that are None.
+    """
+    names = list(inspect.signature(getattr(function, "py_func", function)).parameters)[2:]
+    given = "".join(f", {name}" for name in names)
+    scope = {"function": function, "__name__": __name__}
+    exec(
+        f"def call(member, i{given}):\n"
+        "    if member is None:\n"
+        "        return i\n"
+        f"    function(member, i{given})\n"
+        "    return i + 1\n"
+        f"def walk(members{given}):\n"
+        "    i = 0\n"
+        + "".join(f"    i = call(members.{name}, i{given})\n" for name in Members._fields),
+        scope,
+    )
+    scope["call"] = lean_kernel(scope["call"])
+    return lean_kernel(scope["walk"])
+
+
+# Scores
+
+
+@lean_kernel
+def score_mixture(mixture, x, inputs, scores):
+    """Fill the logarithms of the probabilities of all members; of a single one, its scores.
+
+    `inputs` is what scales make of x.
+    """
+    members, trust = mixture.members, mixture.trust
+    score_members(members, x, inputs)
+    line = members.line.posterior.scratch
+    if trust.size == 1:
+        for k in range(scores.size):
+            scores[k] = line.scores[k]
+        return
+    fill_mixture(mixture, scores)
+    for k in range(scores.size):
+        scores[k] = math.log(scores[k]) if scores[k] > 1e-300 else -700.0
+        if line.retired[k]:
+            scores[k] = -math.inf
+
+
+@each
+@lean_kernel
+def score_members(member, i, x, inputs):
+    """Fill the scores and the probabilities of each member."""
+    posterior = member.posterior
+    scores = posterior.scratch.scores
+    seen = encode(member.view_of_x, x, inputs, scores.size)
+    score_posterior(posterior, seen, scores)
+    add_similarities(member.descriptions, seen, posterior.scratch.x, scores)
+    predict(posterior, scores)
+
+
+@lean_kernel
+def fill_mixture(mixture, p):
+    """Fill the probabilities of the labels by all members, up to a common factor."""
+    for k in range(p.size):
+        p[k] = 0.0
+    add_probabilities(mixture.members, mixture.trust, mixture.settings.least_weight, p)
+
+
+@each
+@lean_kernel
+def add_probabilities(member, i, trust, least, p):
+    """Add the probabilities of each member, times its say."""
+    weight, own = say(trust[i], least), member.posterior.scratch.p
+    for k in range(p.size):
+        p[k] += weight * own[k]
+
+
+@lean_kernel
+def say(weight, least):
+    """Return the weight that a member's word has."""
+    return weight if weight >= least else 0.0
+
+
+# The policy
+
+
+@lean_kernel
+def fill_mixture_policy(mixture, explores, scores, offer, p):
+    """Fill the mixture of the members' policies; return the label with the highest score."""
+    best = argmax(scores, offer)
+    for k in range(p.size):
+        p[k] = 0.0
+    if not explores:
+        p[best] = 1.0
+        return best
+    trust, least = mixture.trust, mixture.settings.least_weight
+    add_policies(mixture.members, trust, least, offer, p)
+    total = 0.0
+    for m in range(trust.size):
+        total += say(trust[m], least)
+    for k in on_offer(offer, p.size):
+        p[k] /= total
+    return best
+
+
+@each
+@lean_kernel
+def add_policies(member, i, trust, least, offer, p):
+    """Add the policy of each member, times its say."""
+    posterior, weight = member.posterior, say(trust[i], least)
+    if weight > 0.0:
+        scratch = posterior.scratch
+        fill_policy(posterior, scratch.scores, offer, scratch.policy)
+        for k in on_offer(offer, p.size):
+            p[k] += weight * scratch.policy[k]
+
+
+# Lessons
+
+
+@lean_kernel
+def learn_mixture(mixture, inputs, rounds, label, correct):
+    """Let every member learn from the bit; weigh them by it; return whether any was updated."""
+    p, said, updated = mixture.scratch.p, mixture.scratch.said, mixture.scratch.updated
+    fill_mixture(mixture, p)
+    others = sum_of_others(p, label)
+    total = p[label] + others
+    said[RIGHT], said[WRONG] = p[label] / total, others / total
+    trust, least = mixture.trust, mixture.settings.least_likelihood
+    learn_members(mixture.members, trust, least, inputs, rounds, label, correct, updated)
+    share_weights(trust, mixture.settings.share)
+    return np.any(updated)
+
+
+@each
+@lean_kernel
+def learn_members(member, i, trust, least, inputs, rounds, label, correct, updated):
+    """Multiply each weight by the likelihood of the bit, bounded; take a step in each posterior."""
+    posterior = member.posterior
+    q = min(max(posterior.scratch.p[label], least), 1.0 - least)
+    trust[i] *= q if correct else 1.0 - q
+    seen = last_encoded(member.view_of_x, inputs)
+    scores = posterior.scratch.scores
+    learn_worth(member.descriptions, posterior.scratch, label, correct)
+    updated[i] = learn_posterior(posterior, seen, scores, rounds, label, correct)
+    narrow_prior(member.descriptions, posterior)
+
+
+@lean_kernel
+def share_weights(trust, share):
+    """Let weights add up to one again, and give a share of them back to all members."""
+    total = 0.0
+    for m in range(trust.size):
+        total += trust[m]
+    for m in range(trust.size):
+        trust[m] = (1.0 - share) * (trust[m] / total) + share / trust.size
+    if trust.size == 1:
+        trust[0] = 1.0  # exactly
+
+
+@each
+@lean_kernel
+def end_round(member, i, rounds, since):
+    """Count the values of x, and age each member.
+
+    There were so many rounds before, and `since` with this one since the last change of everything.
+    """
+    observe_view(member.view_of_x, rounds)
+    grow_older(member.posterior, since)
+
+
+# Changes
+
+
+@lean_kernel
+def former_probability(mixture, inputs, label):
+    """Return the probability that the label is right, by the former weights of all members."""
+    p = mixture.scratch.p
+    predict_members_by_former(mixture.members, inputs)
+    fill_mixture(mixture, p)
+    total = 0.0
+    for k in range(p.size):
+        total += p[k]
+    return p[label] / total
+
+
+@each
+@lean_kernel
+def predict_members_by_former(member, i, inputs):
+    """Fill the probabilities of each member by its former weights."""
+    posterior = member.posterior
+    scores = posterior.scratch.g
+    score_by_former(posterior, last_encoded(member.view_of_x, inputs), scores)
+    add_worth(member.descriptions, scores)
+    predict_by_former(posterior, scores)
+
+
+@lean_kernel
+def change_mixture(mixture, changes, what):
+    """Forget what has changed; `what` is the verdict.
+
+    If all changed, the weights of now become the former ones, and those the weights of now: they
+    are then forgotten, unless they returned. Covariances stay if they did: they also reflect what
+    x is like.
+    """
+    trust = mixture.trust
+    if what == EVERYTHING:
+        for m in range(trust.size):
+            trust[m] = 1.0 / trust.size
+    change_members(mixture.members, changes, what)
+
+
+@each
+@lean_kernel
+def change_members(member, i, changes, what):
+    """Exchange the weights of each member if all changed, and forget what has changed."""
+    posterior = member.posterior
+    if what != SOME:
+        exchange_former(posterior)
+    if what == EVERYTHING:
+        posterior.age[()] = 1.0
+        doubt_again(member.descriptions)
+    for k in range(posterior.W.shape[1]):
+        if has_changed(changes, what, k):
+            forget_class(posterior, k)
+            narrow_class(member.descriptions, posterior, k)

@@ -1,0 +1,239 @@
+"""The constants of `OneBitClassifier` that were tuned on streams, all in one place.
+
+Each part of the learner takes its constants from `TUNING` when it is made, and keeps them in its
+state: kernels read them there, so that another value needs no compiling. `tuned` replaces some of
+them for a while; ``onebit lab run constants`` prints what each one costs when it is halved and
+doubled, and docs/notes.md has the reasons. Sizes of arrays, such as the number of bins, are
+constants of their modules, as compiled code depends on them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+
+class PosteriorConstants(NamedTuple):
+    """Constants of a posterior (`onebit.numerics.posterior`), by the form of its covariance.
+
+    Attributes
+    ----------
+    prior
+        a (ln K)^2, if a is not given.
+    explore
+        nu / ln K, if nu is not given.
+    constant
+        The first variance of the constant's weight, as a multiple of others'.
+    doubt
+        kappa.
+    least_lesson
+        rho, the least gradient of a wrong label, as a share of its gradient with two classes.
+    unforeseen
+        eta.
+    information_weight
+        m, which is m t / (t + settling) in round t.
+    settling
+        See there.
+    forgetting
+        phi, if it is not given.
+    young
+        Rounds after which forgetting begins to matter.
+    sure
+        A right label that had at least the probability 1 - sure teaches nothing.
+    negligible
+        A covariance is not updated if v would change by a smaller share.
+    openness
+        How steeply draws widen where no label is known to be right: the power of (1 - q) r. Less,
+        and labels of two that are as likely as each other are tried in vain; more, and a label that
+        looked bad at first is not tried again.
+    unlikely
+        Where the best label is less likely to be wrong, draws are not widened.
+    """
+
+    prior: float
+    explore: float
+    constant: float
+    doubt: float
+    least_lesson: float
+    unforeseen: float
+    information_weight: float
+    settling: float
+    forgetting: float
+    sure: float
+    negligible: float
+    young: float = 1000.0
+    openness: int = 6
+    unlikely: float = 0.05
+
+
+class MixtureConstants(NamedTuple):
+    """Constants of the mixture (`onebit.numerics.members`).
+
+    Attributes
+    ----------
+    share
+        The part of all weight that goes back to all members in each round (fixed share).
+    least_weight
+        A member with less weight learns, and has no say.
+    least_likelihood
+        No bit has a lower likelihood when members are weighed: one that was sure once too often
+        would never be heard again.
+    """
+
+    share: float = 1e-4
+    least_weight: float = 0.01
+    least_likelihood: float = 1e-3
+
+
+class ChangeConstants(NamedTuple):
+    """Constants of changes (`onebit.numerics.changes`); evidence is in nats.
+
+    Attributes
+    ----------
+    changed_share
+        rho: the share of rounds in which what was learned is no longer true, if there is a change.
+        High, so that a gradual change is noticed when most of it is over: what is learned in its
+        midst is soon wrong again.
+    familiar_changed_share
+        The same in rounds in which much is known.
+    everything
+        Evidence that everything changed: a false alarm in e^everything rounds, if mistakes were
+        independent.
+    label
+        Evidence that one label changed. Mistakes of one label come in runs when its weights move.
+    related
+        Evidence against a label that is enough if others changed at once, or in the last
+        `related_rounds`; and by how much the evidence against single labels must exceed that
+        against all of them.
+    related_rounds
+        Rounds after a change of some labels in which one of another is likely.
+    rounds_between
+        Rounds after a change of everything before there can be another: a model that has just
+        begun is too sure at times, and would begin again and again.
+    returned
+        Evidence for the former weights, when everything changed: by how much they explain the
+        last bits better.
+    least_mistakes
+        No smaller share of mistakes is expected of rounds in which much is known.
+    most_expected
+        Of a label, only rounds count in which fewer mistakes were expected: what was never learned
+        cannot be forgotten.
+    first_rounds
+        Rounds that the first belief about a level counts for: mistakes in half of them, or more.
+    first_mistakes, first_expected
+        What a label begins with, so that it is not taken to be as good as others before it is
+        known.
+    """
+
+    changed_share: float = 0.8
+    familiar_changed_share: float = 0.5
+    everything: float = math.log(1e7)
+    label: float = math.log(1e12)
+    related: float = math.log(1e3)
+    related_rounds: int = 300
+    rounds_between: int = 500
+    returned: float = math.log(1e2)
+    least_mistakes: float = 0.2
+    most_expected: float = 0.3
+    first_rounds: float = 10.0
+    first_mistakes: float = 2.0
+    first_expected: float = 0.5
+
+
+class HedgeConstants(NamedTuple):
+    """Constants of the hedge against a constant label (`onebit.numerics.constant`).
+
+    Attributes
+    ----------
+    upper
+        Deviations from the middle of a belief to its upper end. With fewer, the second most
+        frequent label may be taken for the most frequent one for good.
+    first_right
+        The belief about the model begins with Beta(first_right, 1). With Beta(1, 1), the constant
+        one of a few labels is tried often before the model has learned anything.
+    most_rounds
+        Rounds of a label after which all so far count half, as labels may become more frequent.
+    """
+
+    upper: float = 2.0
+    first_right: float = 4.0
+    most_rounds: float = 1000.0
+
+
+class Tuning(NamedTuple):
+    """The constants of all parts.
+
+    Attributes
+    ----------
+    diagonal, full
+        Of posteriors with variances, and with covariance matrices.
+    mixture, changes, hedge
+        Of these parts.
+    """
+
+    diagonal: PosteriorConstants = PosteriorConstants(
+        prior=0.35,
+        explore=0.035,
+        constant=1.0,
+        doubt=0.03,
+        least_lesson=0.3,
+        unforeseen=0.1,
+        information_weight=3.0,
+        settling=0.0,
+        forgetting=0.0,
+        sure=2e-2,
+        negligible=1e-3,
+    )
+    full: PosteriorConstants = PosteriorConstants(
+        prior=0.3,
+        explore=0.05,
+        constant=4.0,
+        doubt=0.25,
+        least_lesson=0.45,
+        unforeseen=0.0,
+        information_weight=2.0,
+        settling=30.0,
+        forgetting=0.5,
+        sure=1e-3,
+        negligible=1e-6,
+    )
+    mixture: MixtureConstants = MixtureConstants()
+    changes: ChangeConstants = ChangeConstants()
+    hedge: HedgeConstants = HedgeConstants()
+
+
+TUNING = Tuning()
+"""The constants that new learners take."""
+
+
+def constants() -> dict[str, float]:
+    """Return all constants by their names, such as "changes.label"."""
+    return {
+        f"{part}.{name}": value
+        for part, group in TUNING._asdict().items()
+        for name, value in group._asdict().items()
+    }
+
+
+@contextmanager
+def tuned(**values: float) -> Iterator[None]:
+    """Let new learners have other constants; ``tuned(**{"changes.label": 20.0})`` names one.
+
+    It is for measurements: files do not store constants, and other threads see them too.
+    """
+    global TUNING
+    before, new = TUNING, TUNING
+    for name, value in values.items():
+        part, _, field = name.partition(".")
+        if name not in constants():
+            raise ValueError(f"no constant is named {name!r}; there are {', '.join(constants())}")
+        group = getattr(new, part)
+        kind = type(getattr(group, field))
+        new = new._replace(**{part: group._replace(**{field: kind(value)})})
+    TUNING = new
+    try:
+        yield
+    finally:
+        TUNING = before

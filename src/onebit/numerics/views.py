@@ -1,0 +1,87 @@
+"""Views: what a model sees of x.
+
+A view is None, for the features as `onebit.numerics.scales` make them, or a state of its own that
+makes more of these: `Bins` for bins and cells, `Products` for products. A state has `n_inputs`, and
+`indices`, `values` and `size` in its scratch; the kernels below are compiled for the view that they
+are given.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onebit.core.compiling import chosen_by_type, lean_kernel
+from onebit.core.example import Example
+from onebit.numerics.bins import Bins, fill_binned, n_inputs, new_bins, observe_bins
+from onebit.numerics.pair_products import fill_products, n_products, new_products
+
+
+def new_view(name: str, n_features: int, n_classes: int) -> Any:
+    """Return a view before the first round."""
+    if name == "cells":
+        return new_bins(n_features, n_classes)
+    return new_products(n_features) if name == "products" else None
+
+
+def n_encoded(name: str, n_features: int) -> int:
+    """Return how many inputs a view has, the constant that scales add included."""
+    if name == "cells":
+        return n_inputs(n_features)
+    return n_products(n_features) if name == "products" else n_features + 1
+
+
+@lean_kernel
+def encode(view, x, scaled, n_classes):
+    """Return what a model sees of x, whose scaled features are given, the constant last.
+
+    It is in memory that the next x takes too.
+    """
+    if view is None:
+        return scaled
+    fill_view(view, x, scaled, n_classes)
+    return last_encoded(view, scaled)
+
+
+@lean_kernel
+def last_encoded(view, scaled):
+    """Return what `encode` returned last."""
+    if view is None:
+        return scaled
+    n = view.scratch.size[()]
+    return Example(view.scratch.indices[:n], view.scratch.values[:n], view.n_inputs)
+
+
+def fill_view(view, x, scaled, n_classes):
+    """Fill the scratch of a view with what it makes of x."""
+    if isinstance(view, Bins):
+        fill_binned(view, x, scaled, n_classes)
+    else:
+        fill_products(view, scaled)
+
+
+@chosen_by_type(fill_view)
+def _fill_view(view, x, scaled, n_classes):
+    if view.instance_class is Bins:
+        return lambda view, x, scaled, n_classes: fill_binned(view, x, scaled, n_classes)
+    return lambda view, x, scaled, n_classes: fill_products(view, scaled)
+
+
+@lean_kernel
+def observe_view(view, rounds):
+    """Count the values of the x that was encoded last, after so many rounds before it."""
+    if view is None:
+        return
+    count_in_view(view, rounds)
+
+
+def count_in_view(view, rounds):
+    """`observe_view` for a view that is not None."""
+    if isinstance(view, Bins):
+        observe_bins(view, rounds)
+
+
+@chosen_by_type(count_in_view)
+def _count_in_view(view, rounds):
+    if view.instance_class is Bins:
+        return lambda view, rounds: observe_bins(view, rounds)
+    return lambda view, rounds: None
