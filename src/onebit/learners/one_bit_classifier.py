@@ -223,9 +223,9 @@ class OneBitClassifier(ProbabilityLearner):
 
     It is a mixture of models that see x differently: a line, cells that columns are cut into, and
     products of features. In each, label k is right with probability softmax(W x)_k, and the weights
-    have a Gaussian posterior, which each bit updates. To decide, a model draws the score of each
-    label from its posterior and chooses the highest (Thompson sampling): a label that is known to
-    be wrong is never chosen, one about which little is known sometimes is. A bit teaches all
+    have a Gaussian posterior, which each bit updates. To decide, the score of each label is drawn
+    from what the models know of it, and the highest wins (Thompson sampling): a label that is known
+    to be wrong is never chosen, one about which little is known sometimes is. A bit teaches all
     classes. If the label was right, the truth is known. If it was wrong, it falls, and the others
     rise, the likely ones most: so a class that looked bad at first is found after all.
 
@@ -288,13 +288,13 @@ class OneBitClassifier(ProbabilityLearner):
 
     A member's weight is multiplied by the likelihood that it gave to each bit, kept between 0.001
     and 0.999; then a share of 1e-4 of all weights is divided equally (fixed share), so that trust
-    can move when the world does. A member whose weight is below 0.01 learns, but has no say. The
-    policy is the weighted mean of the members' policies, so that probabilities stay exact; scores
-    are the logarithms of the weighted mean of their softmax.
+    can move when the world does. A member whose weight is below 0.01 learns, but has no say.
+    Scores are the logarithms of the weighted mean of the members' softmax.
 
-    In each member, with s = W x and v_k = x' S_k x, where S_k is the covariance of the weights w_k,
-    the chosen label is that of the largest draw from N(s_k, nu_k^2 v_k). Its probability is exact,
-    to 1e-7, by quadrature. nu_k is nu, and more for labels that are known less well than the best,
+    In each member, s = W x and v_k = x' S_k x, where S_k is the covariance of the weights w_k. With
+    the weighted means of s_k and of nu_k^2 v_k over members as its mean and variance, the score of
+    each label is drawn, and the highest wins. The probability of that is exact, to 1e-7, by
+    quadrature. nu_k is nu, and more for labels that are known less well than the member's best,
     b: with r_k = 1 - v_b / v_k and
     1 - q = 1 - 1 / sum_k exp((s_k - s_b) / sqrt(1 + kappa (v_k + v_b))),
 
