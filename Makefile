@@ -29,13 +29,13 @@ MINUTES ?= 60
 NUMBER ?= 200
 SEED ?= 3
 
-.PHONY: demo lint quick test compiles-little not-slow test-plain oldest newest test-all wheel fuzz mutants bench bakeoff clean
-.PHONY: alarms compare compare-drift constants errors raw
+.PHONY: demo lint quick test compiles-little not-slow test-plain oldest newest test-all wheel fuzz mutants bench speed bakeoff clean
+.PHONY: accidents alarms boosting clicks compare compare-drift constants errors intervals labels logs raw
 .PHONY: docs docs-links pictures coverage release-check
 .PHONY: serve-demo serve-load serve-soak serve-models serve-drill serve-stream serve-fuzz
 
 demo: .venv/.installed-cli
-	$(BIN)/onebit demo
+	@$(BIN)/python tools/demo.py
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff check .
@@ -113,19 +113,24 @@ release-check: .venv/bin/python
 bench: .venv/.installed-bench
 	$(BIN)/python bench/bench.py
 
+# The time of a round beside a rival's, and beside those of older versions: fails if it grew.
+speed: .venv/.installed-bench
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/speed.py --check
+
 # Experiments of the laboratory, at full scale; LAB=--seeds=1 or LAB="--streams letter,poker" for less.
 LAB ?=
 
-alarms compare constants errors raw: .venv/.installed-lab
+accidents alarms boosting clicks compare constants errors intervals labels logs raw: .venv/.installed-bench
 	$(BIN)/onebit lab run $@ --scale full $(LAB)
 	$(BIN)/onebit lab show $@ --scale full
 
-compare-drift: .venv/.installed-lab
+compare-drift: .venv/.installed-bench
 	$(BIN)/onebit lab run drift --scale full $(LAB)
 	$(BIN)/onebit lab show drift --scale full
 
 bakeoff: .venv/.installed-bench
-	$(BIN)/python bench/bakeoff.py
+	$(BIN)/onebit lab run bakeoff --scale full $(LAB)
+	$(BIN)/onebit lab show bakeoff --scale full --write-page docs/comparison.md
 
 serve-demo: .venv/.installed-serve
 	$(BIN)/onebit serve --demo

@@ -43,6 +43,7 @@ from onebit.core.steps import step_from_json, step_to_json
 from onebit.core.validation import check_classes, short
 
 if TYPE_CHECKING:
+    from onebit.core.base import BaseLearner
     from onebit.core.learner import Learner
     from onebit.core.pipeline import Pipeline
     from onebit.core.run import Run
@@ -169,11 +170,13 @@ def _content(learner: Learner, run: Run, steps: list[Any]) -> bytes:
 
 def _header(learner: Learner, parameters: dict[str, Any], steps: list[Any]) -> dict[str, Any]:
     """Return the header entries of a learner that has not started."""
+    inner = _inner_versions(type(learner)(**parameters))
     return {
         "format": FORMAT,
         "made_by": code_version(learner),
         "learner": name_of(type(learner)),
         "state_version": learner.state_version,
+        **({"inner_versions": inner} if inner else {}),
         "parameters": _parameters_to_json(learner, parameters),
         **({"steps": steps} if steps else {}),
     }
@@ -248,12 +251,12 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     if names and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
         raise ValueError(f"feature_names are not the names of {n_features} features")
     learner = _learner_from_json(header, version)
-    state_version = _state_version(header, learner)
-    older = state_version < learner.state_version
+    versions = _versions(header, learner)
+    older = versions != _current_versions(learner)
     sizes = _sizes(learner, learner.get_params(deep=False), n_features, classes.size)
     try:
         if older:
-            arrays = learner._migrate(state_version, arrays)
+            arrays = _migrated(learner, versions, arrays)
         _check_shapes(learner, arrays, sizes, older)
         learner._start(classes, n_features, np.array(names, dtype=object) if names else None)
     except _MismatchError:
@@ -272,15 +275,58 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     return steps, learner
 
 
-def _state_version(header: Mapping[str, Any], learner: Learner) -> int:
-    """Return the version of the arrays in a file, which earlier formats lack."""
-    version = _item(header, "state_version", int) if "state_version" in header else 0
-    if not 0 <= version <= learner.state_version:
-        raise ValueError(
-            f"state_version is {version}, and this onebit reads {type(learner).__name__} up to "
-            f"{learner.state_version}"
-        )
-    return version
+def _inner_versions(learner: BaseLearner, prefix: str = "") -> dict[str, int]:
+    """Return the `state_version` of each inner learner, by the field of the state that has it."""
+    found = {}
+    for field, (inner, _) in learner._inner_learners().items():
+        found[f"{prefix}{field}"] = inner.state_version
+        found |= _inner_versions(inner, f"{prefix}{field}.")
+    return found
+
+
+def _current_versions(learner: BaseLearner) -> dict[str, int]:
+    return {"": learner.state_version, **_inner_versions(learner)}
+
+
+def _versions(header: Mapping[str, Any], learner: Learner) -> dict[str, int]:
+    """Return the versions of the arrays in a file, of the learner as "" and of inner learners.
+
+    Earlier files lack them.
+    """
+    found = {"": _item(header, "state_version", int) if "state_version" in header else 0}
+    inside = _item(header, "inner_versions", dict) if "inner_versions" in header else {}
+    for name, current in _current_versions(learner).items():
+        version = found[name] = found[name] if name == "" else inside.get(name, 0)
+        if type(version) is not int or not 0 <= version <= current:
+            where = f" of {name}" if name else ""
+            raise ValueError(
+                f"state_version is {short(version)}{where}, and this onebit reads "
+                f"{type(learner).__name__} up to {current}"
+            )
+    return found
+
+
+def _migrated(
+    learner: BaseLearner, versions: Mapping[str, int], arrays: dict[str, np.ndarray], at: str = ""
+) -> dict[str, np.ndarray]:
+    """Return arrays of earlier versions in today's layout; `at` is the field of the learner."""
+    for field, (inner, n_copies) in learner._inner_learners().items():
+        prefix, place = f"{field}.", f"{at}.{field}" if at else field
+        own = {
+            name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)
+        }
+        arrays = {name: a for name, a in arrays.items() if not name.startswith(prefix)}
+        if n_copies is None or not own:
+            own = _migrated(inner, versions, own, place)
+        else:
+            each = [
+                _migrated(inner, versions, {name: a[i] for name, a in own.items()}, place)
+                for i in range(n_copies)
+            ]
+            own = {name: np.stack([copy[name] for copy in each]) for name in each[0]}
+        arrays |= {f"{prefix}{name}": a for name, a in own.items()}
+    version = versions[at]
+    return arrays if version == learner.state_version else learner._migrate(version, arrays)
 
 
 def _unstarted(header: Mapping[str, Any], version: int) -> Learner:

@@ -19,8 +19,9 @@ The first variance of u_k is 1 / a, with a = c / (ln K)^2: to stand out among K 
 exceed ln K. If descriptions narrow the choice to e^H labels, where H is the entropy of
 softmax(theta sim(x)), averaged over the last rounds, a score needs to exceed H only: a becomes
 c / H^2. With weights that are expected to be smaller, neither draws nor steps of the first rounds
-undo what the descriptions say. When H changes, a changes in all of the posterior: for each weight,
-S^{-1} S' of a mean u is what the bits say, whatever the prior.
+undo what the descriptions say. When H changes, the prior changes in all of the posterior, and what
+the bits say stays the same (`onebit.numerics.posterior.change_prior`); with covariance matrices, a
+stays as it is.
 
 A label without a description has sim_k = 0.
 """
@@ -33,12 +34,11 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from onebit.core.compiling import lean_kernel
+from onebit.core.compiling import called_from_python, lean_kernel
 from onebit.core.example import INDEX, LARGEST, Example
 from onebit.core.state import ANY, Field
-from onebit.numerics.argmax import argmax
 from onebit.numerics.linear import products
-from onebit.numerics.posterior import sum_of_others
+from onebit.numerics.posterior import change_prior, sum_of_others
 from onebit.numerics.scales import FACTOR, LOCATION, SETTLED
 
 WORTH, DOUBT = 2.0, 1.0
@@ -89,8 +89,8 @@ class Descriptions(NamedTuple):
     D
         The same, scaled and of unit length.
     numbers
-        MEAN and VARIANCE of theta, and its FIRST_VARIANCE; ENTROPY, the average of H, times the
-        weight of the COUNTED rounds; NARROWING, a as a multiple of what it is without
+        MEAN and VARIANCE of theta, and its FIRST_VARIANCE; ENTROPY, the average of H,
+        and how many rounds COUNTED; NARROWING, a as a multiple of what it is without
         descriptions; RENEWED, the rounds when the scales in D were settled.
     """
 
@@ -190,6 +190,12 @@ def renew(descriptions, scales):
                 D[r, k] /= math.sqrt(square)
 
 
+@called_from_python
+def renew_now(descriptions, scales):
+    """`renew`, for Python."""
+    renew(descriptions, scales)
+
+
 @lean_kernel
 def scale_of(scales, j):
     """Return what is subtracted from feature `j`, and by what it is multiplied then."""
@@ -211,15 +217,14 @@ def renew_if_settled(descriptions, scales):
 @lean_kernel
 def add_similarities(descriptions, x, unit, scores):
     """Fill sim_k(x) and add theta times it to the scores; `unit` are the values of x / |x|."""
-    D, scratch = descriptions.D, descriptions.scratch
-    if D.shape[0] == 0:
+    if descriptions is None:
         return
-    similarities = scratch.similarities
-    n = fill_rows(descriptions.place, x.indices, unit, scratch.rows, scratch.values)
-    products(D, Example(scratch.rows[:n], scratch.values[:n], D.shape[0]), similarities)
-    theta = descriptions.numbers[MEAN]
-    for k in range(scores.size):
-        scores[k] += theta * similarities[k]
+    D, scratch = descriptions.D, descriptions.scratch
+    if D.shape[0] > 0:
+        n = fill_rows(descriptions.place, x.indices, unit, scratch.rows, scratch.values)
+        described = Example(scratch.rows[:n], scratch.values[:n], D.shape[0])
+        products(D, described, scratch.similarities)
+        add_worth(descriptions, scores)
 
 
 @lean_kernel
@@ -238,18 +243,34 @@ def fill_rows(place, indices, values, rows, found):
 
 
 @lean_kernel
-def learn_worth(descriptions, p, f, label, correct):
-    """Take a step in the posterior of theta; p are the probabilities, f the shrinkage by doubt."""
+def add_worth(descriptions, scores):
+    """Add theta sim_k(x) to the scores, for the last x."""
+    if descriptions is None:
+        return
+    if descriptions.D.shape[0] > 0:
+        theta, similarities = descriptions.numbers[MEAN], descriptions.scratch.similarities
+        for k in range(scores.size):
+            scores[k] += theta * similarities[k]
+
+
+@lean_kernel
+def learn_worth(descriptions, predicted, label, correct):
+    """Take a step in the posterior of theta.
+
+    `predicted` has the probabilities p and the shrinkage by doubt f.
+    """
+    if descriptions is None:
+        return
     if descriptions.D.shape[0] == 0:
         return
-    similarities, numbers = descriptions.scratch.similarities, descriptions.numbers
-    others = max(sum_of_others(p, label), 1e-9)
-    e, q, variance = f[label] * similarities[label], p[label], numbers[VARIANCE]
+    p, f, sim = predicted.p, predicted.f, descriptions.scratch.similarities
+    numbers, q, others = descriptions.numbers, p[label], max(sum_of_others(p, label), 1e-9)
+    e = f[label] * sim[label]
     for k in range(p.size):
         if k != label:
-            e -= p[k] / others * f[k] * similarities[k]
+            e -= p[k] / others * f[k] * sim[k]
     gradient, information = (others if correct else -q) * e, q * others * e * e
-    variance /= 1.0 + information * variance
+    variance = numbers[VARIANCE] / (1.0 + information * numbers[VARIANCE])
     # No bit moves theta by more than a standard deviation: a label that is told may have had
     # almost no probability.
     most = math.sqrt(variance)
@@ -258,38 +279,53 @@ def learn_worth(descriptions, p, f, label, correct):
 
 
 @lean_kernel
-def observe_entropy(descriptions, retired, z):
-    """Count H for the last x; return by which factor a should change, one if by little.
-
-    z is scratch.
-    """
-    similarities, numbers = descriptions.scratch.similarities, descriptions.numbers
+def narrow_prior(descriptions, posterior):
+    """Count H for the last x; change the prior if a should change by more than `TOLERANCE`."""
+    if descriptions is None:
+        return
     if descriptions.D.shape[0] == 0:
-        return 1.0
-    K, theta = 0, numbers[MEAN]
-    for k in range(z.size):
-        z[k] = -math.inf if retired[k] else theta * similarities[k]
-        K += not retired[k]
-    largest, total, moment = z[argmax(z, None)], 0.0, 0.0
-    for k in range(z.size):
+        return
+    numbers, scratch = descriptions.numbers, posterior.scratch
+    H, K = entropy(numbers[MEAN], descriptions.scratch.similarities, scratch.retired)
+    numbers[ENTROPY] += (H - numbers[ENTROPY]) / min(numbers[COUNTED] + 1.0, MEMORY)
+    numbers[COUNTED] = min(numbers[COUNTED] + 1.0, MEMORY)
+    # As K, the number of labels that are left counts as at least e.
+    before, now = numbers[NARROWING], max(1.0, math.log(K)) / max(1.0, numbers[ENTROPY])
+    now = max(1.0, now * now)
+    if not before / TOLERANCE < now < before * TOLERANCE:
+        change_prior(posterior, 0, scratch.retired.size, before, now)
+        numbers[NARROWING] = now
+
+
+@lean_kernel
+def entropy(theta, similarities, retired):
+    """Return the entropy of softmax(theta sim), and the number of labels that are not retired."""
+    n, largest = 0, -math.inf
+    for k in range(retired.size):
         if not retired[k]:
-            weight = math.exp(z[k] - largest)
+            n += 1
+            largest = max(largest, theta * similarities[k])
+    total, moment = 0.0, 0.0
+    for k in range(retired.size):
+        if not retired[k]:
+            z = theta * similarities[k] - largest
+            weight = math.exp(z)
             total += weight
-            moment += weight * (z[k] - largest)
-    kept = 1.0 - 1.0 / MEMORY
-    numbers[ENTROPY] = kept * numbers[ENTROPY] + math.log(total) - moment / total
-    numbers[COUNTED] = kept * numbers[COUNTED] + 1.0
-    # Nothing is narrower than one nat, as ln K is at least one there.
-    H, all_labels = max(1.0, numbers[ENTROPY] / numbers[COUNTED]), max(1.0, math.log(K))
-    wanted = max(1.0, (all_labels / H) ** 2)
-    change = wanted / numbers[NARROWING]
-    if 1.0 / TOLERANCE < change < TOLERANCE:
-        return 1.0
-    numbers[NARROWING] = wanted
-    return change
+            moment += weight * z
+    return math.log(total) - moment / total, n
+
+
+@lean_kernel
+def narrow_class(descriptions, posterior, k):
+    """Narrow the prior of a class that was forgotten."""
+    if descriptions is None:
+        return
+    change_prior(posterior, k, k + 1, 1.0, descriptions.numbers[NARROWING])
 
 
 @lean_kernel
 def doubt_again(descriptions):
     """Make the posterior of theta as wide as at first, as everything has changed."""
+    if descriptions is None:
+        return
     descriptions.numbers[VARIANCE] = descriptions.numbers[FIRST_VARIANCE]

@@ -1,24 +1,30 @@
-"""Everyday accidents of tables, such as a clock or an odd row, beside the stream without them.
-
-``python bench/accidents.py [accident ...] [--seeds 10]``. Ten Gaussian features, five linear
-classes, 20,000 rounds. The table has the error of OneBitClassifier in %, and by how many points it
-exceeds that on the plain stream of the same seed.
-
-Where cells are missing, what they said is lost: "mean" in place of a code is what someone who knew
-which they were could do, and how much of the loss no scale can mend.
-"""
+"""Everyday accidents of tables, such as a clock or an odd row, beside the stream without them."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onebit import OneBitClassifier, play
+from onebit.lab.experiment import Experiment, Section, Sweep
+from onebit.lab.shared import Made
+from onebit.learners import OneBitClassifier
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ROUNDS, FEATURES, CLASSES = 20_000, 10, 5
+
+SMALL = 4_000
+"""Rounds of the small scale."""
+
+SEEDS = {"small": 3, "full": 10}
+
+NOTHING = "nothing"
+
+
+Change = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 
 
 def plain(seed: int, rounds: int = ROUNDS) -> tuple[np.ndarray, np.ndarray]:
@@ -92,7 +98,7 @@ def _rare_huge(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.column_stack([X, counts])
 
 
-def _missing(code: float | None) -> Callable[[np.ndarray, np.random.Generator], np.ndarray]:
+def _missing(code: float | None) -> Change:
     def change(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         X = 20.0 + 3.0 * X
         X[rng.random(X.shape) < 0.01] = X.mean() if code is None else code
@@ -101,8 +107,8 @@ def _missing(code: float | None) -> Callable[[np.ndarray, np.random.Generator], 
     return change
 
 
-ACCIDENTS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = {
-    "nothing": lambda X, rng: X,
+ACCIDENTS: dict[str, Change] = {
+    NOTHING: lambda X, rng: X,
     "a column with the row number": _row_number,
     "the same, shuffled": _shuffled_row_number,
     "a clock, 60 s apart": _clock,
@@ -124,26 +130,47 @@ ACCIDENTS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = 
 }
 
 
-def error(accident: str, seed: int, **parameters: Any) -> float:
-    """Return the share of mistakes on the stream of this seed with an accident."""
-    X, y = plain(seed)
-    X = ACCIDENTS[accident](X, np.random.default_rng([seed, 1]))
-    return play(OneBitClassifier(random_state=seed, **parameters), X, y).error_rate
+def with_accident(name: str, rounds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the plain stream of a seed, with an accident."""
+    X, y = plain(seed, rounds)
+    return ACCIDENTS[name](X, np.random.default_rng([seed, 1])), y
 
 
-def main() -> None:
-    """Print the table, an accident at a time."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", default=[*ACCIDENTS])
-    parser.add_argument("--seeds", type=int, default=10)
-    given = parser.parse_args()
-    without = 100 * np.array([error("nothing", seed) for seed in range(given.seeds)])
-    print(f"{'accident':<38}{'error':>7}{'more':>8}{'most':>7}")
-    for name in given.names:
-        errors = 100 * np.array([error(name, seed) for seed in range(given.seeds)])
-        more = errors - without
-        print(f"{name:<38}{errors.mean():7.2f}{more.mean():+8.2f}{more.max():+7.2f}", flush=True)
+def _sweeps(scale: str) -> dict[str, Sweep]:
+    rounds = ROUNDS if scale == "full" else SMALL
+    streams = {name: Made(with_accident, (name, rounds)) for name in ACCIDENTS}
+    ours = {"OneBitClassifier": OneBitClassifier()}
+    return {"accidents": Sweep(ours, {}, streams, list(range(SEEDS[scale])))}
 
 
-if __name__ == "__main__":
-    main()
+def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
+    import pandas as pd
+
+    runs, rows = tables["accidents"], []
+    errors = 100 * runs.pivot(index="seed", columns="stream", values="error")
+    for name in dict.fromkeys(runs.stream):
+        more = errors[name] - errors[NOTHING]
+        rows.append(
+            [name, f"{errors[name].mean():.2f}", f"{more.mean():+.2f}", f"{more.max():+.2f}"]
+        )
+    columns = ["the same stream, and", "error %", "more", "most"]
+    return [
+        Section(
+            "Accidents of tables",
+            f"{FEATURES} Gaussian features, {CLASSES} linear classes. More: points over the plain "
+            "stream of the same seed, on average; most: of the worst seed. Where cells are "
+            "missing, what they said is lost: their mean is what someone who knew which they were "
+            "could put there.",
+            tables={"error %": pd.DataFrame(rows, columns=columns)},
+        )
+    ]
+
+
+EXPERIMENT = Experiment(
+    "accidents",
+    "Everyday accidents of tables",
+    "No paper: docs/one_bit_measurements.md.",
+    [f"At the small scale: {SMALL:,} rounds, {SEEDS['small']} seeds."],
+    _sweeps,
+    _sections,
+)
