@@ -29,12 +29,13 @@ MINUTES ?= 60
 NUMBER ?= 200
 SEED ?= 3
 
-.PHONY: demo lint quick test compiles-little not-slow test-plain oldest newest test-all wheel fuzz mutants bench bakeoff clean
-.PHONY: alarms compare compare-drift constants errors raw
+.PHONY: demo lint quick test compiles-little not-slow test-plain oldest newest test-all wheel fuzz mutants bench speed bakeoff clean
+.PHONY: accidents alarms boosting clicks compare compare-drift constants errors intervals labels logs raw
+.PHONY: docs docs-links pictures coverage release-check
 .PHONY: serve-demo serve-load serve-soak serve-models serve-drill serve-stream serve-fuzz
 
 demo: .venv/.installed-cli
-	$(BIN)/onebit demo
+	@$(BIN)/python tools/demo.py
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff check .
@@ -86,22 +87,50 @@ wheel: .venv/.installed-cli
 	    --disable-pip-version-check --no-deps --wheel-dir dist .
 	$(BIN)/python tools/wheel_check.py dist/onebit-*.whl
 
+# The site, in build/site: every link in it is checked. docs-links follows those to other hosts.
+docs: .venv/.installed-docs
+	$(BIN)/python tools/docs/build.py
+
+docs-links: docs
+	$(BIN)/sphinx-build -q -b linkcheck -c tools/docs build/docs build/links
+
+# The pictures of README and of the site; some run Vowpal Wabbit, one needs ONEBIT_DATA.
+pictures: .venv/.installed-bench .venv/.installed-dev
+	$(BIN)/python tools/pictures.py
+
+# Lines and branches outside of compiled code that the tests reach.
+coverage: .venv/.installed-dev
+	rm -f .coverage .coverage.*
+	$(subst $(BIN)/pytest,$(BIN)/coverage run -m pytest,$(PYTEST)) -m "not slow"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+# Wheel and source distribution, and how they do in clean environments of every Python at hand;
+# KEEP=dist keeps them.
+release-check: .venv/bin/python
+	$(BIN)/python tools/release_check.py $(if $(KEEP),--keep $(KEEP))
+
 bench: .venv/.installed-bench
 	$(BIN)/python bench/bench.py
+
+# The time of a round beside a rival's, and beside those of older versions: fails if it grew.
+speed: .venv/.installed-bench
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python bench/speed.py --check
 
 # Experiments of the laboratory, at full scale; LAB=--seeds=1 or LAB="--streams letter,poker" for less.
 LAB ?=
 
-alarms compare constants errors raw: .venv/.installed-lab
+accidents alarms boosting clicks compare constants errors intervals labels logs raw: .venv/.installed-bench
 	$(BIN)/onebit lab run $@ --scale full $(LAB)
 	$(BIN)/onebit lab show $@ --scale full
 
-compare-drift: .venv/.installed-lab
+compare-drift: .venv/.installed-bench
 	$(BIN)/onebit lab run drift --scale full $(LAB)
 	$(BIN)/onebit lab show drift --scale full
 
 bakeoff: .venv/.installed-bench
-	$(BIN)/python bench/bakeoff.py
+	$(BIN)/onebit lab run bakeoff --scale full $(LAB)
+	$(BIN)/onebit lab show bakeoff --scale full --write-page docs/comparison.md
 
 serve-demo: .venv/.installed-serve
 	$(BIN)/onebit serve --demo
@@ -126,7 +155,7 @@ serve-fuzz: .venv/.installed-fuzz .venv/.installed-dev
 	$(BIN)/python bench/serve_schema.py --workers $(WORKERS)
 
 clean:
-	rm -rf .venv .venv-oldest .venv-newest build dist .fuzz-cache .mutants .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-oldest .venv-newest .coverage build dist .fuzz-cache .mutants .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/bin/python:

@@ -1,15 +1,4 @@
-"""Estimates from logs of real streams beside the truth, and how long a million rows take.
-
-``python bench/evaluation.py streams [name ...] [--runs 100]``: a third of each stream teaches five
-learners; OneBitClassifier with ``min_probability=0.01`` plays the rest and writes a log; each of
-the five is judged by the log, as it stands. Printed are how often the 95 % interval holds its
-accuracy on the log's examples, and the mean widths, doubly robust and by weights alone.
-
-``python bench/evaluation.py uncovered [--runs 10]``: the same with a log without `min_probability`,
-of letter: what a mean of weighted bits with a normal interval says, and what `estimate` says.
-
-``python bench/evaluation.py models [name ...] [--runs 20]``: mean widths of intervals by weights
-alone, doubly robust, and doubly robust with a model trained as that of MRDR.
+"""How long estimates from logs take: a million rows in one file, and ten million in many.
 
 ``python bench/evaluation.py speed [--rows 1000000]``: a log in a Parquet file, read in batches.
 
@@ -33,142 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from onebit import SOBA, Banditron, OneBitClassifier, Perceptron, play, streams
+from onebit import OneBitClassifier, play
 from onebit.evaluation import Log, estimate
-from onebit.evaluation.estimators import FIRST_BLOCK
-from onebit.evaluation.models import Softmax
-
-NAMES = ("satimage", "letter", "20newsgroups", "mnist")
-ROWS = 6_000
-"""Of a stream, at most."""
-
-
-def others(classes: np.ndarray, seed: int) -> dict[str, Any]:
-    """Return the learners that are judged."""
-    same: dict[str, Any] = {"classes": classes, "random_state": seed}
-    return {
-        "OneBitClassifier": OneBitClassifier(**same),
-        "OneBitClassifier, explore=1": OneBitClassifier(explore=1.0, **same),
-        "SOBA": SOBA(**same),
-        "Banditron": Banditron(**same),
-        "Perceptron": Perceptron(**same),
-    }
-
-
-def shuffled(name: str, runs: int) -> Iterator[tuple[int, Any, np.ndarray]]:
-    """Yield, for each seed, the first rows of a stream in the order of that seed."""
-    X, y = streams.load(name, order="natural")
-    for seed in range(runs):
-        taken = np.random.default_rng(seed).permutation(y.size)[:ROWS]
-        yield seed, X[taken], y[taken]
-
-
-def logged(
-    X: Any, y: np.ndarray, seed: int, least: float
-) -> tuple[Log, np.ndarray, dict[str, Any], np.ndarray]:
-    """Return a log, the truth of its rows as positions, and the learners to be judged by it."""
-    classes = np.unique(y)
-    first = y.size // 3
-    learners = others(classes, seed)
-    for learner in learners.values():
-        play(learner, X[:first], y[:first], record=False)
-    log = Log()
-    writer = OneBitClassifier(min_probability=least, classes=classes, random_state=seed + 1)
-    play(writer, X[first:], y[first:], record=False, log=log)
-    return log, np.searchsorted(classes, y[first:]), learners, classes
-
-
-def accuracy(learner: Any, log: Log, truth: np.ndarray) -> float:
-    """Return how probably a learner, as it stands, is right on the rows of a log."""
-    return float(learner.policy(log.x)[np.arange(truth.size), truth].mean())
-
-
-def on_streams(names: list[str], runs: int) -> None:
-    """Print the table of real streams."""
-    print(f"{runs} runs each; 95 % intervals\n")
-    print("| stream | rows | policy | accuracy % | dr holds % | width | ips holds % | width |")
-    print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
-    for name in names:
-        found: dict[str, list[tuple[float, ...]]] = {}
-        for seed, X, y in shuffled(name, runs):
-            log, truth, learners, _ = logged(X, y, seed, least=0.01)
-            for title, learner in learners.items():
-                true, row = accuracy(learner, log, truth), []
-                for method in ("dr", "ips"):
-                    one = estimate(log, learner, method)
-                    row += [float(one.low <= true <= one.high), one.high - one.low]
-                found.setdefault(title, []).append((true, *row))
-        for title, rows in found.items():
-            true, dr, dr_width, ips, ips_width = np.mean(rows, axis=0)
-            print(
-                f"| {name} | {len(log):,} | {title} | {100 * true:.1f} | {100 * dr:.0f} "
-                f"| {dr_width:.3f} | {100 * ips:.0f} | {ips_width:.3f} |",
-                flush=True,
-            )
-
-
-def models(names: list[str], runs: int) -> None:
-    """Print mean widths with a model for accuracy, and with one for the least variance."""
-    print(f"{runs} runs each; mean widths of 95 % intervals\n")
-    print("| stream | policy | ips | dr | dr, weights of MRDR |")
-    print("| --- | --- | ---: | ---: | ---: |")
-    for name in names:
-        found: dict[str, list[list[float]]] = {}
-        for seed, X, y in shuffled(name, runs):
-            log, _, learners, _ = logged(X, y, seed, least=0.01)
-            for title in ("SOBA", "Banditron", "Perceptron"):  # which have no model of their own
-                learner = learners[title]
-                of_mrdr = predictions_of_mrdr(log, learner.policy(log.x))
-                one = [estimate(log, learner, "ips"), estimate(log, learner, "dr")]
-                one.append(estimate(log, learner, "dr", model=of_mrdr))
-                found.setdefault(title, []).append([each.high - each.low for each in one])
-        for title, rows in found.items():
-            widths = " | ".join(f"{width:.3f}" for width in np.mean(rows, axis=0))
-            print(f"| {name} | {title} | {widths} |", flush=True)
-
-
-def predictions_of_mrdr(log: Log, p: np.ndarray) -> np.ndarray:
-    """Return what a model says of each row before its bit, trained for the least variance of dr.
-
-    More robust doubly robust (Farajtabar, Chow and Ghavamzadeh 2018): an example has the weight
-    policy^2 (1 - probability) / probability^2.
-    """
-    policy, logged = p[np.arange(len(log)), log.labels], log.probabilities
-    weights = policy**2 * (1.0 - logged) / logged**2
-    assert log.x is not None
-    model, q = Softmax(log.x.shape[1], log.classes.size), np.empty(p.shape)
-    lo, size = 0, FIRST_BLOCK
-    while lo < len(log):
-        some = slice(lo, lo + size)
-        q[some] = model.predict(log[some])
-        model.learn(log[some], weights[some])
-        lo, size = lo + size, 2 * size
-    return q
-
-
-def uncovered(runs: int) -> None:
-    """Print what a log that does not cover its labels makes one believe, and what it can tell."""
-    print("letter, OneBitClassifier judged, greedy; the log has no least probability\n")
-    print("| seed | truth | weights by hand | estimate | covered |")
-    print("| ---: | ---: | ---: | ---: | ---: |")
-    held = by_hand = 0
-    for seed, X, y in shuffled("letter", runs):
-        log, truth, learners, classes = logged(X, y, seed, least=0.0)
-        learner = learners["OneBitClassifier"]
-        true = float((learner.predict(log.x) == classes[truth]).mean())
-        weights = (learner.predict(log.x) == classes[log.labels]) / log.probabilities
-        values = weights * log.correct
-        mean, error = values.mean(), 1.96 * values.std() / np.sqrt(values.size)
-        one = estimate(log, learner, greedy=True)
-        held += one.low <= true <= one.high
-        by_hand += abs(mean - true) <= error
-        said = f"{one.value:.3f}, " if one.is_covered else ""
-        print(
-            f"| {seed} | {true:.3f} | {mean:.3f} ± {error:.3f} "
-            f"| {said}{one.low:.3f} to {one.high:.3f} | {one.covered:.1%} |",
-            flush=True,
-        )
-    print(f"\nthe truth was held by {held} of {runs} estimates, and by {by_hand} by hand")
 
 
 def speed(rows: int) -> None:
@@ -336,18 +191,10 @@ def main() -> None:
         child(*sys.argv[2:])
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["streams", "models", "uncovered", "speed", "parts"])
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--runs", type=int)
+    parser.add_argument("what", choices=["speed", "parts"])
     parser.add_argument("--rows", type=int)
     given = parser.parse_args()
-    if given.what == "streams":
-        on_streams(given.names or list(NAMES), given.runs or 100)
-    elif given.what == "models":
-        models(given.names or list(NAMES), given.runs or 20)
-    elif given.what == "uncovered":
-        uncovered(given.runs or 10)
-    elif given.what == "parts":
+    if given.what == "parts":
         parts(given.rows or 10_000_000)
     else:
         speed(given.rows or 1_000_000)

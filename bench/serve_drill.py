@@ -50,6 +50,9 @@ READY_SECONDS = 30.0
 STOP_SECONDS = 20.0
 """Most seconds until a process ends that is told to: ten for its requests, then snapshots."""
 
+ROUND_SECONDS = 3.0
+"""Most seconds until the next kill: an import takes one, as a process is started for it."""
+
 FREEZE_SHARE = 0.2
 """Share of the rounds in which PostgreSQL is stopped for some seconds."""
 
@@ -375,7 +378,7 @@ async def drill(
         tasks.append(asyncio.create_task(importer.run(stop, k)))
         tasks.append(asyncio.create_task(export(services, found, stop)))
         probes = asyncio.create_task(probe(services, found))
-        await asyncio.sleep(rng.uniform(0.1, 1.0))
+        await asyncio.sleep(rng.uniform(0.1, ROUND_SECONDS))
         if postgres is not None and rng.random() < FREEZE_SHARE:
             found.freezes += 1
             await asyncio.to_thread(postgres.freeze, rng.uniform(0.5, 12.0))

@@ -10,7 +10,8 @@ from onebit.lab.experiments import EXPERIMENTS
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
 NO_FIGURES = {"make demo", "make test", "make test-all", "make quick", "make fuzz"}
-NO_FIGURES |= {"make serve-demo", "onebit lab run bakeoff"}
+NO_FIGURES |= {"make serve-demo", "onebit lab run bakeoff", "make docs", "make release-check"}
+NO_FIGURES |= {"make oldest", "make newest"}
 """What pages name for other reasons."""
 
 COMMAND = re.compile(r"`(python bench/\w+\.py|make [a-z-]+|onebit lab run \w+)[^`]*`")

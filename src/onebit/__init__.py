@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from onebit import evaluation as evaluation
@@ -19,7 +19,38 @@ if TYPE_CHECKING:
     from onebit.core import load as load
     from onebit.core import play as play
     from onebit.core.pipeline import make_pipeline as make_pipeline
-    from onebit.learners import *  # noqa: F403
+    from onebit.learners import AROW as AROW
+    from onebit.learners import SOBA as SOBA
+    from onebit.learners import AdaBoostOL as AdaBoostOL
+    from onebit.learners import AdaBoostOLM as AdaBoostOLM
+    from onebit.learners import AdaBoostOLMpp as AdaBoostOLMpp
+    from onebit.learners import Aggregating as Aggregating
+    from onebit.learners import Aioli as Aioli
+    from onebit.learners import BanditEG as BanditEG
+    from onebit.learners import BanditReduction as BanditReduction
+    from onebit.learners import Banditron as Banditron
+    from onebit.learners import Confidit as Confidit
+    from onebit.learners import ExpConcaveReduction as ExpConcaveReduction
+    from onebit.learners import Folklore as Folklore
+    from onebit.learners import Gaptron as Gaptron
+    from onebit.learners import GaussianAggregating as GaussianAggregating
+    from onebit.learners import HoeffdingTree as HoeffdingTree
+    from onebit.learners import KernelConfidit as KernelConfidit
+    from onebit.learners import KernelSeparableBandit as KernelSeparableBandit
+    from onebit.learners import LinTS as LinTS
+    from onebit.learners import LinUCB as LinUCB
+    from onebit.learners import Newtron as Newtron
+    from onebit.learners import Obama as Obama
+    from onebit.learners import OneBitClassifier as OneBitClassifier
+    from onebit.learners import OnlineBBM as OnlineBBM
+    from onebit.learners import OnlineGradient as OnlineGradient
+    from onebit.learners import OnlineMBBM as OnlineMBBM
+    from onebit.learners import OnlineNewton as OnlineNewton
+    from onebit.learners import PassiveAggressive as PassiveAggressive
+    from onebit.learners import Perceptron as Perceptron
+    from onebit.learners import SecondOrderPerceptron as SecondOrderPerceptron
+    from onebit.learners import SeparableBandit as SeparableBandit
+    from onebit.learners import SoftmaxThompson as SoftmaxThompson
     from onebit.serve.client import AsyncClient as AsyncClient
     from onebit.serve.client import Client as Client
     from onebit.warming import warm_up as warm_up

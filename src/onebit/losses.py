@@ -247,10 +247,12 @@ class Loss:
     name : str
     eta : float or None
         Of SOBA's family, for the hinge, the squared hinge and all between them.
+    alpha : float
+        Scores are multiplied by it; one except for the alpha-logistic loss.
     """
 
-    def __init__(self, name: str, eta: float | None = None) -> None:
-        self.name, self.eta = name, eta
+    def __init__(self, name: str, eta: float | None = None, alpha: float = 1.0) -> None:
+        self.name, self.eta, self.alpha = name, eta, alpha
 
     def __call__(self, scores: Any, y: Any) -> Any:
         """Return the loss of label y: a number, or one for each row of the scores.
@@ -263,14 +265,15 @@ class Loss:
         """
         many, labels, one = _checked(scores, y)
         out = np.empty(len(many))
-        self._loops[0](many, labels, self.eta or 0.0, out)
+        self._loops[0](self.alpha * many, labels, self.eta or 0.0, out)
         return float(out[0]) if one else out
 
     def gradient(self, scores: Any, y: Any) -> np.ndarray:
         """Return a subgradient g in the scores, of their shape; g (x) x is one in the weights."""
         many, labels, one = _checked(scores, y)
         out = np.empty_like(many)
-        self._loops[1](many, labels, self.eta or 0.0, out)
+        self._loops[1](self.alpha * many, labels, self.eta or 0.0, out)
+        out *= self.alpha
         return out[0] if one else out
 
     @cached_property
@@ -281,6 +284,8 @@ class Loss:
         return f"Loss({self})"
 
     def __str__(self) -> str:
+        if self.alpha != 1.0:
+            return f"{self.name}, alpha={self.alpha:g}"
         return f"eta={self.eta:g}" if self.name == "eta" else self.name
 
 
@@ -299,7 +304,7 @@ NAMES = (*_FIXED_ETA, *_KERNELS)
 """The names that `of` takes. "log_loss" is the logistic loss in nats, "logistic" in bits."""
 
 
-def of(name: str | Loss, eta: float | None = None) -> Loss:
+def of(name: str | Loss, eta: float | None = None, alpha: float | None = None) -> Loss:
     """Return a loss by its name.
 
     Parameters
@@ -308,6 +313,9 @@ def of(name: str | Loss, eta: float | None = None) -> Loss:
         One of `NAMES`.
     eta : float in [0, 1], optional
         Which of the family, for "eta": 0 is the hinge, 1 the squared hinge.
+    alpha : float > 0, optional
+        For "logistic": the alpha-logistic loss of Newtron, log2(1 + sum over j != y of
+        exp(alpha (s_j - s_y))), as SOBA's Theorem 6 defines it. None is 1.
 
     Returns
     -------
@@ -320,6 +328,8 @@ def of(name: str | Loss, eta: float | None = None) -> Loss:
     1.0
     >>> losses.of("eta", 0.5)([0.0, -2.0, 0.5], 0)
     1.75
+    >>> round(losses.of("logistic", alpha=2.0)([0.0, -1.0], 0), 3)
+    0.183
     """
     if isinstance(name, Loss):
         return name
@@ -329,7 +339,9 @@ def of(name: str | Loss, eta: float | None = None) -> Loss:
         raise ValueError(f"eta goes with the loss 'eta', and must be given then; got {eta}")
     if eta is not None and not 0.0 <= eta <= 1.0:
         raise ValueError(f"eta is in [0, 1]; got {eta}")
-    return Loss(name, float(eta) if eta is not None else _FIXED_ETA.get(name))
+    if alpha is not None and (name != "logistic" or not 0.0 < alpha < np.inf):
+        raise ValueError(f"alpha goes with the loss 'logistic', and is positive; got {alpha}")
+    return Loss(name, float(eta) if eta is not None else _FIXED_ETA.get(name), float(alpha or 1.0))
 
 
 def _checked(scores: Any, y: Any) -> tuple[np.ndarray, np.ndarray, bool]:

@@ -22,12 +22,13 @@ from drawn import described
 from onebit import Banditron, History, evaluation, lab
 from onebit.cli import main
 from onebit.cli.app import app
-from onebit.cli.compare import print_summary, progress_to, shown_value, values_of
+from onebit.cli.bars import rounds_bar, runs_bar
+from onebit.cli.compare import print_summary, shown_value, values_of
 from onebit.cli.evaluate import _percent, _plain
 from onebit.cli.lab import n_runs
 from onebit.cli.parameters import parsed, parsed_int, parsed_list
 from onebit.cli.pictures import check_writable, draw_demo, draw_run, plain_percents
-from onebit.cli.playing import Result, play_timed, progress_bar
+from onebit.cli.playing import Result, play_timed
 from onebit.cli.run import microseconds, percent, shown_changes
 from onebit.core.engine import EXPLORED, MISTAKE, UPDATED
 from onebit.evaluation import Log
@@ -153,19 +154,20 @@ def test_progress_is_shown_only_to_terminals_that_want_it(monkeypatch):
             monkeypatch.setattr(
                 "rich.console.Console.is_terminal", property(lambda _, told=is_terminal: told)
             )
-            bar = progress_bar(hidden)
+            bar = rounds_bar(hidden)
             assert bar.disable == (hidden or not is_terminal)
             columns = [
                 getattr(column, "text_format", type(column).__name__) for column in bar.columns
             ]
             assert columns == COLUMNS
             seen = []
-            monkeypatch.setattr(
-                "onebit.cli.compare.Progress",
-                lambda *_, seen=seen, **more: seen.append(more) or nullcontext(FakeBar(seen)),
-            )
-            with progress_to(hidden) as progress:
-                progress(3, 5)
+            with monkeypatch.context() as patched:
+                patched.setattr(
+                    "onebit.cli.bars.Progress",
+                    lambda *_, seen=seen, **more: seen.append(more) or nullcontext(FakeBar(seen)),
+                )
+                with runs_bar(hidden) as progress:
+                    progress(3, 5)
             assert seen[0]["disable"] == (hidden or not is_terminal)
             assert (seen[0]["transient"], seen[0]["auto_refresh"]) == (True, False)
             assert seen[-1].items() >= {"completed": 3, "total": 5, "refresh": True}.items()
@@ -454,7 +456,15 @@ def test_lab_run_passes_on_what_was_asked_for(onebit_command, monkeypatch):
     onebit_command("lab run soba")
     onebit_command("lab run bakeoff --tables here --fresh")
     onebit_command("lab run drift --streams snips,letter --feedback=a-third --learner SOBA")
-    usual = {"seeds": None, "fresh": False, "jobs": -1, "dask": None, "options": {}, "streams": []}
+    usual = {
+        "seeds": None,
+        "fresh": False,
+        "jobs": -1,
+        "dask": None,
+        "options": {},
+        "streams": [],
+        "ship": False,
+    }
     own = {"feedback": "a-third", "learner": "SOBA"}
     assert asked == [
         ("errors", "full", Path("there"), usual | {"seeds": 2, "jobs": 3}),

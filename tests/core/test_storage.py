@@ -683,3 +683,36 @@ def test_files_with_other_arrays_are_refused(tmp_path):
         content = packed(header, changed if W is None else changed | {"W": W})
         with pytest.raises(ValueError, match=words):
             loaded(content, tmp_path)
+
+
+def few_bytes(arrays):
+    assert sum(array.nbytes for array in arrays.values()) < 100
+    return arrays
+
+
+def test_arrays_are_where_safetensors_puts_them(monkeypatch):
+    """Any reader of safetensors can read a file, and each learner has one content only."""
+    rng = np.random.default_rng(0)
+    arrays = {
+        "weights": rng.normal(size=(300, 40, 5)),
+        "a": rng.normal(size=7).astype(np.float32),
+        "flags": rng.random(11) < 0.5,
+        "count": np.array([3]),
+        "empty": np.empty((0, 4)),
+        "bytes": rng.integers(0, 255, 5, dtype=np.uint8),
+        "b": np.arange(3, dtype=np.int32),
+        "rng": np.arange(4, dtype=np.uint64),
+    }
+    save = safetensors.numpy.save
+    with monkeypatch.context() as patched:  # which keeps the GIL while it copies
+        patched.setattr(safetensors.numpy, "save", lambda some, _: save(few_bytes(some), _))
+        content = storage._in_file({"format": 4}, arrays)
+    found = safetensors.numpy.load(content)
+    assert set(found) == set(arrays)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(found[name], array, strict=True)
+    whole = safetensors.numpy.save(arrays)
+    (size,), (own_size,) = (struct.unpack("<Q", one[:8]) for one in (whole, content))
+    assert content[8 + own_size :] == whole[8 + size :]
+    assert own_size % 8 == 0
+    assert storage._in_file({"format": 4}, dict(reversed(arrays.items()))) == content

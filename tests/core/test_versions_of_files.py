@@ -5,8 +5,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.preprocessing import Normalizer
 
-from onebit import Banditron, OneBitClassifier, load
+from onebit import (
+    AdaBoostOLM,
+    BanditReduction,
+    Banditron,
+    OneBitClassifier,
+    Perceptron,
+    load,
+    make_pipeline,
+)
 from onebit.core import storage
 from onebit.core.storage import code_version, code_version_in
 
@@ -103,3 +113,54 @@ def test_arrays_of_this_version_must_be_complete(tmp_path):
     changed(tmp_path / "model", lambda arrays: {n: a for n, a in arrays.items() if n != "W"})
     with pytest.raises(ValueError, match="it has no W"):
         load(tmp_path / "model")
+
+
+class WiderPerceptron(Perceptron):
+    """A learner that others may have inside, whose weights got one more column."""
+
+    state_version = 1
+
+    def _migrate(self, version, arrays):
+        assert version == 0
+        assert arrays["W"].shape == (3, 2)
+        return arrays | {"W": np.pad(arrays["W"], ((0, 0), (0, 1)))}
+
+
+@pytest.mark.parametrize(
+    ("learner", "W"),
+    [
+        (BanditReduction(WiderPerceptron(), gamma=0.1, random_state=0), "alg.W"),
+        (AdaBoostOLM(WiderPerceptron(), n_learners=2, random_state=0), "weak.W"),
+        (
+            BanditReduction(
+                AdaBoostOLM(WiderPerceptron(), n_learners=2), gamma=0.1, random_state=0
+            ),
+            "alg.weak.W",
+        ),
+    ],
+    ids=["reduction", "booster", "booster in a reduction"],
+)
+def test_arrays_of_learners_inside_others_are_migrated(learner, W, tmp_path):
+    path = tmp_path / "model"
+    clone(learner).fit(*examples()).save(path)
+    current = dict(storage.arrays_of(load(path)._run.state))[W]
+    field = W.removesuffix(".W")
+    changed(
+        path,
+        lambda arrays: arrays | {W: arrays[W][..., :2].copy()},
+        inner_versions={name: 0 for name in ("alg", "weak", "alg.weak") if field.startswith(name)},
+    )
+    found = dict(storage.arrays_of(load(path)._run.state))[W]
+    np.testing.assert_array_equal(found[..., :2], current[..., :2])
+    np.testing.assert_array_equal(found[..., 2], 0.0)
+    changed(path, inner_versions={field: 2})
+    with pytest.raises(ValueError, match=f"state_version is 2 of {field}, and this onebit reads"):
+        load(path)
+
+
+def test_learners_of_pipelines_are_migrated(tmp_path):
+    X, y = examples()
+    path = tmp_path / "model"
+    make_pipeline(Normalizer(), Narrow(random_state=0, gamma=0.1)).fit(X, y).save(path)
+    changed(path, lambda arrays: arrays | {"W": arrays["W"][:, :2].copy()}, state_version=0)
+    assert load(path)[-1].gamma == 0.5

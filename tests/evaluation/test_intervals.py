@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from onebit.evaluation.intervals import (
     BETS,
     ConfidenceSequence,
+    DifferenceSequence,
     LowerBound,
     log_prior_anytime,
     log_prior_at,
@@ -109,6 +110,79 @@ def test_any_bits_and_weights_give_an_interval(pairs, level):
     again = ConfidenceSequence.from_dict(json.loads(json.dumps(other.to_dict())))
     assert again.interval == other.interval
     assert (again.n, again.mean) == (other.n, other.mean)
+
+
+def difference_of(bits, first, share, level=0.95):
+    """Return the difference of two policies, of which the first one decides in some share."""
+    found = DifferenceSequence(level)
+    found.update(bits, first / share, ~first / (1.0 - share))
+    return found
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.floats(0.0, 1e6), st.floats(0.0, 1e6)), min_size=1, max_size=30
+    ),
+    st.floats(0.05, 0.99),
+)
+def test_any_bits_and_weights_give_a_difference(rows, level):
+    one, other, swapped = (DifferenceSequence(level) for _ in range(3))
+    one.update(*zip(*rows, strict=True))
+    for row in rows:
+        other.update(*row)
+    swapped.update(*(list(zip(*rows, strict=True))[i] for i in (0, 2, 1)))
+    assert -1.0 <= one.low <= one.high <= 1.0
+    assert one.interval == pytest.approx(other.interval, abs=1e-9)
+    assert swapped.interval == pytest.approx((-one.high, -one.low), abs=1e-9)
+    assert swapped.mean == pytest.approx(-one.mean)
+    again = DifferenceSequence.from_dict(json.loads(json.dumps(other.to_dict())))
+    assert (again.interval, again.n, again.mean) == (other.interval, other.n, other.mean)
+
+
+def test_policies_that_agree_do_not_differ():
+    watched = DifferenceSequence()
+    assert watched.interval == (-1.0, 1.0)
+    watched.update([True, False] * 5000, 1.0)
+    assert watched.mean == 0.0
+    assert -0.01 < watched.low <= 0.0 <= watched.high < 0.01
+    assert not watched.is_better()
+
+
+def test_no_policy_is_called_better_if_there_is_no_difference():
+    """Looked at after every 25 bits: at some time in at most 1 - level of the runs."""
+    called = {0.9: 0, 0.1: 0}
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        first, bits = rng.random(1000) < 0.2, rng.random(1000) < 0.7
+        for level in called:
+            one, other = DifferenceSequence(level), DifferenceSequence(level)
+            for lo in range(0, 1000, 25):
+                some = slice(lo, lo + 25)
+                weights = first[some] / 0.2, ~first[some] / 0.8
+                one.update(bits[some], *weights)
+                other.update(bits[some], *weights[::-1])
+                if one.is_better() or other.is_better():
+                    called[level] += 1
+                    break
+    assert called[0.9] <= 0.1 * 200
+    assert called[0.1] > 0.1 * 200  # it can fail
+
+
+def test_the_better_policy_is_found():
+    rng = np.random.default_rng(0)
+    first = rng.random(4000) < 0.2
+    bits = rng.random(4000) < np.where(first, 0.9, 0.7)
+    assert not difference_of(bits[:50], first[:50], 0.2).is_better()
+    found = difference_of(bits, first, 0.2)
+    assert found.low > 0.0
+    assert found.is_better()
+    assert not difference_of(bits, ~first, 0.8).is_better()
+    with pytest.raises(ValueError, match="one bit"):
+        found.update(2, 1.0)
+    with pytest.raises(ValueError, match="at least 0"):
+        found.update(True, 1.0, -1.0)
+    assert repr(found).startswith("DifferenceSequence(n=4000, mean=0.2")
 
 
 def test_more_bits_narrow_the_interval():

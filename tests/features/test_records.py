@@ -1,6 +1,7 @@
 """Records become the same examples everywhere, and bad ones are refused by the name of a field."""
 
 import json
+import math
 import timeit
 from decimal import Decimal
 from enum import Enum
@@ -349,3 +350,52 @@ def test_a_record_takes_microseconds():
     encoder = Records()
     times = timeit.repeat(lambda: encoder.encode(record), number=200, repeat=20)
     assert min(times) / 200 < 200e-6
+
+
+# Vectors
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, lambda v: np.array(v, np.float32)])
+def test_a_list_of_many_numbers_is_encoded_as_its_numbers_one_by_one(kind):
+    vector = [0.5, -0.25, 0.0, 4.0, 1.0, -1.5, 0.125, 2.0, 3.0, -8.0]
+    whole = Records().encode({"text": "my card", "vector": kind(vector)})
+    one_by_one = {f"vector.{i}": value for i, value in enumerate(vector)}
+    expected = Records().encode({"text": "my card"} | one_by_one)
+    assert whole.indices.tolist() == expected.indices.tolist()
+    assert whole.values.tolist() == expected.values.tolist()
+
+
+def test_numbers_of_a_vector_in_one_column_add_up():
+    vector = list(range(1, 101))
+    whole = Records(n_features=16).encode({"v": vector})
+    expected = Records(n_features=16).encode({f"v.{i}": value for i, value in enumerate(vector)})
+    assert whole.indices.tolist() == expected.indices.tolist()
+    np.testing.assert_allclose(whole.values, expected.values)
+
+
+def test_missing_numbers_of_a_vector_are_left_out():
+    vector = [1.0, math.nan] * 8
+    example = Records().encode({"v": vector})
+    assert example.values.size == 8
+    assert example.indices.tolist() == Records().encode({"v": [1.0, None] * 8}).indices.tolist()
+
+
+@pytest.mark.parametrize("bad", [math.inf, -1e31, 10**400])
+def test_a_number_of_a_vector_that_is_too_large_is_named(bad):
+    with pytest.raises(ValueError, match=r"'v\.9' is .* refused"):
+        Records().encode({"v": [1.0] * 9 + [bad]})
+
+
+def test_a_list_of_numbers_and_texts_is_no_vector():
+    example = Records().encode({"v": [*range(1, 9), "7"]})
+    assert example.values.size == 9
+    assert set(np.abs(example.values)) == {*range(1, 9)}
+
+
+def test_records_with_vectors_are_transformed_as_they_are_encoded():
+    records = [{"v": np.arange(20.0) + i, "text": "a word"} for i in range(3)]
+    X = Records().transform(records)
+    for i, record in enumerate(records):
+        row = X[i : i + 1]
+        assert row.indices.tolist() == Records().encode(record).indices.tolist()
+        assert row.data.tolist() == Records().encode(record).values.tolist()

@@ -11,6 +11,7 @@ from onebit import AROW, Banditron, Folklore, Perceptron, play, streams
 from onebit.lab.measures import (
     CrossValidated,
     HeldOut,
+    OnBinaryRows,
     Online,
     Regret,
     WrongTold,
@@ -59,6 +60,15 @@ def test_wrong_labels_are_told_and_right_ones_counted(stream):
     bandit = Banditron(0.2, classes=range(9), random_state=0)
     found = WrongTold(0.1)(bandit, X, y, 1)
     assert found["curve_explored"][-1] == found["explored"] > 50
+
+
+@pytest.mark.parametrize("stored", [lambda X: X, lambda X: X.toarray()], ids=["sparse", "dense"])
+def test_binary_rows_have_ones_where_features_are(stream, stored):
+    X, y = stream
+    weighted = X.multiply(np.random.default_rng(0).uniform(0.1, 3.0, size=X.shape)).tocsr()
+    found = OnBinaryRows(Online())(perceptron(), stored(weighted), y, 2)
+    assert found["mistakes"] == Online()(perceptron(), (X != 0).astype(float), y, 2)["mistakes"]
+    assert found["mistakes"] != Online()(perceptron(), stored(weighted), y, 2)["mistakes"]
 
 
 def test_cross_validation_chooses_on_one_split_and_tests_on_clean_folds(stream):

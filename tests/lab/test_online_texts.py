@@ -1,14 +1,16 @@
 """What the page says about texts that were played for several epochs."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from onebit.lab.experiments.confidit_texts import (
-    BINARY,
+    CONFIDITS,
     EXPLORED,
     MISTAKES,
     ON_TEXTS,
     _about_epochs,
+    _marks,
     _rate_of_later_epochs,
 )
 
@@ -53,16 +55,34 @@ def test_without_noise_all_but_banditron_make_fewer_mistakes_later():
     [found] = about(0, FEWER)
     assert found.holds
     assert found.seen.startswith("an epoch's mistakes, over those of the first: Perceptron 0.50,")
-    for rates in (ALIKE, FEWER | {"Banditron": 0.5}, FEWER | {BINARY: 0.8}):
+    for rates in (ALIKE, FEWER | {"Banditron": 0.5}, FEWER | {"Confidit": 0.8}):
         assert not about(0, rates)[0].holds
+    assert about(0, FEWER | dict.fromkeys(set(CONFIDITS) - {"Confidit"}, 1.0))[0].holds
 
 
-@pytest.mark.parametrize(("noise", "number"), [(10, 5), (20, 6), (30, 6)])
+@pytest.mark.parametrize(("noise", "number"), [(10, 3), (20, 4), (30, 4)])
 def test_numbers_are_those_of_the_paper_within_a_quarter(noise, number):
     for off, holds in [(1.0, True), (1.24, True), (0.76, True), (1.26, False), (0.74, False)]:
         found = about(noise, ALIKE, off=off)
         assert len(found) == number
-        assert [one.holds for one in found[:5]] == [holds] * 5
+        assert [one.holds for one in found[:3]] == [holds] * 3
     if noise >= 20:
         assert found[-1].holds
         assert not about(noise, FEWER)[-1].holds
+
+
+@pytest.mark.parametrize(
+    ("lead", "mark"), [(0.5, " ★"), (0.033, " †"), (0.0, " (★)"), (-0.5, " (★)"), (-2.0, "")]
+)
+def test_marks_are_those_of_the_paper(lead, mark):
+    """Confidit is `lead` points better than the Perceptrons, and Banditron a point worse."""
+    noise = np.tile([0.03, -0.03], 5) * np.sqrt(0.9)  # a standard deviation of 0.03 points
+    errors = pd.Series(
+        {
+            "Perceptron": np.full(10, 0.3) + lead / 100,
+            "2nd-order Perceptron": np.full(10, 0.3) + lead / 100,
+            "Banditron": np.full(10, 0.31) + min(0.0, lead + 1.0) / 100,
+            "Confidit": 0.3 + noise / 100,
+        }
+    )
+    assert _marks(errors) == mark

@@ -133,16 +133,16 @@ def test_texts_and_vowels_have_tables_and_pictures(tmp_path, monkeypatch, scale)
         part: lab.sweep(*wanted._replace(seeds=[0]), jobs=1)
         for part, wanted in confidit_texts.sweeps(scale).items()
     }
-    tested, online, vowel = confidit_texts.sections(tables)
+    tested, online, *amounts, vowel = confidit_texts.sections(tables)
     *by_noise, away = tested.tables
     noises = {"small": [0, 30], "full": [0, 10, 20, 30]}[scale]
     assert by_noise == [f"{noise} % noise" for noise in noises]
     shown = tested.tables["30 % noise"].set_index(["data", "error %"])
     assert shown.AROW["Reuters", "published"] == "4.53"
-    assert shown[confidit_texts.BINARY]["Reuters", "published"] == "11.70"
+    assert shown["Confidit, unit length"]["Reuters", "published"] == "11.70"
+    arow_on_reuters = "stream == 'Reuters' and learner == 'AROW'"
     errors = [
-        100 * tables[f"table_{noise}_1"].query("stream == 'Reuters' and learner == 'AROW'").error
-        for noise in noises
+        100 * tables[f"table_{noise}_1_others"].query(arow_on_reuters).error for noise in noises
     ]
     found = float(shown.AROW["Reuters", "1 epoch"].split()[0])
     assert found == pytest.approx(errors[-1].iloc[0], abs=0.1)
@@ -151,9 +151,12 @@ def test_texts_and_vowels_have_tables_and_pictures(tmp_path, monkeypatch, scale)
     assert float(points) == pytest.approx(np.mean(errors) - np.mean(published), abs=0.06)
     assert list(online.figures) == list(texts)
     assert list(vowel.figures) == ["vowel"]
-    of_epochs = {"small": 3, "full": 3 + 2 + 1 + 2}[scale]
-    assert len(tested.findings) == {"small": 7, "full": 14}[scale]
-    assert len(online.findings) == 3 * len(texts) + of_epochs
+    of_epochs = {"small": 2, "full": 2 + 1 + 1 + 2}[scale]
+    assert len(tested.findings) == {"small": 5, "full": 10}[scale]
+    assert len(online.findings) == 2 * len(texts) + of_epochs
+    (numbers,) = online.tables.values()
+    assert len(numbers) == len(texts) * {"small": 2, "full": 8}[scale]
+    assert [len(some.tables) for some in amounts] == {"small": [], "full": [4]}[scale]
 
 
 @pytest.mark.slow

@@ -18,11 +18,16 @@ from onebit.lab.experiment import SCALES
 from onebit.lab.experiments import (
     EXPERIMENTS,
     alarms,
+    boosting,
+    clicks,
     compare,
     confidit_texts,
     constants,
     folklore,
     gaptron,
+    intervals,
+    labels,
+    logs,
     raw,
     soba,
 )
@@ -32,11 +37,15 @@ from onebit.lab.results import as_table
 from onebit.lab.shared import Made
 from onebit.lab.sweeps import _row
 from onebit.lab.tools import ConstantLabel
+from onebit.lab.trials import Trial
 from onebit.streams import Asked
 from written import assert_as_written
 
 HERE = Path(__file__).parent
-MODULES = (alarms, compare, confidit_texts, constants, folklore, gaptron, raw, soba)
+MODULES = (
+    *(alarms, boosting, compare, confidit_texts, constants, folklore, gaptron, labels, logs, raw),
+    soba,
+)
 
 
 def experiment_of(name, data):
@@ -85,10 +94,34 @@ def asked(source):
     )
 
 
+SEVERAL = (constants.WithConstants, labels.Taught, labels.WithTruths)
+"""Measures of which an experiment has several, with the same learners and streams."""
+
+
+def of_trial(run, rng):
+    """Return a result of a trial that makes its own data."""
+    shares = np.round(rng.random(8), 3).tolist()
+    if isinstance(run.learner, intervals.Coverage):
+        names = {"policies": ["a", "b"], "methods": ["ips", "dr"]}
+        columns = ("fixed", "anytime", "width", "number")
+        return names | {name: shares[i : i + 2] for i, name in enumerate(columns)}
+    columns = {
+        clicks.Shop: ("clicks", "none", "several", "random", "best"),
+        intervals.Noticed: ("noticed",),
+        boosting.Regret: ("regret",),
+        logs.Held: ("rounds", "accuracy", "dr holds", "dr width", "ips holds", "ips width"),
+        logs.Widths: ("ips", "dr", "dr, weights of MRDR"),
+        logs.Uncovered: ("truth", "mean", "width", "value", "low", "high", "covered"),
+    }[type(run.learner)]
+    return dict(zip(columns, shares, strict=False))
+
+
 def made_up(run):
     """Return a result of a run: numbers that depend on what was played, and on nothing else."""
     said = f"{run.name} {sorted(run.parameters.items())} {run.stream} {run.seed}"
-    if getattr(run.measure, "change", "") or isinstance(run.measure, constants.WithConstants):
+    if isinstance(run.learner, Trial):
+        return of_trial(run, np.random.default_rng(zlib.crc32(said.encode())))
+    if getattr(run.measure, "change", "") or isinstance(run.measure, SEVERAL):
         said += f" {run.measure}"
     rng = np.random.default_rng(zlib.crc32(said.encode()))
     T = (run.source.rounds if isinstance(run.source, Asked) else 0) or 1_000
@@ -104,7 +137,7 @@ def made_up(run):
         "curve_rounds": rounds,
         "curve_errors": errors,
     }
-    measure = run.measure
+    measure = getattr(run.measure, "measure", run.measure)  # that on binary rows
     if isinstance(measure, WrongTold):
         found["curve_explored"] = rng.integers(T, size=len(rounds)).tolist()
     if isinstance(measure, CrossValidated | HeldOut):
@@ -116,6 +149,8 @@ def made_up(run):
         found["regret"] = np.round(np.sort(rng.uniform(1, 50, size=len(measure.times))), 2).tolist()
     if isinstance(measure, RegretAndBound):
         found["regret"], found["allowed"] = np.round(rng.uniform(-10, 40, size=2), 2).tolist()
+    if isinstance(measure, boosting.GreedyToo):
+        found["greedy"] = round(float(rng.random()), 3)
     if isinstance(measure, alarms.Alarms):
         found["changes"] = ["a change"] * int(rng.integers(2))
     if isinstance(run.learner, ConstantLabel):

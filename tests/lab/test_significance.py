@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import erf
 from scipy.stats import norm
 
 from onebit.lab.significance import significance, z_statistic
@@ -51,3 +52,13 @@ def test_tools_that_fail_together_win_less_often_by_chance():
     both = rng.binomial(2_000, 0.15, size=20_000)
     ours, theirs = both + rng.binomial(2_000, 0.05, size=(2, 20_000))
     assert np.mean(significance(ours, theirs, 2_000) == 1) < 0.02
+
+
+def test_scripts_of_the_authors_lack_a_root():
+    """As the docstring says: 1 - erf(|z|) < 0.05 is |z| > 1.386, and chance wins in 8.3 %."""
+    assert erf(1.386) == pytest.approx(0.95, abs=1e-4)
+    assert norm.sf(1.386) == pytest.approx(0.083, abs=1e-3)
+    assert norm.cdf(0.7) == pytest.approx((1 + erf(0.7 / math.sqrt(2))) / 2)
+    ours, theirs, n = 200, 227, 1_000  # between the two thresholds
+    assert 1.386 < z_statistic(ours, theirs, n) < norm.ppf(0.95)
+    assert significance(ours, theirs, n) == 0

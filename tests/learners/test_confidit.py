@@ -15,6 +15,7 @@ from onebit.numerics.second_order import of_class
 from paths import assert_same_path, continuous, every_stream, one_hot, repeated
 from problems import assert_finite, numpy_generator
 from references import confidit
+from test_extremes import KINDS, assert_stays_finite, rows
 
 VERSIONS = {
     1: {"projection": True, "confidence": "theory", "covariance": "full"},
@@ -50,8 +51,9 @@ def test_version_5_walks_the_path_of_the_reference(K, stream, storage):
     walk(K, stream, storage, eta=2.0, **VERSIONS[5])
 
 
-def test_walks_the_path_of_the_reference_through_exact_ties():
-    walk(3, one_hot, sp.csr_array, eta=2.0, **VERSIONS[5])
+@pytest.mark.parametrize("rows", [{}, {"normalize": False, "a": 0.25}])
+def test_walks_the_path_of_the_reference_through_exact_ties(rows):
+    walk(3, one_hot, sp.csr_array, eta=2.0, **rows, **VERSIONS[5])
 
 
 THEORY = {"alpha": 0.5, "norm": 2.0, "approximation_error": [0.3, 0.2, 0.01]}
@@ -69,6 +71,11 @@ THEORY = {"alpha": 0.5, "norm": 2.0, "approximation_error": [0.3, 0.2, 0.01]}
         (3, np.asarray, {**VERSIONS[4], "eta": 0.5}),
         (9, sp.csr_array, {"projection": True, "alpha": 0.0}),
         (3, repeated, {"projection": True, "confidence": "theory", **THEORY}),
+        (2, sp.csr_array, {"normalize": False, "a": 1.0}),
+        (9, np.asarray, {"normalize": False, "a": 0.1, "eta": 10.0, "alpha": 0.5}),
+        (3, repeated, {**VERSIONS[1], **THEORY, "normalize": False, "a": 3.0}),
+        (2, np.asarray, {**VERSIONS[2], "normalize": False}),
+        (3, sp.csr_array, {**VERSIONS[4], "a": 0.5}),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
@@ -78,14 +85,14 @@ def test_walks_the_path_of_the_reference(K, storage, form):
     if form.get("covariance") != "full":
         np.testing.assert_allclose(1 / state.A_inv.T, [np.diag(A) for A in reference.A], rtol=1e-9)
         return
-    # A_i = (1 + alpha)^2 I + sum of x x' over the rounds with output i
+    # A_i = a I + sum of x x' over the rounds with output i
     log_ratio = 0.0
     for i, A in enumerate(reference.A):
         inverse = of_class(state.A_inv, i)
         m = int(inverse.n_pending[0])
         pending = (inverse.vectors[:m].T * inverse.weights[:m]) @ inverse.vectors[:m]
         np.testing.assert_allclose((inverse.base - pending) @ A, np.eye(len(A)), atol=1e-9)
-        log_ratio += np.linalg.slogdet(A / state.confidence.rho)[1]
+        log_ratio += np.linalg.slogdet(A / state.confidence.a)[1]
     assert 0 < state.confidence.terms <= log_ratio + 1e-9
 
 
@@ -205,8 +212,30 @@ def test_length_of_an_example_does_not_matter():
         np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-9)
 
 
-def test_an_example_of_zeros_only_counts_the_round():
-    for form in VERSIONS.values():
+@pytest.mark.parametrize("form", [{}, {"covariance": "full"}], ids=["diagonal", "full"])
+def test_length_matters_unless_examples_are_normalised(form):
+    """A_0 = a I and rows c x are A_0 = (a / c^2) I and rows x, with weights divided by c."""
+    X, y = continuous(3)
+    learners = [
+        Confidit(normalize=False, a=a, classes=range(3), **form) for a in (1.0, 1.0, 1 / 16)
+    ]
+    runs = [play(learner, c * X, y) for learner, c in zip(learners, (1, 4, 1), strict=True)]
+    assert (runs[0].mistakes != runs[1].mistakes).any()
+    np.testing.assert_array_equal(runs[1].mistakes, runs[2].mistakes)
+    np.testing.assert_allclose(4 * learners[1].coef_, learners[2].coef_, rtol=1e-9)
+    # rows of unit length are the same to both
+    unit = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300)
+    for raw in (False, True):
+        learner = Confidit(normalize=raw, classes=range(3), **form)
+        np.testing.assert_array_equal(
+            play(learner, unit, y).mistakes, play(Confidit(**form), X, y).mistakes
+        )
+
+
+@pytest.mark.parametrize("rows", [{}, {"normalize": False, "a": 0.5}])
+def test_an_example_of_zeros_only_counts_the_round(rows):
+    for version in VERSIONS.values():
+        form = {**version, **rows}
         X, y = continuous(3)
         learner = Confidit(**form).fit(X, y)
         before = learner.coef_
@@ -274,6 +303,9 @@ def test_a_function_cannot_be_saved_and_must_return_numbers(tmp_path):
         ({"alpha": -1.0}, "'alpha' parameter"),
         ({"eta": -1.0}, "'eta' parameter"),
         ({"delta": 0.0}, "'delta' parameter"),
+        ({"a": 0.0}, "'a' parameter"),
+        ({"a": "paper"}, "'a' parameter"),
+        ({"normalize": "l1"}, "'normalize' parameter"),
     ],
 )
 def test_refuses_by_name(parameters, words):
@@ -290,18 +322,20 @@ def test_refuses_by_name(parameters, words):
     alpha=st.sampled_from([-0.999, 0.0, 1.0]),
     size=st.sampled_from([1e-6, 1.0, 1e6]),
     scale=st.sampled_from([1e-8, 1.0, 1e4]),
+    rows=st.sampled_from([{}, {"normalize": False}, {"normalize": False, "a": 1e-3}]),
 )
-def test_stays_finite(seed, version, alpha, size, scale):
+def test_stays_finite(seed, version, alpha, size, scale, rows):
     rng = np.random.default_rng(seed)
     # Few directions that come again and again, beside rare ones, are hard on an inverse.
     X = scale * np.repeat(rng.normal(size=(50, 4)) * [1, 1, 1, 1e-6], 60, axis=0)
     learner = Confidit(
-        size, alpha, norm=size, delta=1e-6, **VERSIONS[version], random_state=seed
+        size, alpha, norm=size, delta=1e-6, **VERSIONS[version], **rows, random_state=seed
     ).fit(X, rng.integers(5, size=len(X)))
     assert_finite(learner, X[::60])
     # w is the weight of a ridge regression on targets of -1 and 1
     if version in (2, 3, 5):
-        assert np.linalg.norm(learner.coef_, axis=1).max() <= np.sqrt(len(X)) / (1 + alpha)
+        a = rows.get("a", (1 + alpha) ** 2)
+        assert np.linalg.norm(learner.coef_, axis=1).max() <= np.sqrt(len(X) / a)
 
 
 def test_versions_are_ordered_as_in_figure_2():
@@ -332,3 +366,25 @@ def test_the_smallest_of_deltas():
     X, y = np.eye(3), [0, 1, 2]
     learner = Confidit(confidence="theory", delta=1e-320, random_state=0).fit(X, y)
     assert np.isfinite(learner._run.state.confidence.width)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("a", ["theory", 1e-6, 1e30])
+def test_rows_as_they_are_stay_finite(kind, a):
+    """Rounding would be all that is left of A_0 after one example of a length of 10^30."""
+    raw = {"normalize": False, "a": a}
+    for form in VERSIONS.values():
+        assert_stays_finite(Confidit(**form, **raw), rows(kind, n=60), 3)
+    for form in ({"kernel": "linear"}, {"kernel": "poly", "projection": True}):
+        assert_stays_finite(KernelConfidit(**form, **raw), rows(kind, n=60), 3)
+
+
+def test_full_matrices_shorten_what_is_too_long_for_them():
+    X, y = continuous(3)
+    long = X.copy()
+    long[::7] *= 1e9
+    short = long * np.minimum(1, 1e4 / np.maximum(np.linalg.norm(long, axis=1), 1e-300))[:, None]
+    form = {"covariance": "full", "normalize": False, "a": 1.0, "classes": range(3)}
+    found, same, other = (Confidit(**form).fit(some, y).coef_ for some in (long, short, X))
+    np.testing.assert_allclose(found, same, rtol=1e-6)
+    assert not np.allclose(found, other, rtol=0.1)

@@ -35,6 +35,8 @@ def cubic(x, z):
         (2, sp.csr_array, {"projection": True, "confidence": "theory"}),
         (3, np.asarray, {"projection": True, "alpha": 0.0}),
         (9, np.asarray, {"projection": True, "confidence": "theory", **THEORY}),
+        (3, sp.csr_array, {"normalize": False, "a": 0.5}),
+        (2, np.asarray, {"normalize": False, "projection": True, "confidence": "theory", **THEORY}),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
@@ -65,8 +67,13 @@ def test_linear_kernel_is_full_confidit_over_many_rounds(version):
     [
         (rbf, {"kernel": "rbf", "gamma": 0.3}, {}),
         (cubic, {"kernel": "poly", "gamma": 0.2, "coef0": 0.5}, {"projection": True}),
+        (
+            cubic,
+            {"kernel": "poly", "gamma": 0.2, "coef0": 0.5},
+            {"projection": True, "normalize": False, "a": 2.0},
+        ),
     ],
-    ids=["rbf", "poly"],
+    ids=["rbf", "poly", "raw"],
 )
 def test_walks_the_path_of_the_dual_reference(k, parameters, form, n):
     X, y = shorter(3, n)
@@ -148,10 +155,10 @@ def test_a_callable_kernel_cannot_be_written(tmp_path):
         learner.save(tmp_path / "learner")
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "poly"])
-def test_goes_on_from_a_file(kernel, tmp_path):
+@pytest.mark.parametrize("form", [{"kernel": "rbf"}, {"kernel": "poly", "normalize": False}])
+def test_goes_on_from_a_file(form, tmp_path):
     X, y = shorter(9, 60)
-    learner = KernelConfidit(kernel, eta=0.0, alpha=0.5, random_state=0, classes=[*range(9)])
+    learner = KernelConfidit(**form, eta=0.0, alpha=0.5, random_state=0, classes=[*range(9)])
     learner.partial_fit(X[:5], y[:5]).save(tmp_path / "learner")
     loaded = load(tmp_path / "learner")
     assert len(set(loaded._run.state.outputs.rows)) < 9  # some factors are empty

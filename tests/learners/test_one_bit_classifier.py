@@ -12,11 +12,11 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
-import accidents
 from mutations import packed, unpacked
 from onebit import SOBA, Decision, Perceptron, load, streams
 from onebit.core import play
 from onebit.core.storage import arrays_of
+from onebit.lab.experiments import accidents
 from onebit.learners.one_bit_classifier import LARGEST_FULL, OneBitClassifier
 from onebit.numerics.changes import FORMER, KEPT
 from onebit.numerics.columns import LOW, RUN, SQUARES, STORED, WEIGHT, WIDTH
@@ -588,7 +588,7 @@ def learner_bytes(learner, folder):
 
 @pytest.mark.parametrize("accident", ["a clock, 60 s apart", "one row times 1e4"])
 def test_accidents_of_a_table_cost_little(accident):
-    """The first rounds of `bench/accidents.py`, which erred in half of its rounds on these."""
+    """The first rounds of the experiment; it once erred in half of its rounds on these."""
     X, y = accidents.plain(0, 4_000)
     changed = accidents.ACCIDENTS[accident](X.copy(), np.random.default_rng(0))
     error = play(OneBitClassifier(random_state=0), changed, y).error_rate

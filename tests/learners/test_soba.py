@@ -129,3 +129,48 @@ def test_beats_the_perceptron_under_noise():
     assert (
         play(soba, X, y).mistakes[late].mean() < play(perceptron, X, y).mistakes[late].mean() - 0.02
     )
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_theory_is_that_of_theorems_2_and_4(covariance):
+    d, K = 4, 3
+    seen = set()
+    for T in (2, 1_000, 10**6, 10**9):
+        for L, U, X in [(None, 1.0, 1.0), (0.0, 2.0, 3.0), (T / 2, 0.1, 0.5), (T / 50, 1.0, 2.0)]:
+            learner = SOBA(
+                "theory",
+                covariance=covariance,
+                horizon=T,
+                comparator_loss=L,
+                norm=U,
+                max_norm=X,
+                classes=range(K),
+            )
+            learner.decide(np.ones(d))
+            if L is None:
+                expected = np.sqrt(K**2 * d * np.log(T) / T)
+            else:
+                H = d * K**2 * X**2 * np.log(T)
+                large = (U**2 + 1) * np.sqrt(H * T) <= L
+                expected = (H * L / T**2) ** (1 / 3) if large else np.sqrt(H / T)
+                seen.add(bool(large))
+            assert learner._run.state.gamma == pytest.approx(min(1, expected), rel=1e-12)
+    assert seen == {False, True}
+
+
+@pytest.mark.parametrize("gamma", ["theory", "adaptive"])
+def test_bound_with_the_theory_is_kept_on_twenty_streams_and_broken_by_a_wrong_sign(gamma):
+    T = 4_000
+    for seed in range(20):
+        X, y = continuous(3, seed=seed, n=T)
+        X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
+        learner = SOBA(gamma, covariance="full", horizon=T, random_state=seed)
+        seen = play(learner, X, y).regret(learner, X, y, radius=1.0)
+        assert seen.suffered[-1] <= seen.bound[-1]
+    if gamma == "theory":  # told another label as right, it is wrong in almost every round
+        X, y = np.tile(np.eye(3), (40_000, 1)), np.tile([0, 1, 2], 40_000)
+        learner = SOBA(gamma, covariance="full", horizon=len(y), random_state=0)
+        history = play(learner, X, (y + 1) % 3)
+        right = SOBA(gamma, covariance="full", horizon=len(y), random_state=0)
+        bound = play(right, X, y).regret(right, X, y, radius=3.0).bound[-1]
+        assert np.sum(~history.mistakes) > bound

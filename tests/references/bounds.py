@@ -69,6 +69,14 @@ def confidit_separated(T, d, K, U, margin, alpha, delta):
     return 4 / margin * (1 + alpha + 1 / (1 + alpha)) * (B2 + B3) * B3
 
 
+def confidit_scaled(T, d, K, U, alpha, delta, a, X):
+    """With A_0 = a I and ||x|| <= X: (18) summed up as in the proof of Theorem 1."""
+    B3 = d * K * log(1 + T * X**2 / (d * K * a))
+    C = a * U**2 + (1 + alpha) ** 2 * (18 * log((T + 4) / delta) + B3)
+    squares = C * (1 + X**2 / a) * B3  # sum of eps^2
+    return 2 / (1 + alpha) * sqrt(T * squares), lambda margin: 4 / (1 + alpha) / margin * squares
+
+
 def folklore(T, d, K, B, R, regularization):
     c = 1 / (2 * B * R + log(K - 1) + 2)
     if regularization is None:  # lambda = 2 R / B, and c B R <= 1/2 in the logarithm

@@ -33,18 +33,21 @@ class Confidit:
         norm=1.0,
         delta=0.05,
         approximation_error=(0.0,),
+        a="theory",
+        normalize=True,
         draws=None,
     ):
+        self.a, self.normalize = (1 + alpha) ** 2 if a == "theory" else a, normalize
         self.K, self.eta, self.alpha, self.draws = K, eta, alpha, draws
         self.theory, self.projection = confidence == "theory", projection
         self.diagonal = covariance == "diagonal"
         self.norm, self.delta, self.q = norm, delta, approximation_error
-        self.A = np.array([(1 + alpha) ** 2 * np.eye(d)] * K)
+        self.A = np.array([self.a * np.eye(d)] * K)
         self.W = np.zeros((K, d))
         self.t, self.terms, self.Q = 1, 0.0, 0.0
 
     def point(self, x):
-        return x / np.linalg.norm(x) if np.any(x) else x
+        return x / np.linalg.norm(x) if self.normalize and np.any(x) else x
 
     def scores(self, x):
         """W' of step 2, and D and n of step 3."""
@@ -60,8 +63,8 @@ class Confidit:
         """Of n_i in the square of eps_i."""
         if not self.theory:
             return self.eta  # (11)
-        eta_t = (1 + self.alpha) ** 2 * (
-            self.norm**2 / 2 + self.terms / 2 + self.Q + 9 * np.log((self.t + 4) / self.delta)
+        eta_t = self.a * self.norm**2 / 2 + (1 + self.alpha) ** 2 * (
+            self.terms / 2 + self.Q + 9 * np.log((self.t + 4) / self.delta)
         )
         return 2 * eta_t  # (9), (10)
 
@@ -97,24 +100,24 @@ class KernelConfidit(Confidit):
 
     def __init__(self, k, K, **parameters):
         super().__init__(0, K, **parameters)
-        self.k, self.rho = k, (1 + self.alpha) ** 2
+        self.k = k
         self.x, self.S = [], [[] for _ in range(K)]
         self.gram, self.c = np.zeros((0, 0)), np.zeros((K, 0))
 
     def point(self, x):
         return x
 
-    def cosine(self, x, z):
-        return self.k(x, z) / np.sqrt(self.k(x, x) * self.k(z, z))
+    def product(self, x, z):
+        return self.k(x, z) / (np.sqrt(self.k(x, x) * self.k(z, z)) if self.normalize else 1.0)
 
     def scores(self, x):
         """The steps of b_i in step 2, and D and n of step 3."""
-        k_x = np.array([self.cosine(z, x) for z in self.x])
+        k_x = np.array([self.product(z, x) for z in self.x])
         D, n = np.zeros(self.K), np.zeros(self.K)
         for i, S in enumerate(self.S):
-            h = np.linalg.solve(self.rho * np.eye(len(S)) + self.gram[np.ix_(S, S)], k_x[S])
-            n[i] = (1 - k_x[S] @ h) / self.rho
-            D[i] = (self.c[i] @ k_x - self.c[i] @ self.gram[:, S] @ h) / self.rho
+            h = np.linalg.solve(self.a * np.eye(len(S)) + self.gram[np.ix_(S, S)], k_x[S])
+            n[i] = (self.product(x, x) - k_x[S] @ h) / self.a
+            D[i] = (self.c[i] @ k_x - self.c[i] @ self.gram[:, S] @ h) / self.a
         if not self.projection:
             return np.zeros(self.K), D, n
         new = projected(D, n, self.alpha)
@@ -123,8 +126,8 @@ class KernelConfidit(Confidit):
     def learn(self, x, label, p, correct):
         tau, _, n = self.scores(x)
         tau[label] += self.beta(correct)
-        k_x = np.array([[self.cosine(z, x)] for z in self.x]).reshape(-1, 1)
-        self.gram = np.block([[self.gram, k_x], [k_x.T, np.ones((1, 1))]])
+        k_x = np.array([[self.product(z, x)] for z in self.x]).reshape(-1, 1)
+        self.gram = np.block([[self.gram, k_x], [k_x.T, np.full((1, 1), self.product(x, x))]])
         self.c = np.hstack([self.c, tau[:, np.newaxis]])
         self.S[label].append(len(self.x))
         self.x.append(x)

@@ -60,6 +60,7 @@ class Scales:
         self.columns = {}
         self.locations, self.factors, self.constant = np.zeros(d), np.ones(d), 0.3
         self.limits = np.full(d, NEVER)
+        self.unit_rounds, self.whole, self.vector = 0, 0, np.zeros(d, dtype=bool)
 
     def deviations(self, x):
         return self.factors * (x - self.locations)
@@ -83,6 +84,10 @@ class Scales:
             return
         self.seen += weight
         self.counts += weight * (x != 0.0)
+        below = x[(x != 0.0) & (np.abs(x) < 1.0)]
+        if below.size >= 32 and abs(np.sum(below**2) - 1.0) <= 0.05:
+            self.unit_rounds += weight
+        self.whole += weight * np.sum(np.abs(x) >= 1.0)
         self.exceeds |= (np.abs(x) > 1.0) & (weight > 0)
         size = np.where(self.measurements, 1.0, np.maximum(1.0, np.abs(x)))
         self.logs += weight * np.log(size)
@@ -112,14 +117,22 @@ class Scales:
     def settle(self, W, weight):
         share = self.counts / self.seen
         small = ~self.exceeds
+        self.vector = small & (share > 0.95)
+        if self.vector.sum() < 32 or self.unit_rounds < 0.95 * self.seen:
+            self.vector[:] = False
+        has_vector = self.vector.any()
         for j in np.flatnonzero(share >= np.where(small, 0.95, 0.5)):
+            if has_vector and small[j]:
+                continue
             if j not in self.columns and self.counts[j] >= (5 if small[j] else 2):
                 self.columns[j] = Column()
         stays = share >= np.where(small, 0.85, 0.25)
         becomes = (share > np.where(small, 0.95, 0.5)) & (self.counts >= np.where(small, 10, 5))
         becomes &= [j in self.columns and bool(self.columns[j].values) for j in range(share.size)]
         self.measurements = np.where(self.measurements, stays, becomes)
-        unit = np.sqrt(np.mean(np.square(self.words))) if self.words else 1.0
+        if has_vector:
+            self.measurements &= self.exceeds
+        unit = np.sqrt(np.mean(np.square(self.words))) if self.words and not has_vector else 1.0
         constant = unit if self.measurements.any() else 0.3 * unit
         W[:, -1] *= self.constant / constant
         self.constant = constant
@@ -139,6 +152,8 @@ class Scales:
             counter = (steps >= 0).all() or (steps <= 0).all()
             if not anew and 2 * column.age > self.seen and not counter:
                 most = chance / column.moments()[0]
+        elif self.vector[j]:
+            factor = np.sqrt(max(1.0, self.whole / self.seen))
         elif self.exceeds[j]:
             most_excess = (self.largest_size()[j] ** 2 - 1.0) * self.counts[j]
             self.excess[j] = min(self.excess[j], most_excess)

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import itertools
 import json
 import os
 import signal
@@ -26,6 +27,7 @@ from onebit.serve.messages import (
 )
 from onebit.serve.model import Model
 from onebit.serve.processes import BackgroundProcess
+from onebit.serve.replaying import exported
 from onebit.serve.verify import verify
 from services import SMALL, TICKETS, OwnProcess, in_folder
 
@@ -335,3 +337,60 @@ def test_a_full_service_takes_no_more_models(tmp_path):
     with in_folder(tmp_path, Limits(models=1)) as service:
         service.make("m", learner="Banditron")
         assert "the most there can be" in put(service, log_lines(1), 422)["error"]
+
+
+def test_a_long_log_without_a_snapshot_is_replayed_by_a_process(tmp_path, monkeypatch):
+    monkeypatch.setattr("onebit.serve.replaying.LONG_LOG_ROWS", 50)
+    monkeypatch.setattr("onebit.serve.applying.STOP_ROWS", 10**9)
+    threads, apply = [], Model.apply
+
+    def counted(*arguments):
+        threads.append(threading.get_ident())
+        return apply(*arguments)
+
+    with in_folder(tmp_path) as service:
+        for name, rounds in (("long", 40), ("short", 3)):
+            service.make(name, learner="Banditron")
+            service.rounds(rounds, name)
+        service.ask("POST", "/v1/models/long/labels", {"add": ["fax"], "retire": ["login"]})
+        service.ask("POST", "/v1/models/long/shadows", {"name": "s", "learner": "Banditron"})
+        service.rounds(3, "long")
+        service.ask("POST", "/v1/models/long/decide", {"record": "card", "id": "late"})
+        expected = service.snapshot("long"), service.snapshot("short")
+    monkeypatch.setattr(Model, "apply", counted)
+    with in_folder(tmp_path) as service:
+        assert service.snapshot("long") == expected[0]
+        assert not threads
+        assert service.snapshot("short") == expected[1]
+        assert threads
+        said = {"id": "late", "correct": True}
+        assert service.ask("POST", "/v1/models/long/feedback", said)["status"] == "accepted"
+        assert service.do(verify(service.app.service.log, service.live("long").key)).faults == []
+    monkeypatch.setattr("onebit.serve.processes._MAIN", "raise SystemExit(1)")
+    with in_folder(tmp_path) as service:  # then this process does it
+        service.rounds(1, "long")
+
+
+def test_an_export_lets_others_have_their_turn(tmp_path, monkeypatch):
+    """A database that answers at once, and a client that reads at once, are no reason to go on."""
+    with in_folder(tmp_path) as service:
+        put(service, log_lines(500), name="m")
+        log, steps = service.app.service.log, []
+
+        async def export():
+            async def other():
+                while True:
+                    steps.append("other")
+                    await asyncio.sleep(0)
+
+            task = asyncio.ensure_future(other())
+            lines = 0
+            async for part in exported(log, service.app.service.live["m"].key):
+                steps.append(part.count(b"\n"))
+                lines += part.count(b"\n")
+            task.cancel()
+            return lines
+
+        assert service.do(export()) == 1001
+        assert max(one for one in steps if one != "other") <= 64
+        assert all("other" in pair for pair in itertools.pairwise(steps))

@@ -271,3 +271,28 @@ def test_rows_written_while_a_model_is_held_are_applied_after(tmp_path):
         (heard,) = service.do(scenario())
         assert heard.status == "repeated"
         service.rounds(1)
+
+
+def test_a_list_of_many_models_lets_others_have_their_turn(tmp_path, monkeypatch):
+    """Intervals of a thousand models take as long as hundreds of decisions."""
+    with in_folder(tmp_path) as service:
+        for k in range(8):
+            service.make(f"m{k}", learner="Banditron")
+
+        turns, seen = [0], []
+
+        def slow(right, wrong):
+            time.sleep(0.001)
+            seen.append(turns[0])
+
+        monkeypatch.setattr("onebit.serve.views.accuracy", slow)
+
+        async def list_them():
+            listing = asyncio.ensure_future(service._http.get("/v1/models"))
+            while not listing.done():
+                turns[0] += 1
+                await asyncio.sleep(0)
+            return (await listing).json()
+
+        assert len(service.do(list_them())) == 8
+        assert len(set(seen)) == 8

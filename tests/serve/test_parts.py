@@ -1,9 +1,11 @@
 """Parts of the service by themselves: what they count, compare, refuse and describe."""
 
 import asyncio
+import itertools
 import json
 
 import msgspec
+import numpy as np
 import pytest
 
 from onebit.core import NONE_OF_THESE
@@ -57,21 +59,37 @@ def test_feedback_agrees_as_far_as_both_say_anything(one, other, same):
     assert agree(one, other, "a") == same
 
 
-def test_a_curve_keeps_every_other_point_when_it_is_long(monkeypatch):
-    monkeypatch.setattr(statistics, "MOST_POINTS", 4)
+def test_segments_are_merged_when_they_are_old():
+    found, labels = Statistics(), "ab"
+    for t in range(4000):
+        found.add_decision(float(t), labels[t % 2], t % 5 == 0)
+        truth = "b" if t % 8 == 0 else None
+        found.add_bit(t + 0.5, labels[t % 2], t % 4 > 0, 0.5, truth, 2)
+    sizes = [one.feedback for one in found.segments]
+    assert sum(sizes) == found.feedback == 4000
+    assert sizes == sorted(sizes, reverse=True)
+    assert set(sizes) <= {statistics.SEGMENT_BITS * 2**level for level in range(7)}
+    assert max(map(sizes.count, set(sizes))) <= statistics.LEVEL_SEGMENTS
+    for one, other in itertools.pairwise(found.segments):
+        assert one.start < one.end < other.start
+    whole = statistics.merged(found.segments)
+    assert (whole.start, whole.end) == (0.0, 3999.5)
+    assert (whole.decisions, whole.explored, whole.right) == (4000, 800, 3000)
+    assert (whole.chance, whole.labels["a"].chosen) == (2000.0, 2000)
+    assert whole.labels["a"].truths == {"b": 500}
+    assert whole.labels["b"].right_weight == 4000.0
+    assert whole.labels["b"].right_steps == {"4": 2000}  # a weight of two: one doubling
+    assert (whole.labels["a"].right, whole.labels["a"].wrong_steps) == (1000, {"4": 1000})
+    found.answered = 3990
+    assert found.awaited == 10
+
+
+def test_the_newest_marks_are_kept():
     found = Statistics()
-    for t in range(1, 22):
-        found.decisions += 2
-        found.explored += t % 2
-        found.right += t % 3 > 0
-        found.wrong += t % 3 == 0
-        found.add_point(float(t))
-        assert len(found.curve) <= 4
-    assert found.stride == 8
-    assert [(point.at, point.decisions) for point in found.curve] == [(8.0, 16), (16.0, 32)]
-    assert (found.feedback, found.curve[-1].explored, found.curve[-1].wrong) == (21, 8, 5)
-    found.answered = 30
-    assert found.awaited == 12
+    for t in range(statistics.MOST_MARKS + 3):
+        found.add_mark(float(t), "labels added", [t])
+    assert len(found.marks) == statistics.MOST_MARKS
+    assert found.marks[0] == (3.0, "labels added", ["3"])
 
 
 def test_a_tally_is_kept_by_the_label_as_text():
@@ -101,23 +119,51 @@ def test_an_accuracy_is_that_of_a_sequence():
     assert estimates.interval_of(heavy.to_dict()).estimate == 1.0
 
 
-def test_falls_are_where_intervals_do_not_overlap():
-    def sums(*parts):
-        right, wrong, found = 0, 0, []
-        for n, share in parts:
-            for _ in range(n):
-                right, wrong = right + round(10 * share), wrong + 10 - round(10 * share)
-                found.append((right, wrong))
-        return found
+def segments_of(*parts):
+    """Return segments of ten bits: so many of them, with this share right."""
+    return [(round(10 * share), 10 - round(10 * share)) for n, share in parts for _ in range(n)]
 
-    assert estimates.falls([]) == []
-    assert estimates.falls(sums((60, 0.9))) == []
-    assert estimates.falls(sums((40, 0.3), (40, 0.9))) == []  # it rose
-    (at,) = estimates.falls(sums((40, 0.9), (40, 0.3)))
-    assert 36 <= at <= 40
-    assert len(estimates.falls(sums((40, 0.9), (40, 0.5), (60, 0.1)))) == 2
-    for before, after, found in [(29, 90, []), (30, 90, [0]), (90, 29, []), (90, 30, [0])]:
-        assert estimates.falls([(before, 0), (before, 0), (before, after)]) == found
+
+def test_changes_are_where_intervals_do_not_overlap():
+    assert estimates.changes([]) == estimates.changes([(100, 0)]) == []
+    assert estimates.changes(segments_of((60, 0.9))) == []
+    assert estimates.changes(segments_of((40, 0.3), (40, 0.9))) == [40]
+    assert estimates.changes(segments_of((40, 0.9), (40, 0.5), (60, 0.1))) == [40, 80]
+    for before, after, found in [(29, 90, []), (30, 90, [1]), (90, 29, []), (90, 30, [1])]:
+        assert estimates.changes([(before, 0), (0, after)]) == found
+
+
+def test_a_fall_counts_if_it_lasts():
+    def fall(*parts):
+        bits = segments_of(*parts)
+        return estimates.fall(bits, estimates.changes(bits))
+
+    assert fall((60, 0.9)) is None
+    assert fall((40, 0.3), (40, 0.9)) is None  # it rose
+    assert fall((40, 0.9), (20, 0.3), (40, 0.9)) is None  # it is as before
+    at, before, now = fall((40, 0.9), (40, 0.3))
+    assert (at, round(before.estimate, 2), round(now.estimate, 2)) == (40, 0.9, 0.3)
+    at, before, now = fall((40, 0.9), (40, 0.1), (40, 0.5))
+    assert (at, round(before.estimate, 2), round(now.estimate, 2)) == (40, 0.9, 0.5)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6])
+def test_the_interval_of_a_constant_label_holds(share):
+    """From the decisions of a good policy, which hardly chooses the label where it is wrong."""
+    missed = 0
+    for seed in range(60):
+        rng, found = np.random.default_rng(seed), Statistics()
+        for _ in range(300):
+            truth = "a" if rng.random() < share else "b"
+            p = 0.9 if truth == "a" else 0.1  # a good policy, that explores
+            label, probability = ("a", p) if rng.random() < p else ("b", 1.0 - p)
+            found.add_decision(0.0, label, False)
+            found.add_bit(0.0, label, label == truth, probability)
+        whole = statistics.merged(found.segments)
+        seen = estimates.constant_accuracy("a", whole.labels, 300, 0.9)
+        missed += not seen.low <= share <= seen.high
+        assert seen.high - seen.low < 0.35
+    assert missed <= 6
 
 
 def row(n, kind, body, name=None):

@@ -18,8 +18,9 @@ from onebit.core import storage
 from onebit.evaluation import ConfidenceSequence, Log
 from onebit.serve.api import DecisionRequest, Feedback, RefusedError
 from onebit.serve.decisions import decide
-from onebit.serve.estimates import accuracy, falls
+from onebit.serve.estimates import accuracy
 from onebit.serve.feedback import give_feedback
+from onebit.serve.handlers import PAGE_FILES
 from onebit.serve.limits import Limits
 from onebit.serve.log import Entry, LogError
 from onebit.serve.replayable import ReplayableLearner
@@ -915,17 +916,6 @@ def test_an_accuracy_from_sums_is_that_of_its_bits():
     assert accuracy(0, 0) is None
 
 
-def test_a_fall_of_the_accuracy_is_noticed():
-    rng = np.random.default_rng(0)
-    bits = np.concatenate([rng.random(1000) < 0.9, rng.random(1000) < 0.5])
-    sums = [(int(bits[:n].sum()), int((~bits[:n]).sum())) for n in range(20, 2001, 20)]
-    (place,) = falls(sums)
-    assert 900 <= sum(sums[place]) <= 1100
-    assert falls(sums[:50]) == []
-    rising = [(wrong, right) for right, wrong in sums]
-    assert falls(rising) == []
-
-
 def test_a_body_that_does_not_come_is_not_waited_for(tmp_path):
     with in_folder(tmp_path, Limits(seconds=0.2)) as service:
         service.make()
@@ -1060,6 +1050,6 @@ def test_openapi_describes_every_path(service):
 def test_the_page_needs_nothing_from_elsewhere(service):
     page = service.send("GET", "/")
     assert "default-src 'none'" in page.headers["content-security-policy"]
-    for path in ("/", "/page.css", "/page.js"):
+    for path in PAGE_FILES:
         text = service.send("GET", path).text.replace("http://www.w3.org/2000/svg", "")
         assert "http" not in text.lower().replace("https", "http").replace("sw-http", "")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import onebit
 from onebit.cli import main
-from onebit.serve.code import this_code
+from onebit.serve.code import fingerprint, this_code
 from onebit.serve.log import LogError
 from onebit.serve.model import Model
 from onebit.serve.replayable import ReplayableLearner
@@ -180,3 +181,23 @@ def test_models_restore_what_they_stored(folder):
     with in_folder(folder) as service:
         stored = service.snapshot("numbers")
         assert Model.restore(*stored).snapshot() == stored
+
+
+def test_the_fingerprint_is_of_code_and_of_the_tables_that_it_reads(tmp_path):
+    package = Path(onebit.__file__).parent
+    copy = tmp_path / "onebit"
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    before = fingerprint(copy)
+    assert this_code().endswith(before) == (before == fingerprint(package)) is True
+    assert (copy / "numerics" / "winning.safetensors").is_file()
+    for file in (
+        *("numerics/winning.safetensors", "numerics/posterior.py", "losses.py"),
+        *("features/records.py", "serve/model.py"),
+    ):
+        content = (copy / file).read_bytes()
+        (copy / file).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        assert fingerprint(copy) != before, file
+        (copy / file).write_bytes(content)
+    (copy / "numerics" / "compiled.nbc").write_bytes(b"machine code")
+    (copy / "serve" / "page" / "page.css").write_bytes(b"")
+    assert fingerprint(copy) == before

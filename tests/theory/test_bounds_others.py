@@ -52,6 +52,31 @@ def test_regret_of_confidit_is_below_theorem_1(u):
     assert bounds.confidit(T, len(u), 2, norm, terms=terms) <= bounds.confidit(T, len(u), 2, norm)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_regret_of_confidit_is_below_its_bound_for_any_lengths_and_any_a(seed):
+    """Rows of lengths from X / 10 to X; every width covers the score, as Lemma 6 says."""
+    rng = np.random.default_rng(seed)
+    T, d, longest, a = 2_000, 1 + seed % 3, 10.0 ** rng.uniform(-1, 1), 10.0 ** rng.uniform(-2, 2)
+    X, _ = noise_model(T, np.zeros(d), seed)
+    X *= longest * rng.uniform(0.1, 1.0, size=(T, 1))
+    u = rng.normal(size=d)
+    u *= rng.uniform(0.2, 1.0) / (longest * np.linalg.norm(u))
+    y = (rng.random(T) < (1 + X @ u) / 2).astype(int)
+    norm = math.sqrt(2) * np.linalg.norm(u)
+    form = {"projection": True, "confidence": "theory", "covariance": "full"}
+    learner = Confidit(**form, norm=norm, a=a, normalize=False)
+    history = play(learner, X, y)
+    regret = confidit_regret(history, X, y, u)
+    terms = float(learner._run.state.confidence.terms)
+    assert terms <= bounds.confidit_terms(T, d, 2, 1.0, a, longest)
+    assert regret <= bounds.confidit(T, d, 2, norm, a=a, X=longest, terms=terms)
+    width, label = float(learner._run.state.confidence.width), np.where(history.mistakes, 1 - y, y)
+    A = [a * np.eye(d) + X[label == i].T @ X[label == i] for i in (0, 1)]
+    for x in X[-50:]:
+        widths = sum(math.sqrt(width * x @ np.linalg.solve(some, x)) for some in A)
+        assert abs(learner.decision_function([x])[0] - 2 * x @ u) <= widths
+
+
 def confidit_examples(T, d, learner, u, rng):
     """Yield seven streams of unit examples; the last two are made against the learner.
 

@@ -146,6 +146,12 @@ def test_bounds_on_regret(T, d, K, B, R):
         found = bounds.confidit_separated(T, d, K, B, 0.3, alpha, delta)
         expected = reference.confidit_separated(T, d, K, B, 0.3, alpha, delta)
         assert found == pytest.approx(expected, **EXACT)
+        for a, X in [((1 + alpha) ** 2, 1.0), (0.3, 5.0)]:
+            regret, separated = reference.confidit_scaled(T, d, K, B, alpha, delta, a, X)
+            found = bounds.confidit(T, d, K, B, alpha, delta, a=a, X=X)
+            assert found == pytest.approx(regret, **EXACT)
+            found = bounds.confidit_separated(T, d, K, B, 0.3, alpha, delta, a=a, X=X)
+            assert found == pytest.approx(separated(0.3), **EXACT)
     few_terms = (
         bounds.confidit(T, d, K, B, terms=2.0),
         bounds.confidit_separated(T, d, K, B, 0.3, terms=2.0),
@@ -360,4 +366,4 @@ def test_pictures_of_losses(tmp_path):
         np.testing.assert_allclose(line.get_ydata(), values, atol=1e-9)
     pictures.main(str(tmp_path))
     assert {path.name for path in tmp_path.iterdir()} == {
-        "soba_figure_1.png", "gaptron_figure_1.png"}  # fmt: skip
+        "soba_figure_1.png", "gaptron_figure_1.png", "folklore_appendix_f.png"}  # fmt: skip

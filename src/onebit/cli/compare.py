@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
 import onebit
 from onebit.cli.app import AsJson, app
+from onebit.cli.bars import runs_bar
 from onebit.cli.parameters import parameters_of, parsed
 from onebit.cli.pictures import check_picture, check_writable
 from onebit.cli.stream import (
@@ -35,7 +28,6 @@ from onebit.cli.stream import (
     Unit,
 )
 from onebit.cli.tables import plain_table
-from onebit.core.progress import hide
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,7 +99,7 @@ def compare(
         if some.is_file:
             some.open()  # report errors in a file now
     grid = grid_of(set_ or [])
-    with progress_to(hidden=as_json) as progress:
+    with runs_bar(hidden=as_json) as progress:
         table = lab.sweep(
             learner,
             grid,
@@ -180,32 +172,6 @@ def notes_on_orders(streams: list[Asked], seeds: int) -> Iterator[str]:
                 "differ only in what is drawn at random. --shuffle gives each seed an order of its "
                 "own."
             )
-
-
-@contextmanager
-def progress_to(hidden: bool, what: str = "runs") -> Iterator[Callable[[int, int], None]]:
-    """Show how many runs are done and how much time is left, on stderr if it is a terminal.
-
-    The process that plays shows it, not another thread, as `lab.processes` requires.
-    """
-    console = Console(stderr=True)
-    if hidden or console.is_terminal:  # the bar says that learners are compiled
-        hide()
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        auto_refresh=False,
-        disable=hidden or not console.is_terminal,
-    ) as bar:
-        task = bar.add_task("compiling", total=None)
-        yield lambda done, total: bar.update(
-            task, completed=done, total=total, description=what, refresh=True
-        )
 
 
 def print_summary(means: pd.DataFrame, n_seeds: int) -> None:

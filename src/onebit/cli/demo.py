@@ -9,9 +9,10 @@ import typer
 from rich.console import Console
 
 from onebit.cli.app import Seed, app
+from onebit.cli.bars import compiling_bar, rounds_bar
 from onebit.cli.parameters import learner_classes
 from onebit.cli.pictures import NOISE, check_picture, check_writable, draw_demo
-from onebit.cli.playing import Result, compiling_bar, play_timed, progress_bar
+from onebit.cli.playing import Result, play_timed
 from onebit.cli.run import microseconds, percent
 from onebit.cli.tables import plain_table
 from onebit.core.workers import can_start
@@ -53,7 +54,7 @@ def demo(
         with compiling_bar(hidden=False) as show:
             compile_elsewhere(sized, ("play",), progress=show)
     results: dict[str, tuple[Learner, Result]] = {}
-    with progress_bar(hidden=False) as bar:
+    with rounds_bar(hidden=False) as bar:
         for name, learner in learners.items():
             results[name] = learner, play_timed(learner, stream, bar)
     ranked = dict(sorted(results.items(), key=lambda item: item[1][1].history.error_rate))

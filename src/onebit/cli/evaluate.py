@@ -16,7 +16,7 @@ from rich.markup import escape
 
 import onebit
 from onebit.cli.app import AsJson, app
-from onebit.cli.compare import progress_to
+from onebit.cli.bars import runs_bar
 from onebit.cli.parameters import parsed
 from onebit.cli.pictures import INK, check_picture, check_writable
 from onebit.cli.stream import REPEATABLE
@@ -151,7 +151,7 @@ def _reader(dask: str | None, hidden: bool) -> Iterator[Any]:
         return
     from distributed import Client, as_completed
 
-    with Client(dask) as client, progress_to(hidden, "parts") as progress:
+    with Client(dask) as client, runs_bar(hidden, "parts") as progress:
         client.wait_for_workers(1, timeout=60)
 
         def map_parts(function: Any, parts: list[Path]) -> list[Any]:

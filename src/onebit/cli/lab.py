@@ -13,7 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from onebit.cli.app import app
-from onebit.cli.compare import Dask, Jobs, progress_to, shown_value
+from onebit.cli.bars import runs_bar
+from onebit.cli.compare import Dask, Jobs, shown_value
 
 lab_app = typer.Typer(rich_markup_mode=None, help="Run experiments: the papers' and ours.")
 app.add_typer(lab_app, name="lab")
@@ -74,6 +75,10 @@ def run(
         bool,
         typer.Option(help="Play other tools too where the package has their results."),
     ] = False,
+    ship: Annotated[
+        bool,
+        typer.Option(help="Keep the results of other tools that were played in the package."),
+    ] = False,
     jobs: Jobs = -1,
     dask: Dask = None,
     out: Out = Path("lab"),
@@ -85,7 +90,7 @@ def run(
     """
     from onebit.lab.reports import run_experiment
 
-    with progress_to(hidden=False) as progress:
+    with runs_bar(hidden=False) as progress:
         place = run_experiment(
             name.lower(),
             scale,
@@ -94,6 +99,7 @@ def run(
             seeds=seeds,
             streams=[stream.strip() for stream in streams.split(",")] if streams else [],
             fresh=fresh,
+            ship=ship,
             jobs=jobs,
             dask=dask,
             progress=lambda _, done, total: progress(done, total),
@@ -120,11 +126,20 @@ def show(
     scale: Annotated[
         str, typer.Option(metavar="SCALE", help="Show what was run at this scale: small or full.")
     ] = "small",
+    write_page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write them into this page of the documentation."),
+    ] = None,
     out: Out = Path("lab"),
 ) -> None:
     """Print tables and findings of an experiment that was run."""
-    from onebit.lab.reports import sections_of
+    from onebit.lab.reports import sections_of, write_on_page
     from onebit.lab.verdicts import table
+
+    if write_page is not None:
+        write_on_page(name.lower(), scale, out, write_page)
+        print(f"written into {write_page}")
+        return
 
     console, unlimited = Console(highlight=False), Console(highlight=False, width=1_000)
     for section in sections_of(name.lower(), scale, out):

@@ -51,7 +51,7 @@ def learners(
 
 
 def learners_as_markdown(classes: Iterable[type[Learner]]) -> str:
-    """Return the table of README, those that need one bit first."""
+    """Return the table of the site, those that need one bit first."""
     lines = ["| learner | told | time of a round | proven | reference |", "| --- " * 5 + "|"]
     for cls in sorted(classes, key=lambda cls: cls.feedback):
         cells = (f"`{cls.__name__}`", told(cls), str(cls.cost), str(cls.bound), cls.reference)

@@ -1,19 +1,15 @@
-"""A run with its time and a progress bar."""
+"""A run with its time."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import Progress
 
 import onebit
 from onebit.cli.parameters import parameters_of, shown
-from onebit.core import progress
 from onebit.streams import Opened
 
 if TYPE_CHECKING:
@@ -69,61 +65,3 @@ def play_timed(learner: Learner, stream: Opened, bar: Progress) -> Result:
     start = perf_counter()
     history = onebit.play(learner, batches(), record=False, progress=show)
     return Result(history, compiling, reading, perf_counter() - start - reading)
-
-
-def progress_bar(hidden: bool) -> Progress:
-    """Return a bar on stderr, so that stdout can be piped; none unless stderr is a terminal."""
-    console = Console(stderr=True)
-    if hidden or console.is_terminal:  # the bar says that a learner is compiled
-        progress.hide()
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[speed]}"),
-        TextColumn("{task.fields[error]}"),
-        console=console,
-        transient=True,
-        refresh_per_second=4,
-        disable=hidden or not console.is_terminal,
-    )
-
-
-@contextmanager
-def compiling_bar(hidden: bool) -> Iterator[Callable[[int, int, str], None]]:
-    """Show how many functions are compiled: a bar on a terminal, else a line for each.
-
-    It gives the function that `onebit.warm_up` calls.
-    """
-    console = Console(stderr=True)
-    if hidden:
-        progress.hide()
-    if hidden or not console.is_terminal:
-        yield lambda done, n, what: None if hidden else _print_compiled(done, n, what)
-        return
-    bar = Progress(
-        TextColumn("compiling {task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        refresh_per_second=4,
-    )
-    with bar:
-        task = None
-
-        def show(done: int, n: int, what: str) -> None:
-            nonlocal task
-            if task is None:
-                task = bar.add_task(what, total=n)
-            bar.update(task, completed=done, description=what)
-
-        yield show
-
-
-def _print_compiled(done: int, n: int, what: str) -> None:
-    text = f"{done} of {n} compiled: {what}"
-    if done == 0:
-        text = f"compiling {n} functions, once for this machine"
-    print(f"onebit: {text}", file=sys.stderr)

@@ -12,9 +12,10 @@ from rich.markup import escape
 
 import onebit
 from onebit.cli.app import AsJson, Seed, app
+from onebit.cli.bars import rounds_bar
 from onebit.cli.parameters import make_learner, parameters_of, parsed_list, shown
 from onebit.cli.pictures import check_picture, check_writable, draw_run
-from onebit.cli.playing import Result, play_timed, progress_bar
+from onebit.cli.playing import Result, play_timed
 from onebit.cli.stream import (
     Epochs,
     Label,
@@ -71,7 +72,7 @@ def run(
 
     source = Asked(stream, rounds, label, unit, noise, shuffle, epochs).open(seed)
     player.set_params(classes=source.classes if classes is None else parsed_list(classes))
-    with progress_bar(hidden=as_json) as bar:
+    with rounds_bar(hidden=as_json) as bar:
         result = play_timed(player, source, bar)
     if plot:
         draw_run(plot, player, source.name, result.history)

@@ -9,8 +9,8 @@ import typer
 
 import onebit
 from onebit.cli.app import AsJson, app
+from onebit.cli.bars import compiling_bar
 from onebit.cli.parameters import learner_classes
-from onebit.cli.playing import compiling_bar
 
 
 @app.command()

@@ -52,6 +52,21 @@ class Cost(NamedTuple):
         return self.round if self.full is None else f"{self.round}; full: {self.full}"
 
 
+class InnerLearner(NamedTuple):
+    """A learner whose state is a field of another one's.
+
+    Attributes
+    ----------
+    learner
+        Before its first round.
+    n_copies
+        How many states are `stacked` in the field; None for a single state.
+    """
+
+    learner: BaseLearner
+    n_copies: int | None = None
+
+
 class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
     """The part of `Learner` that all other parts use.
 
@@ -74,6 +89,9 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
     If so, it learns as if it had chosen the true label, with probability one and among all labels;
     otherwise it learns only whether its own label was right.
     """
+
+    takes_descriptions: ClassVar[bool] = False
+    """Whether labels can be described, see `describe`."""
 
     _truth_feedback: ClassVar[int] = 1
     """The feedback that kernels get for a true label, if `uses_truth`, and in `teach`."""
@@ -129,6 +147,13 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
         Arrays that it does not return keep the values of the initial state.
         """
         return arrays
+
+    def _inner_learners(self) -> dict[str, InnerLearner]:
+        """Return the learners inside this one, by the fields of its state that have theirs.
+
+        Files store their versions, so that their arrays are migrated, too.
+        """
+        return {}
 
     # Compiled rounds, for which a subclass may prepare the state
 
@@ -231,7 +256,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
         """Validate one x; start the learner if it has not started."""
         run = self._run
         if run is None:
-            example = check_example(x, None)
+            example = check_example(x, None, is_first=True)
             names = names_in(x)
             known = None if names is None else np.array(names, dtype=object)
             return self._start(self._validated_classes(), example.n_features, known), example

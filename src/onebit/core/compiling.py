@@ -217,13 +217,17 @@ def _compiled(name: str, template: Any, kernels: dict[str, Any], *, nogil: bool,
     if key is not None and Hook.CACHE not in HOOKS:
         dispatcher = _cached_by_numba(bound, code_cache.folders(*key), options)
     else:
-        new = _private.new_whole if Hook.PARTS in HOOKS else _njit
+        new = _new_whole if Hook.PARTS in HOOKS else _njit
         dispatcher = new(_named(bound), **options)
         if key is not None:
             dispatcher._cache = _private_cache(*key)
     OPTIONS[dispatcher] = options
     _listener.functions.append(dispatcher)
     return dispatcher
+
+
+def _new_whole(function: Any, **options: Any) -> Any:
+    return _private.new_whole(function, values=Hook.VALUES in HOOKS, **options)
 
 
 def _private_cache(*key: str) -> Any:

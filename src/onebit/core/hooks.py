@@ -17,6 +17,9 @@ class Hook(StrEnum):
     PARTS = "parts"
     """Kernels are linked into the functions that call them, and optimised only there."""
 
+    VALUES = "values"
+    """Arguments of lean kernels are values, not copies in memory; it needs `PARTS`."""
+
     ENTRY_POINTS = "entry_points"
     """Single rounds are called without checking the types of their arguments."""
 

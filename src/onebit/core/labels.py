@@ -1,7 +1,8 @@
-"""Labels that are added, retired and brought back while a learner runs."""
+"""Labels that are described, added, retired and brought back while a learner runs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -10,14 +11,59 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from onebit.core.base import BaseLearner
+from onebit.core.example import Example
 from onebit.core.offer import check_among, is_known, label_list
 from onebit.core.run import Run
 from onebit.core.state import grown
-from onebit.core.validation import check_more_classes
+from onebit.core.validation import check_more_classes, short
 
 
 class LabelsMixin(BaseLearner):
-    """`add_classes` and `retire_classes`."""
+    """`describe`, `add_classes` and `retire_classes`."""
+
+    def describe(self, descriptions: Mapping[Any, Any]) -> Self:
+        """Say what labels mean, before the first round or at any time.
+
+        A description is the mean of the prior of a label's weights: without any feedback, examples
+        that are similar to it are likely to have this label. How much descriptions are worth is
+        learned from the feedback, for all labels together.
+
+        Parameters
+        ----------
+        descriptions : mapping from labels to examples
+            An array or a sparse row for each label, in the form of x; in a pipeline, a record as it
+            takes them, such as the label's name as a text. A label that has a description already
+            gets another one; labels that are not mentioned keep theirs.
+
+        Returns
+        -------
+        self
+        """
+        if not isinstance(descriptions, Mapping) or not descriptions:
+            raise ValueError(
+                f"describe takes a mapping from labels to examples; got {short(descriptions)}"
+            )
+        run, examples = self._validated(LabelsMixin._check_descriptions, dict(descriptions))
+        with run.lock:
+            self._describe(run, examples)
+        return self
+
+    def _check_descriptions(self, descriptions: dict[Any, Any]) -> tuple[Run, dict[int, Example]]:
+        """Validate the argument of `describe`."""
+        if not self.takes_descriptions:
+            raise ValueError(f"{type(self).__name__} takes no descriptions of labels")
+        found = {}
+        for label, x in descriptions.items():
+            try:
+                run, example = self._prepare_example(x)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"the description of {short(label)}: {error}") from None
+            found[run.position_of(label)] = example
+        return run, found
+
+    def _describe(self, run: Run, examples: dict[int, Example]) -> None:
+        """Describe the labels at some positions, while holding the lock."""
+        raise NotImplementedError
 
     def add_classes(self, classes: Any) -> Self:
         """Add labels; what was learned about the others is kept.
@@ -27,13 +73,19 @@ class LabelsMixin(BaseLearner):
 
         Parameters
         ----------
-        classes : array-like of labels
+        classes : array-like of labels, or mapping from labels to descriptions
+            Descriptions are as in `describe`; None where there is none.
 
         Returns
         -------
         self
         """
         given, run = label_list(classes, "classes"), self._started_run("add_classes")
+        descriptions = _descriptions_in(classes)
+        for x in descriptions.values():
+            self._prepare_example(x)
+        if descriptions and not self.takes_descriptions:
+            raise ValueError(f"{type(self).__name__} takes no descriptions of labels")
         with run.lock:
             back = {run.positions[label] for label in given if is_known(label, run.positions)}
             for k in sorted(back - run.retired):
@@ -42,6 +94,8 @@ class LabelsMixin(BaseLearner):
             if new:
                 self._grow(run, check_more_classes(run.classes, new))
             run.retire(run.retired - back)
+            if descriptions:
+                self._describe(run, self._check_descriptions(descriptions)[1])
         return self
 
     def retire_classes(self, classes: Any) -> Self:
@@ -96,3 +150,9 @@ class LabelsMixin(BaseLearner):
         except ValueError as error:
             raise ValueError(f"{name} takes no more classes: {error}") from None
         run.replace_state(classes, kernels, state, form.get_params(deep=False))
+
+
+def _descriptions_in(classes: Any) -> dict[Any, Any]:
+    """Return the descriptions of labels to be added, where there are any."""
+    given = classes.items() if isinstance(classes, Mapping) else ()
+    return {label: x for label, x in given if x is not None}

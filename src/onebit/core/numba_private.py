@@ -13,8 +13,10 @@ import hashlib
 import itertools
 import os
 import pickle
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -22,11 +24,13 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import binding as llvm
-from numba.core import sigutils
+from numba.core import ir, sigutils
+from numba.core.analysis import must_use_alloca
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, Flags
+from numba.core.lowering import Lower
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.extending import intrinsic
@@ -213,6 +217,44 @@ class WholeCompiler(Compiler):
         return result
 
 
+class ValuesCompiler(WholeCompiler):
+    """The same, with arguments of lean kernels as values."""
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile `function`."""
+        with _arguments_as_values():
+            return super().compile_extra(function)
+
+
+@contextmanager
+def _arguments_as_values() -> Iterator[None]:
+    """Keep variables that the first block assigns, and no other does, in LLVM's registers.
+
+    Numba keeps variables there that one block assigns and uses. It copies others to memory, whole:
+    the state of a learner has hundreds of fields, most kernels use a few of them, and LLVM spends a
+    quarter of its time on finding that out. The first block dominates all others, so a value of it
+    can be used anywhere. Only without counts of references, which Numba keeps in the copies, and
+    only while this thread compiles: no other does meanwhile.
+    """
+    usual = Lower._find_singly_assigned_variable
+
+    def find(self: Any) -> None:
+        usual(self)
+        if getattr(self.flags, "nrt", True) or self.func_ir.func_id.is_generator:
+            return
+        blocks = self.blocks.values()
+        n_assigned = Counter(one.target.name for b in blocks for one in b.find_insts(ir.Assign))
+        first = {one.target.name for one in self.blocks[min(self.blocks)].find_insts(ir.Assign)}
+        once = {name for name in first if n_assigned[name] == 1}
+        self._singly_assigned_vars |= once - must_use_alloca(self.blocks)
+
+    Lower._find_singly_assigned_variable = find  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Lower._find_singly_assigned_variable = usual  # type: ignore[method-assign]
+
+
 @contextmanager
 def _numba_functions_as_parts() -> Iterator[None]:
     """Make parts of Numba's implementations of NumPy's functions, too.
@@ -256,9 +298,10 @@ def new_part(function: Any, **options: Any) -> Any:
     return dispatcher
 
 
-def new_whole(function: Any, **options: Any) -> Any:
-    """Compile `function`, with all its parts, for Python."""
-    return _njit(function, pipeline_class=WholeCompiler, no_cfunc_wrapper=True, **options)
+def new_whole(function: Any, *, values: bool, **options: Any) -> Any:
+    """Compile `function`, with all its parts, for Python; `values`: see `_arguments_as_values`."""
+    compiler = ValuesCompiler if values else WholeCompiler
+    return _njit(function, pipeline_class=compiler, no_cfunc_wrapper=True, **options)
 
 
 def entry_point(dispatcher: Any, signature: tuple[Any, ...]) -> Any:
@@ -384,7 +427,8 @@ def check(enabled: frozenset[Hook], folder: Path) -> None:
             raise RuntimeError("functions are not numbered from a random start")
     lean = {"error_model": "numpy"} | ({"_nrt": False} if Hook.REFERENCES in enabled else {})
     part: Callable[..., Any] = new_part if Hook.PARTS in enabled else _plain
-    whole: Callable[..., Any] = new_whole if Hook.PARTS in enabled else _plain
+    values = Hook.VALUES in enabled
+    whole = partial(new_whole, values=values) if Hook.PARTS in enabled else _plain
     mark = no_alias if Hook.ALIASES in enabled else _plain(_nothing)
     inner = part(_bound(_add, mark=mark), **lean)
     outer = part(_bound(_add_or_raise, add=inner), **lean)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from inspect import ismethod, signature
 from os import PathLike
@@ -163,9 +163,21 @@ def _is_learned(name: str) -> bool:
     return public and not hasattr(pipeline.Pipeline, name)
 
 
+def _with_described(pipeline: Pipeline, classes: Any) -> Any:
+    """Return labels, with the descriptions among them encoded."""
+    if not isinstance(classes, Mapping):
+        return classes
+    return {
+        label: None if record is None else pipeline._example(record)
+        for label, record in classes.items()
+    }
+
+
 _ENCODERS: dict[str, Callable[[Pipeline, Any], Any]] = {
     "X": Pipeline._matrix,
     "decisions": Pipeline._with_examples,
+    "descriptions": _with_described,
+    "classes": _with_described,
 }
 """How the first argument of a learner's method is encoded, by the argument's name."""
 

@@ -114,7 +114,7 @@ class RoundsMixin(BaseLearner):
     def _decide(self, run: Run, example: Example, among: Any, name: str | None) -> Decision:
         """Choose a label, while holding the lock."""
         if run.decide is None:
-            run.decide = run.kernels.decide(run.state)
+            run.compile_decide()
         offer = run.default_offer if among is None else run.current_offer(among)
         label, probability, _ = run.decide(run.state, example, run.scores, offer, run.p, DRAW)
         confidence = None if run.softmax_probability is None else run.confidence(run.scores, label)

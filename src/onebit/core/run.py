@@ -12,7 +12,7 @@ from onebit.core import storage
 from onebit.core.confidence import softmax_probability_entry
 from onebit.core.decision import MAX_REMEMBERED_IDS, id_of, key_of
 from onebit.core.engine import Kernels, kernels_named
-from onebit.core.example import INDEX
+from onebit.core.example import INDEX, inspect_entry
 from onebit.core.fair_lock import FairLock
 from onebit.core.offer import check_among
 from onebit.core.validation import unknown
@@ -38,15 +38,17 @@ class Run:
     kernels, state, parameters
         As `_begin` returned them, and the parameters of the start.
     decide, learn
-        The compiled single rounds, None until they are first needed.
+        The compiled single rounds; None until they are first needed.
     scores, p
         Arrays for the scores and the policy of a single round.
     retired
         The positions of retired labels.
     default_offer, default_among
         The labels on offer by default, as kernels and as decisions have them.
-    inverse_temperature, softmax_probability
-        What a confidence is computed with; None if the learner has no probability model.
+    inverse_temperature
+        None if the learner has no probability model, and decisions no confidence.
+    softmax_probability
+        Computes the confidence, if there is one; compiled with `decide`.
     learned
         The keys of decisions that were learned from, the oldest first.
     """
@@ -99,13 +101,19 @@ class Run:
         self.feature_names = feature_names
         self.lock = FairLock() if lock is None else lock
         self.learned = dict.fromkeys(map(key_of, learned))
-        self.softmax_probability = (
-            None if inverse_temperature is None else softmax_probability_entry()
-        )
+        self.softmax_probability: Any = None
         self.decide: Any = None
         self.learn: Any = None
         self.replace_state(classes, kernels, state, parameters)
         self.retire(retired)
+
+    def compile_decide(self) -> None:
+        """Compile what `decide` needs, the largest part first: another process compiles `learn`."""
+        decide = self.kernels.decide(self.state)
+        inspect_entry()
+        if self.inverse_temperature is not None:
+            self.softmax_probability = softmax_probability_entry()
+        self.decide = decide
 
     def replace_state(
         self, classes: np.ndarray, kernels: Kernels, state: Any, parameters: dict[str, Any]

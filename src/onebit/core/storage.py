@@ -15,6 +15,7 @@ import stat
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from io import BytesIO
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,7 @@ from onebit.core.steps import step_from_json, step_to_json
 from onebit.core.validation import check_classes, short
 
 if TYPE_CHECKING:
+    from onebit.core.base import BaseLearner
     from onebit.core.learner import Learner
     from onebit.core.pipeline import Pipeline
     from onebit.core.run import Run
@@ -61,6 +63,9 @@ _LEARNER = "onebit.learner"
 
 _MAX_FEATURES = 10**7
 """The limit if no array in the file has an axis of features."""
+
+_PIECE = 2**18
+"""Bytes of an array that are copied at once, as other threads wait."""
 
 _PLAIN_DTYPES = re.compile(r"\|b1|\|[iu]1|[<>][iu][248]|[<>]f[248]|[<>]U[1-9][0-9]{0,6}|\|O")
 """The dtypes of labels that files may hold. Objects are strings and numbers, as in JSON."""
@@ -165,11 +170,13 @@ def _content(learner: Learner, run: Run, steps: list[Any]) -> bytes:
 
 def _header(learner: Learner, parameters: dict[str, Any], steps: list[Any]) -> dict[str, Any]:
     """Return the header entries of a learner that has not started."""
+    inner = _inner_versions(type(learner)(**parameters))
     return {
         "format": FORMAT,
         "made_by": code_version(learner),
         "learner": name_of(type(learner)),
         "state_version": learner.state_version,
+        **({"inner_versions": inner} if inner else {}),
         "parameters": _parameters_to_json(learner, parameters),
         **({"steps": steps} if steps else {}),
     }
@@ -193,13 +200,29 @@ def code_version_in(content: bytes) -> str | None:
 
 
 def _in_file(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    """Return the content of a file, with arrays where safetensors would put them.
+
+    safetensors itself keeps the GIL for milliseconds while it copies large arrays.
+    """
     text = json.dumps(header, allow_nan=False)
-    content = safetensors.numpy.save(arrays, {"onebit": text, "sha256": _digest(text, arrays)})
+    items = {name: np.zeros((), array.dtype) for name, array in arrays.items()}
+    sample = safetensors.numpy.save(items, {"onebit": text, "sha256": _digest(text, arrays)})
+    (size,) = struct.unpack("<Q", sample[:8])
+    layout, end = json.loads(sample[8 : 8 + size]), 0
+    order = sorted(arrays, key=lambda name: layout[name]["data_offsets"])
+    for name in order:
+        start, end = end, end + arrays[name].nbytes
+        layout[name] |= {"shape": arrays[name].shape, "data_offsets": [start, end]}
     # The order in a safetensors header varies; the same learner should give the same bytes.
-    (size,) = struct.unpack("<Q", content[:8])
-    ordered = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True).encode()
+    ordered = json.dumps(layout, sort_keys=True).encode()
     ordered += b" " * (-len(ordered) % 8)  # arrays start at a multiple of eight
-    return b"".join((struct.pack("<Q", len(ordered)), ordered, content[8 + size :]))
+    file = BytesIO()
+    file.write(struct.pack("<Q", len(ordered)) + ordered)
+    for name in order:
+        content = arrays[name].reshape(-1).view(np.uint8).data
+        for i in range(0, len(content), _PIECE):
+            file.write(content[i : i + _PIECE])
+    return file.getvalue()
 
 
 def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
@@ -228,12 +251,12 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     if names and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
         raise ValueError(f"feature_names are not the names of {n_features} features")
     learner = _learner_from_json(header, version)
-    state_version = _state_version(header, learner)
-    older = state_version < learner.state_version
+    versions = _versions(header, learner)
+    older = versions != _current_versions(learner)
     sizes = _sizes(learner, learner.get_params(deep=False), n_features, classes.size)
     try:
         if older:
-            arrays = learner._migrate(state_version, arrays)
+            arrays = _migrated(learner, versions, arrays)
         _check_shapes(learner, arrays, sizes, older)
         learner._start(classes, n_features, np.array(names, dtype=object) if names else None)
     except _MismatchError:
@@ -252,15 +275,58 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     return steps, learner
 
 
-def _state_version(header: Mapping[str, Any], learner: Learner) -> int:
-    """Return the version of the arrays in a file, which earlier formats lack."""
-    version = _item(header, "state_version", int) if "state_version" in header else 0
-    if not 0 <= version <= learner.state_version:
-        raise ValueError(
-            f"state_version is {version}, and this onebit reads {type(learner).__name__} up to "
-            f"{learner.state_version}"
-        )
-    return version
+def _inner_versions(learner: BaseLearner, prefix: str = "") -> dict[str, int]:
+    """Return the `state_version` of each inner learner, by the field of the state that has it."""
+    found = {}
+    for field, (inner, _) in learner._inner_learners().items():
+        found[f"{prefix}{field}"] = inner.state_version
+        found |= _inner_versions(inner, f"{prefix}{field}.")
+    return found
+
+
+def _current_versions(learner: BaseLearner) -> dict[str, int]:
+    return {"": learner.state_version, **_inner_versions(learner)}
+
+
+def _versions(header: Mapping[str, Any], learner: Learner) -> dict[str, int]:
+    """Return the versions of the arrays in a file, of the learner as "" and of inner learners.
+
+    Earlier files lack them.
+    """
+    found = {"": _item(header, "state_version", int) if "state_version" in header else 0}
+    inside = _item(header, "inner_versions", dict) if "inner_versions" in header else {}
+    for name, current in _current_versions(learner).items():
+        version = found[name] = found[name] if name == "" else inside.get(name, 0)
+        if type(version) is not int or not 0 <= version <= current:
+            where = f" of {name}" if name else ""
+            raise ValueError(
+                f"state_version is {short(version)}{where}, and this onebit reads "
+                f"{type(learner).__name__} up to {current}"
+            )
+    return found
+
+
+def _migrated(
+    learner: BaseLearner, versions: Mapping[str, int], arrays: dict[str, np.ndarray], at: str = ""
+) -> dict[str, np.ndarray]:
+    """Return arrays of earlier versions in today's layout; `at` is the field of the learner."""
+    for field, (inner, n_copies) in learner._inner_learners().items():
+        prefix, place = f"{field}.", f"{at}.{field}" if at else field
+        own = {
+            name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)
+        }
+        arrays = {name: a for name, a in arrays.items() if not name.startswith(prefix)}
+        if n_copies is None or not own:
+            own = _migrated(inner, versions, own, place)
+        else:
+            each = [
+                _migrated(inner, versions, {name: a[i] for name, a in own.items()}, place)
+                for i in range(n_copies)
+            ]
+            own = {name: np.stack([copy[name] for copy in each]) for name in each[0]}
+        arrays |= {f"{prefix}{name}": a for name, a in own.items()}
+    version = versions[at]
+    return arrays if version == learner.state_version else learner._migrate(version, arrays)
 
 
 def _unstarted(header: Mapping[str, Any], version: int) -> Learner:

@@ -22,6 +22,7 @@ from onebit.core.example import (
     SOUND,
     Example,
     Rows,
+    inspect,
     inspect_entry,
     inspect_rows,
     row,
@@ -68,10 +69,11 @@ def check_rows(X: Any, estimator: Any) -> Rows:
     return rows
 
 
-def check_example(x: Any, all_features: np.ndarray | None) -> Example:
+def check_example(x: Any, all_features: np.ndarray | None, *, is_first: bool = False) -> Example:
     """Return one x as an example, copied and validated.
 
-    `all_features` are the indices 0, 1, ..., if the number of features is known.
+    `all_features` are the indices 0, 1, ..., if the number of features is known. The first example
+    of a learner is inspected in Python: the learner begins to compile as soon as its form is known.
     """
     kind = type(x)
     if isinstance(x, Example):
@@ -83,12 +85,13 @@ def check_example(x: Any, all_features: np.ndarray | None) -> Example:
     indices, values, n_features = example
     if all_features is None or n_features != all_features.size:
         _check_number_of_features(n_features, all_features)
-    fault, i = _inspect(indices, values, n_features)
+    inspected = inspect.py_func if is_first else _inspect
+    fault, i = inspected(indices, values, n_features)
     if fault == NOT_SORTED:
         indices, place = np.unique(indices, return_inverse=True)
         summed = np.bincount(place, values, minlength=indices.size)
         example = Example(indices, summed, n_features)
-        fault, i = _inspect(*example)
+        fault, i = inspected(*example)
     if fault != SOUND:
         raise ValueError(_fault(fault, example, i, "x (row 0)"))
     return example

@@ -3,7 +3,7 @@
 from onebit.evaluation.calibration import Calibration, calibration
 from onebit.evaluation.coverage import ProbabilityCheck, check_probabilities
 from onebit.evaluation.estimators import Estimate, estimate
-from onebit.evaluation.intervals import ConfidenceSequence, Interval
+from onebit.evaluation.intervals import ConfidenceSequence, DifferenceSequence, Interval
 from onebit.evaluation.labels import Confusion, LabelResult, by_label, confusion
 from onebit.evaluation.log import Log
 from onebit.evaluation.parts import estimate_parts
@@ -14,6 +14,7 @@ __all__ = [
     "ConfidenceSequence",
     "Confusion",
     "Counterfactual",
+    "DifferenceSequence",
     "Estimate",
     "Interval",
     "LabelResult",

@@ -232,6 +232,130 @@ class ConfidenceSequence:
         return f"ConfidenceSequence(n={self.n}, mean={self.mean:.4f}, {low:.4f} to {high:.4f})"
 
 
+class DifferenceSequence:
+    """By how much a policy is more accurate than another one; its interval holds at all times.
+
+    Both are judged by the same decisions. A bit is weighted for each of the two policies: by the
+    probability of the chosen label under that policy, divided by the probability with which it was
+    chosen. With weights w and v, a bit is worth w if right and v if wrong. As weights have the mean
+    one, the mean of that is one plus the difference of the accuracies: it needs a bound for values
+    that are not negative, as an accuracy does. Where both policies agree, it has no variance.
+
+    Parameters
+    ----------
+    level : float in (0, 1), default=0.95
+
+    Attributes
+    ----------
+    n : int
+        Bits so far.
+    mean : float
+        The estimated difference; NaN before the first bit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onebit.evaluation import DifferenceSequence
+    >>> watched = DifferenceSequence()
+    >>> rng = np.random.default_rng(0)
+    >>> first = rng.random(1000) < 0.5          # which of two policies decides
+    >>> watched.update(rng.random(1000) < np.where(first, 0.9, 0.6), 2.0 * first, 2.0 * ~first)
+    >>> f"{watched.mean:.3f}, {watched.low:.3f} to {watched.high:.3f}"
+    '0.248, 0.141 to 0.351'
+    """
+
+    def __init__(self, level: float = 0.95) -> None:
+        self.level = check_level(level)
+        self._better, self._worse = LowerBound(), LowerBound()
+        self._sum = 0.0
+
+    def update(self, correct: Any, weight: Any, other_weight: Any = 1.0) -> None:
+        """Take one bit or many, with their weights.
+
+        Parameters
+        ----------
+        correct : bool, 0 or 1, or array-like of these
+        weight : float >= 0 or array-like
+            Of the policy that is judged.
+        other_weight : float >= 0 or array-like, default=1.0
+            Of the one that it is compared with; 1 if that one decided.
+        """
+        bits = np.atleast_1d(np.asarray(correct, dtype=np.float64))
+        if bits.ndim != 1 or not np.isin(bits, (0.0, 1.0)).all():
+            raise ValueError(f"correct is one bit or a list of bits; got {correct!r:.80}")
+        both = []
+        for given in (weight, other_weight):
+            weights = np.broadcast_to(np.asarray(given, dtype=np.float64), bits.shape)
+            if not ((weights >= 0.0) & np.isfinite(weights)).all():
+                raise ValueError(f"a weight is a number of at least 0; got {given!r:.80}")
+            both.append(weights)
+        judged, other = both
+        self._better.update(np.where(bits, judged, other))
+        self._worse.update(np.where(bits, other, judged))
+        # Both sums estimate the difference, and so does their mean, with less variance.
+        self._sum += float((bits - 0.5) @ (judged - other))
+
+    @property
+    def n(self) -> int:
+        """Bits so far."""
+        return self._better.n
+
+    @property
+    def mean(self) -> float:
+        """The estimated difference."""
+        return self._sum / self.n if self.n else math.nan
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self.interval.low
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.interval.high
+
+    @property
+    def interval(self) -> Interval:
+        """Both ends."""
+        alpha = 0.5 * (1.0 - self.level)
+        low = min(self._better.bound(alpha, anytime=True), 2.0) - 1.0
+        high = 1.0 - min(self._worse.bound(alpha, anytime=True), 2.0)
+        return Interval(min(low, high), max(low, high))
+
+    def is_better(self) -> bool:
+        """Return whether the lower end of the interval is above zero; faster than the interval."""
+        return self._better.refutes(1.0, 0.5 * (1.0 - self.level), anytime=True)
+
+    def is_worse(self) -> bool:
+        """Return whether the upper end of the interval is below zero."""
+        return self._worse.refutes(1.0, 0.5 * (1.0 - self.level), anytime=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as JSON types, for `from_dict`."""
+        return {
+            "level": self.level,
+            "n": self.n,
+            "sum": self._sum,
+            "better": self._better.log_capital.tolist(),
+            "worse": self._worse.log_capital.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Any) -> DifferenceSequence:
+        """Return the sequence that `to_dict` turned into this."""
+        made = cls(state["level"])
+        made._sum = float(state["sum"])
+        for bound, name in ((made._better, "better"), (made._worse, "worse")):
+            bound.n = int(state["n"])
+            bound.log_capital[:] = state[name]
+        return made
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        return f"DifferenceSequence(n={self.n}, mean={self.mean:.4f}, {low:.4f} to {high:.4f})"
+
+
 def interval_of(right: LowerBound, wrong: LowerBound, level: float, *, anytime: bool) -> Interval:
     """Return the interval of an accuracy, from lower bounds for the right and the wrong share.
 

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -36,6 +37,9 @@ _LONGEST_NAME = 1000
 _USUAL_NUMBERS = frozenset({float, int, bool})
 """Recognised faster than numbers of other kinds."""
 
+_SHORTEST_VECTOR = 8
+"""Lists of at least so many numbers are encoded as a whole, which is faster."""
+
 _RECORD = (str, Mapping)
 
 
@@ -56,6 +60,7 @@ class Records(Step):
     ``"phone": None``                     none
     ``"tags": ["new", "eu"]``             ``tags=new``: 1, ``tags=eu``: 1
     ``"place": [48.1, 11.6]``             ``place.0``: 48.1, ``place.1``: 11.6
+    ``"vector": embedding``               ``vector.0``, ``vector.1`` and so on: its numbers
     ``"user": {"age": 31}``               ``user.age``: 31
     a record that is a text               ``charged``: 1, ``twice``: 1
     ====================================  =================================================
@@ -65,6 +70,10 @@ class Records(Step):
     (``\w\w+``), and count once, however often they occur. NaN is a missing value, as None is. Dicts
     in a list have the name of the list, and numbers of the same name are summed; numbers and lists
     in a list are named by their positions.
+
+    A list or NumPy array of numbers, such as the embedding of a text, may be in a record beside the
+    text itself. The words that a text and a description of a label share (`describe`) say more of a
+    rare meaning, an embedding more of synonyms.
 
     A record may also be a row of pandas (a Series, or a DataFrame of one row) or of polars (a dict,
     or a DataFrame of one row); `transform` also takes a whole DataFrame.
@@ -102,9 +111,7 @@ class Records(Step):
 
     def encode(self, record: Any) -> Example:
         """Return one record as an example."""
-        columns = _columns(_as_record(record), self._width())
-        indices = sorted(columns)
-        values = list(map(columns.__getitem__, indices))
+        indices, values = _columns(_as_record(record), self._width())
         return Example(np.array(indices, INDEX), np.array(values, np.float64), self.n_features)
 
     def transform(self, records: Any) -> sp.csr_array:
@@ -119,18 +126,20 @@ class Records(Step):
         csr_array of shape (n_records, n_features)
         """
         width = self._width()
-        indptr, indices, values = [0], [], []
+        indptr: list[int] = [0]
+        indices: list[np.ndarray] = []
+        values: list[np.ndarray] = []
         for i, record in enumerate(_rows(records)):
             try:
-                columns = _columns(_as_record(record), width)
+                own_indices, own_values = _columns(_as_record(record), width)
             except TypeError as error:
                 raise TypeError(f"record {i}: {error}") from None
             except ValueError as error:
                 raise ValueError(f"record {i}: {error}") from None
-            indices += sorted(columns)
-            values += [columns[j] for j in indices[indptr[-1] :]]
-            indptr.append(len(indices))
-        arrays = np.array(values, np.float64), np.array(indices, np.int32), np.array(indptr)
+            indices.append(np.array(own_indices, np.int32))
+            values.append(np.array(own_values, np.float64))
+            indptr.append(indptr[-1] + len(own_indices))
+        arrays = _joined(values, np.float64), _joined(indices, np.int32), np.array(indptr)
         return sp.csr_array(arrays, shape=(len(indptr) - 1, width))
 
     def _width(self) -> int:
@@ -157,8 +166,8 @@ class Records(Step):
 # Features and their columns
 
 
-def _columns(record: str | Mapping[Any, Any], width: int) -> dict[int, float]:
-    """Return the columns of a record's features with their values."""
+def _columns(record: str | Mapping[Any, Any], width: int) -> tuple[Any, Any]:
+    """Return the columns of a record's features, increasing, and their values."""
     found = _Features()
     if isinstance(record, str):
         found.words.update(dict.fromkeys(_WORD.findall(record.lower()), 1.0))
@@ -173,7 +182,33 @@ def _columns(record: str | Mapping[Any, Any], width: int) -> dict[int, float]:
         else:
             column, value = -h & last, -value
         columns[column] = columns.get(column, 0.0) + value
-    return columns
+    indices = sorted(columns)
+    values = list(map(columns.__getitem__, indices))
+    return (
+        _with_vectors(indices, values, found.vectors, last) if found.vectors else (indices, values)
+    )
+
+
+def _with_vectors(
+    indices: list[int], values: list[float], vectors: list[tuple[str, np.ndarray]], last: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return columns and values with those of whole vectors added."""
+    all_columns, all_values = [np.array(indices, np.int64)], [np.array(values, np.float64)]
+    for name, vector in vectors:
+        h, kept = _vector_hashes(name, vector.size), np.flatnonzero(vector)
+        all_columns.append(np.abs(h[kept]) & last)
+        all_values.append(np.where(h[kept] >= 0, vector[kept], -vector[kept]))
+    found, places = np.unique(np.concatenate(all_columns), return_inverse=True)
+    return found, np.bincount(places, np.concatenate(all_values), minlength=found.size)
+
+
+@lru_cache(maxsize=64)
+def _vector_hashes(name: str, size: int) -> np.ndarray:
+    return np.array(_hashes(f"{name}.{i}" for i in range(size)), np.int64)
+
+
+def _joined(arrays: list[np.ndarray], dtype: Any) -> np.ndarray:
+    return np.concatenate(arrays) if arrays else np.zeros(0, dtype)
 
 
 def _hashes(names: Iterable[str]) -> list[int]:
@@ -184,13 +219,17 @@ def _hashes(names: Iterable[str]) -> list[int]:
 
 
 class _Features:
-    """The features of a record: words, which count once, and numbers, which are summed."""
+    """The features of a record: words, which count once, and numbers, which are summed.
 
-    __slots__ = ("n_values", "numbers", "words")
+    Lists of many numbers are in `vectors`, whole, with their names.
+    """
+
+    __slots__ = ("n_values", "numbers", "vectors", "words")
 
     def __init__(self) -> None:
         self.words: dict[str, float] = {}
         self.numbers: dict[str, float] = {}
+        self.vectors: list[tuple[str, np.ndarray]] = []
         self.n_values = 0
 
     def add_fields(self, name: str, fields: Mapping[Any, Any], depth: int) -> None:
@@ -204,9 +243,11 @@ class _Features:
                 )
             self.add(prefix + key, value, depth)
 
-    def add_items(self, name: str, items: Sequence[Any], depth: int) -> None:
+    def add_items(self, name: str, items: Sequence[Any] | np.ndarray, depth: int) -> None:
         self._enter(name, items, depth)
-        for i, item in enumerate(items):
+        if len(items) >= _SHORTEST_VECTOR and self._add_vector(name, items):
+            return
+        for i, item in enumerate(items.tolist() if isinstance(items, np.ndarray) else items):
             by_place = not isinstance(item, _RECORD)
             self.add(f"{name}.{i}" if by_place else name, item, depth)
 
@@ -236,12 +277,29 @@ class _Features:
         elif isinstance(value, str):  # of NumPy, or an Enum
             self.add(name, str.__str__(value), depth)
         elif isinstance(value, np.ndarray) and value.ndim:
-            self.add_items(name, value.tolist(), depth + 1)
+            self.add_items(name, value if value.ndim == 1 else value.tolist(), depth + 1)
         else:
             raise TypeError(
                 f"{short(name)} is {_article(value)}; a record has texts, numbers, True, False, "
                 "None, lists and dicts"
             )
+
+    def _add_vector(self, name: str, items: Sequence[Any] | np.ndarray) -> bool:
+        """Add a list of numbers whole; return whether it is one, with all values in range."""
+        if isinstance(items, np.ndarray):
+            is_numeric = items.dtype.kind in "fiub"
+        else:
+            is_numeric = _USUAL_NUMBERS.issuperset(map(type, items))
+        if not is_numeric or len(name) + 21 > _LONGEST_NAME:
+            return False
+        try:
+            vector = np.nan_to_num(np.asarray(items, np.float64), posinf=np.inf, neginf=-np.inf)
+        except OverflowError:  # an integer beyond the floats
+            return False
+        if np.abs(vector).max() > LARGEST:
+            return False
+        self.vectors.append((name, vector))
+        return True
 
     def _add_number(self, name: str, value: Any) -> None:
         try:

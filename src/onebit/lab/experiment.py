@@ -60,6 +60,17 @@ class Section:
     findings: list[Finding] = field(default_factory=list)
     wide: bool = False
     """Whether a figure takes the width of the page."""
+    only: tuple[str, ...] | None = None
+    """The tables that a page of the documentation shows, by default all."""
+
+    @property
+    def on_page(self) -> bool:
+        """Whether a page of the documentation shows anything of it."""
+        return bool(self.figures or self.findings or self.on_page_tables())
+
+    def on_page_tables(self) -> list[pd.DataFrame]:
+        """Return the tables that a page of the documentation shows."""
+        return [t for name, t in self.tables.items() if self.only is None or name in self.only]
 
 
 class Experiment(NamedTuple):

@@ -57,16 +57,21 @@ class Online:
         Rounds up to which the error is returned; by default logarithmically spaced.
     change : str, default=""
         A change of the stream, one of `CHANGES`: only rounds from its first one on are counted.
+    last : int, default=0
+        If it is not 0, only the last 1 / `last` of the rounds are counted.
     feedback : Feedback, optional
         When bits come; by default at once. Learners that are told every label are told at once.
     """
 
     at: tuple[int, ...] = ()
     change: str = ""
+    last: int = 0
     feedback: Feedback = IMMEDIATE
 
     def first_counted(self, rounds: int) -> int:
         """Return the first of so many rounds that is counted."""
+        if self.last:
+            return rounds - rounds // self.last
         return CHANGES[self.change].begins(rounds) if self.change else 0
 
     def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
@@ -160,6 +165,27 @@ def with_constant(X: Any) -> Any:
     """Return X with a column of ones after all others."""
     ones = np.ones((X.shape[0], 1))
     return sp.csr_array(sp.hstack([X, ones])) if sp.issparse(X) else np.hstack([X, ones])
+
+
+@dataclass(frozen=True)
+class OnBinaryRows:
+    """What another measure returns, with each non-zero feature taken as 1.
+
+    Rows are then bags of words of zeros and ones, and not of unit length.
+    """
+
+    measure: Measure
+
+    def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
+        """Return what the measure does."""
+        return self.measure(learner, binary(X), y, epochs)
+
+
+def binary(X: Any) -> Any:
+    """Return ones where X is not zero."""
+    if sp.issparse(X):
+        return sp.csr_array(X.astype(bool), dtype=np.float64)
+    return (np.asarray(X) != 0).astype(np.float64)
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,19 @@ from html import escape
 from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import onebit
 from onebit.core.replacing import replace_file
+from onebit.lab import shipped as shipping
 from onebit.lab.code import fingerprint_of
 from onebit.lab.experiment import SCALES, Finding, Section, Sweep
 from onebit.lab.experiments import EXPERIMENTS, Experiment
-from onebit.lab.results import read_table
+from onebit.lab.pages import write_page
+from onebit.lab.results import Folder, read_table
 from onebit.lab.shipped import shipped
-from onebit.lab.sweeps import sweep
+from onebit.lab.sweeps import Run, runs_of, sweep
 from onebit.streams.named import VARIABLE
 
 if TYPE_CHECKING:
@@ -39,6 +42,7 @@ def run_experiment(
     seeds: int | None = None,
     streams: Sequence[str] = (),
     fresh: bool = False,
+    ship: bool = False,
     jobs: int = -1,
     dask: str | None = None,
     progress: Callable[[str, int, int], Any] | None = None,
@@ -47,7 +51,8 @@ def run_experiment(
 
     `options` are those of the experiment; `seeds` is the largest number of seeds of each sweep, and
     `streams` are names of the streams to play, by default all. Results of other tools that come
-    with the package are not played again, unless `fresh`.
+    with the package are not played again, unless `fresh`; with `ship`, the package keeps those that
+    were played.
     """
     place = _place(name, scale, folder)
     experiment = EXPERIMENTS[name].with_options(**(options or {}))
@@ -60,12 +65,15 @@ def run_experiment(
         )
         if table.empty:  # of tools that are not installed
             del sweeps[part]
+        if ship:
+            shipping.ship(_results_in(wanted, place / part))
     code = {type(run) for wanted in sweeps.values() for run in _learners(wanted)}
     about = {
         "experiment": name,
         "scale": scale,
         "options": dict(options or {}),
         "seeds": seeds,
+        "streams": list(streams),
         "sweeps": {
             part: {
                 "learners": {n: repr(learner) for n, learner in wanted.learners.items()},
@@ -88,6 +96,15 @@ def run_experiment(
     return place
 
 
+def _results_in(wanted: Sweep, place: Path) -> Iterable[tuple[Run, dict[str, Any]]]:
+    """Yield the runs of a sweep that were played, with their results."""
+    kept = Folder(place)
+    with TemporaryDirectory() as data:
+        for run in runs_of(*wanted, Path(data)):
+            if (found := kept.read(run.key)) is not None:
+                yield run, found
+
+
 def _learners(wanted: Sweep) -> Iterable[Any]:
     for some in wanted.learners.values():
         yield from some if isinstance(some, list | tuple) else [some]
@@ -103,7 +120,11 @@ def chosen_sweeps(
             f"{experiment.name} has no data here: {VARIABLE} names their folder"
             + (", or --tables one of tables" if "tables" in experiment.options else "")
         )
-    known = dict.fromkeys(name for wanted in sweeps.values() for name in wanted.streams)
+    known = dict.fromkeys(
+        name
+        for wanted in sweeps.values()
+        for name in [*wanted.streams, *wanted.grid.get("stream", [])]
+    )
     for name in streams:
         if name not in known:
             raise ValueError(
@@ -111,9 +132,15 @@ def chosen_sweeps(
             )
     found = {}
     for part, wanted in sweeps.items():
-        some = {n: s for n, s in wanted.streams.items() if not streams or n in streams}
-        if some:
-            found[part] = wanted._replace(seeds=wanted.seeds[:seeds], streams=some)
+        chosen = wanted._replace(seeds=wanted.seeds[:seeds])
+        if streams and wanted.streams:
+            some = {n: s for n, s in wanted.streams.items() if n in streams}
+            chosen = chosen._replace(streams=some)
+        elif streams:  # trials, which may have names of streams among their parameters
+            names = [n for n in wanted.grid.get("stream", []) if n in streams]
+            chosen = chosen._replace(grid={**wanted.grid, "stream": names})
+        if chosen.streams or not (wanted.streams or streams) or chosen.grid.get("stream"):
+            found[part] = chosen
     return found
 
 
@@ -133,6 +160,11 @@ def sections_of(name: str, scale: str, folder: Path) -> list[Section]:
             f"{place} has no results: onebit lab run {name} --scale {scale} makes them"
         )
     return _sections(EXPERIMENTS[name], _about(place), place)
+
+
+def write_on_page(name: str, scale: str, folder: Path, page: Path) -> None:
+    """Write the results of an experiment that was run into a page of the documentation."""
+    write_page(page, _about(_place(name, scale, folder)), sections_of(name, scale, folder))
 
 
 def _about(place: Path) -> dict[str, Any]:

@@ -99,6 +99,7 @@ def _by_seed(row: dict[str, str]) -> dict[int, tuple[int, float]]:
 
 def _key(run: Run) -> str:
     """Return a hash of what is played; a new option of streams or tools changes it only if used."""
+    assert run.source is not None  # as a trial has
     source = fingerprint(run.source)
     defaults = {one.name: one.default for one in fields(run.source)}
     parameters = run.learner.get_params(deep=False)

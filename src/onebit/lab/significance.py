@@ -42,11 +42,22 @@ def significance(ours: Any, theirs: Any, rounds: Any) -> np.ndarray:
     We win if 1 - Phi(z) < 0.05, with z of `z_statistic` and Phi the standard normal distribution
     function: an approximate Z-test, one-sided, so that wins and losses by chance are 5 % each.
 
+    Notes
+    -----
+    A mistake in n rounds with probability p has variance p (1 - p), so the difference of two
+    independent error rates has the variance above, and z is about normal where n p (1 - p) is not
+    small: the usual test of two proportions, with variances that are not pooled.
+
+    What is known of the paper's test: the authors' scripts (rank_algos.py in albietz/cb_bakeoff)
+    have the same variance, with 1e-6 added to the standard error, and call a difference significant
+    if 1 - erf(|z|) < 0.05. That is |z| > 1.386, where this test has |z| > 1.645: the normal
+    distribution function is (1 + erf(z / sqrt(2))) / 2, and the scripts lack its sqrt(2). Equal and
+    independent tools then win by chance in 8.3 % of the runs, not in 5 %. That the paper's text has
+    1 - Phi(z) < 0.05, as here, is from memory; it was not compared with the text.
+
     References
     ----------
     A. Bietti, A. Agarwal and J. Langford. "A contextual bandit bake-off." JMLR 22, 2021. Section 5.
-    (The authors' published scripts compute 1 - erf(|z|) < 0.05 instead, that is |z| > 1.386, where
-    this test has |z| > 1.645: they find more wins and more losses.)
 
     Examples
     --------

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice, zip_longest
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -25,14 +25,17 @@ from onebit.lab.code import fingerprint_of
 from onebit.lab.measures import ONLINE, Measure, Online, candidates
 from onebit.lab.processes import in_copies, may_copy
 from onebit.lab.results import Folder, as_table, write_table
-from onebit.lab.shared import Made, Shared, Source, data_name, fingerprint, shared, store
+from onebit.lab.shared import Made, Source, data_name, fingerprint, shared, store
 from onebit.lab.tools import Tool
+from onebit.lab.trials import Trial
 from onebit.streams import Asked
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Streams = Mapping[str, Any] | Sequence[str | Asked]
+
+Player = Learner | Tool | Trial
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,12 @@ class Run:
     ----------
     name : str
         What the learner is called in tables.
-    learner : Learner or Tool
-        With its parameters; `classes` and `random_state` are set by the run.
+    learner : Learner, Tool or Trial
+        With its parameters; `classes` and `random_state` of a learner are set by the run.
     stream : str
         What the stream is called in tables.
-    source : Asked, Made or Shared
-        The stream, or arrays that have been stored.
+    source : Asked, Made, Shared or None
+        The stream, or arrays that have been stored; None of a trial, which makes its own data.
     seed : int
         Seed of the stream and of the learner.
     grid : tuple of pairs (name, value)
@@ -58,9 +61,9 @@ class Run:
     """
 
     name: str
-    learner: Learner | Tool
+    learner: Player
     stream: str
-    source: Source
+    source: Source | None
     seed: int
     grid: tuple[tuple[str, Any], ...] = ()
     measure: Measure = ONLINE
@@ -81,7 +84,7 @@ class Run:
         return {
             "learner": type(self.learner).__name__,
             "parameters": self.parameters,
-            "source": fingerprint(self.source),
+            "source": {} if self.source is None else fingerprint(self.source),
             "seed": self.seed,
             "measure": repr(self.measure),
         }
@@ -98,6 +101,8 @@ class Run:
         inner = self.learner.get_params().values()
         estimators = (type(value) for value in inner if isinstance(value, BaseEstimator))
         made = [self.source.make] if isinstance(self.source, Made) else []
+        if isinstance(self.learner, Trial):
+            return [type(self.learner), *estimators]
         return [type(self.learner), *estimators, type(self.measure), shared, *made]
 
     @property
@@ -116,6 +121,8 @@ class Run:
             raise ValueError(f"{self}: {error}") from error
 
     def _play(self, data: Path) -> dict[str, Any]:
+        if isinstance(self.learner, Trial) or self.source is None:
+            return cast(Trial, self.learner).result(self.seed)
         X, y, n_classes = shared(self.source, self.seed, data)
         if isinstance(self.learner, Tool):
             if not isinstance(self.measure, Online):
@@ -151,11 +158,13 @@ def sweep(
     Parameters
     ----------
     learners : list of Learner, class or name; or dict {name: Learner, or list of them}
-        Also tools of `onebit.lab.tools`; those that are not installed are left out.
+        Also tools of `onebit.lab.tools`, of which those that are not installed are left out; and
+        trials, which make their own data.
     grid : dict {parameter: values}, optional
         Each learner that has such a parameter is played with each of its values; one that has none
         of them is played as it is.
     streams : list of name, path or Asked; or dict {name: any of these, Made, or a pair (X, y)}
+        Empty for trials.
     seeds : int or iterable of int, default=10
         Their number, from 0 on, or the seeds themselves. A seed determines the stream, or its order
         if it is a named or shuffled one, and all random draws of the learner.
@@ -220,7 +229,7 @@ def runs_of(
 ) -> list[Run]:
     """Return all combinations, those of one stream and seed together; arrays go to `data`."""
     grid = grid or {}
-    settings: list[tuple[str, Learner | Tool, tuple[tuple[str, Any], ...]]] = []
+    settings: list[tuple[str, Player, tuple[tuple[str, Any], ...]]] = []
     used: set[str] = set()
     for name, learner in _named_learners(learners):
         for chosen in candidates(learner, grid):
@@ -236,15 +245,19 @@ def runs_of(
     numbers = range(seeds) if isinstance(seeds, int) else list(seeds)
     if not len(numbers):
         raise ValueError("there is no seed to play with")
+    if any(isinstance(learner, Trial) != (not streams) for _, learner, _ in settings):
+        raise ValueError("trials are played without streams, and all others with streams")
+    named: Iterable[tuple[str, Source | None]]
+    named = list(_named_streams(streams, data)) if streams else [("", None)]
     return [
         Run(name, learner, stream, source, int(seed), chosen, measure)
-        for stream, source in _named_streams(streams, data)
+        for stream, source in named
         for seed in numbers
         for name, learner, chosen in settings
     ]
 
 
-def _named_learners(learners: Any) -> Iterator[tuple[str, Learner | Tool]]:
+def _named_learners(learners: Any) -> Iterator[tuple[str, Player]]:
     if isinstance(learners, Mapping):
         for name, some in learners.items():
             for learner in some if isinstance(some, list | tuple) else [some]:
@@ -255,11 +268,11 @@ def _named_learners(learners: Any) -> Iterator[tuple[str, Learner | Tool]]:
         yield type(made).__name__, made
 
 
-def _as_learner(learner: Any) -> Learner | Tool:
+def _as_learner(learner: Any) -> Player:
     if isinstance(learner, str):
         learner = onebit.learners.named(learner)
     made = learner() if isinstance(learner, type) else learner
-    if not isinstance(made, Learner | Tool):
+    if not isinstance(made, Player):
         raise ValueError(f"a learner, its class or its name is needed; got {made!r}")
     return made
 
@@ -303,10 +316,10 @@ def _results(
     for key, result in _played(missing, data, jobs, dask):
         kept.write(key, result)
         results[key] = result
-        of = missing[key].source, missing[key].seed
-        left[of] -= 1
-        if not left[of] and not isinstance(of[0], Shared):
-            shutil.rmtree(data / data_name(*of), ignore_errors=True)
+        source, seed = missing[key].source, missing[key].seed
+        left[source, seed] -= 1
+        if not left[source, seed] and isinstance(source, Asked | Made):
+            shutil.rmtree(data / data_name(source, seed), ignore_errors=True)
         if progress is not None:
             progress(len(results), len(results) + left.total())
     return results

@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from onebit.core import Cost, Kernels, Learner, ProbabilityLearner, lean_kernel
+from onebit.core.base import InnerLearner
 from onebit.core.engine import PythonKernels, makes_kernels
 from onebit.core.generator import below, new_generator, uniform
 from onebit.core.offer import n_on_offer, on_offer
@@ -273,6 +274,10 @@ class BanditReduction(ProbabilityLearner):
         tags.classifier_tags.multi_class = takes_many_classes(learner)
         tags.input_tags.positive_only = takes_positive_only(learner)
         return tags
+
+    def _inner_learners(self) -> dict[str, InnerLearner]:
+        learner = _inside(self.learner)
+        return {"alg": InnerLearner(learner)} if isinstance(learner, Learner) else {}
 
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         learner, seed = _inside(self.learner), int(below(rng, 2**31))

@@ -13,13 +13,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from onebit.core import LINEAR, Cost, Kernels, Learner, lean_kernel
 from onebit.core.compiling import no_alias
 from onebit.core.engine import RoundRecord
-from onebit.core.example import Rows, count_rows
+from onebit.core.example import LARGEST, Rows, count_rows
 from onebit.core.generator import uniform
 from onebit.core.ranges import NOT_NEGATIVE
 from onebit.core.run import Run
 from onebit.core.state import Amount, Count, Field, Generator, Variances, Weights, Within
 from onebit.numerics.exploration import upper_confidence
-from onebit.numerics.linear import fill_unit, products, squared_norm, unit_scores, with_values
+from onebit.numerics.linear import fill_unit, norm, products, squared_norm, with_values
 from onebit.numerics.ridge import ridge_step
 from onebit.numerics.second_order import (
     Inverse,
@@ -30,22 +30,32 @@ from onebit.numerics.second_order import (
 )
 from onebit.theory import bounds
 
+LONGEST = 1e4
+"""Full matrices get no x longer than this, times sqrt(a).
+
+x' A_0^{-1} x is then at most 1e8, and rounding, of the order of 1e-16 of A_0^{-1}, stays below what
+the rounds leave of it.
+"""
+
 
 class Confidence(NamedTuple):
     """How uncertain a score is: eps_i^2 = width n_i, with n_i = x' A_i^{-1} x.
 
-    terms: sum of x_s' A_s^{-1} x_s; Q: sum of the approximation errors q_s; rounds: t - 1; q: those
-    errors, from round `passed` + 1 on; the last one holds for all later rounds. Unless
-    confidence="theory", the width is constant.
+    terms: sum of x_s' A_s^{-1} x_s; squares: sum of ||x_s||^2; Q: sum of the approximation errors
+    q_s; rounds: t - 1; q: those errors, from round `passed` + 1 on; the last one holds for all
+    later rounds; a: A_0 = a I; rho: (1 + alpha)^2. Unless confidence="theory", the width is
+    constant.
     """
 
     width: Amount
     terms: Amount
+    squares: Amount
     Q: Amount
     rounds: Count
     q: Annotated[np.ndarray, Field("errors", least=0.0)]
     passed: int
     theory: bool
+    a: float
     rho: float
     norm: float
     delta: float
@@ -59,7 +69,7 @@ class Scratch(NamedTuple):
 
 
 class LinearScratch(NamedTuple):
-    """x: the values of x, normalised; squares: of these values; v: room for one A_i^{-1} x."""
+    """x: the values of x as the learner uses them; squares: of these; v: room for A_i^{-1} x."""
 
     n: np.ndarray
     tau: np.ndarray
@@ -69,11 +79,15 @@ class LinearScratch(NamedTuple):
 
 
 class DiagonalState(NamedTuple):
-    """W: weights; A_inv: 1 / A_i, one number for each weight; alpha: of the noise model."""
+    """W: weights; A_inv: 1 / A_i, one number for each weight; alpha: of the noise model.
+
+    normalize: whether examples are normalised.
+    """
 
     W: Weights
     A_inv: Variances
     alpha: float
+    normalize: bool
     confidence: Confidence
     rng: Generator
     scratch: LinearScratch
@@ -85,6 +99,7 @@ class FullState(NamedTuple):
     W: Weights
     A_inv: Annotated[Inverse, Within(n="features", each="classes")]
     alpha: float
+    normalize: bool
     confidence: Confidence
     rng: Generator
     scratch: LinearScratch
@@ -94,19 +109,19 @@ class FullState(NamedTuple):
 def theory_width(confidence):
     """2 eta_t of step 4, with the approximation errors of (10)."""
     t = confidence.rounds[()] + 1
-    return confidence.rho * (
-        confidence.norm * confidence.norm
-        + confidence.terms[()]
+    return confidence.a * confidence.norm * confidence.norm + confidence.rho * (
+        confidence.terms[()]
         + 2.0 * confidence.Q[()]
         + 18.0 * (math.log(t + 4) - math.log(confidence.delta))
     )
 
 
 @lean_kernel
-def end_round(confidence, term):
+def end_round(confidence, term, square):
     """Set the width for the next round; `term` is x' A^{-1} x after the update of A."""
     q, t = confidence.q, confidence.rounds[()] + 1
     confidence.terms[()] += term
+    confidence.squares[()] += square
     confidence.Q[()] += q[min(t - confidence.passed, q.size) - 1]
     confidence.rounds[()] = t
     if confidence.theory:
@@ -149,25 +164,49 @@ def sign(alpha, rng, correct):
 
 
 @lean_kernel
+def instance(state, x):
+    """Figure 1, step 1: return x, normalised if wanted; its squares are in the scratch too."""
+    scratch = state.scratch
+    if state.normalize:
+        fill_unit(x, scratch.x, scratch.squares)
+    else:
+        for i in range(x.values.size):
+            scratch.x[i] = x.values[i]
+            scratch.squares[i] = x.values[i] * x.values[i]
+    return with_values(x, scratch.x)
+
+
+@lean_kernel
 def score_diagonal(state, x, scores):
     """Figure 1, step 3: the scores w_i . x, and n_i = x' A_i^{-1} x for later steps."""
-    unit_scores(state.W, state.A_inv, x, state.scratch, scores, state.scratch.n)
+    products(state.W, instance(state, x), scores)
+    products(state.A_inv, with_values(x, state.scratch.squares), state.scratch.n)
 
 
 @lean_kernel
 def score_full(state, x, scores):
     """Figure 1, step 3: the scores w_i . x, and n_i = x' A_i^{-1} x for later steps."""
-    fill_unit(x, state.scratch.x, state.scratch.squares)
-    unit, n = with_values(x, state.scratch.x), state.scratch.n
-    products(state.W, unit, scores)
+    x, n = instance(state, x), state.scratch.n
+    if not state.normalize:
+        shorten(x, LONGEST * math.sqrt(state.confidence.a))
+    products(state.W, x, scores)
     for k in range(n.size):
-        n[k] = at_least(state.confidence, unit, quadratic(lean_class_inverse(state.A_inv, k), unit))
+        n[k] = at_least(state.confidence, x, quadratic(lean_class_inverse(state.A_inv, k), x))
+
+
+@lean_kernel
+def shorten(x, longest):
+    """Scale x in place to a length of at most `longest`."""
+    size = norm(x)
+    if size > longest:
+        for i in range(x.values.size):
+            x.values[i] *= longest / size
 
 
 @lean_kernel
 def at_least(confidence, x, n):
-    """Return n_i, kept above its lower bound: no eigenvalue of A_i exceeds rho + t - 1."""
-    return max(n, squared_norm(x) / (confidence.rho + confidence.rounds[()]))
+    """Return n_i, kept above its lower bound: no eigenvalue of A_i exceeds a + sum ||x_s||^2."""
+    return max(n, squared_norm(x) / (confidence.a + confidence.squares[()]))
 
 
 @lean_kernel
@@ -204,7 +243,7 @@ def learn_diagonal(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 6-8, with only the diagonal of A."""
     W, A_inv = state.W, state.A_inv
     beta = sign(state.alpha, state.rng, correct)
-    term = 0.0
+    term = square = 0.0
     for i in range(x.indices.size):
         j, x_j = x.indices[i], state.scratch.x[i]
         # A + x^2 makes 1 / A shrink by r, and (A w + beta x) / A is then r (w + beta x / A).
@@ -212,7 +251,8 @@ def learn_diagonal(state, x, scores, label, probability, offer, correct):
         W[j, label] = r * (W[j, label] + beta * x_j * A_inv[j, label])
         A_inv[j, label] *= r
         term += x_j * x_j * A_inv[j, label]
-    end_round(state.confidence, term)
+        square += x_j * x_j
+    end_round(state.confidence, term, square)
     return True
 
 
@@ -221,9 +261,10 @@ def learn_full(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 6-8. By Sherman and Morrison, A_t^{-1} x = A_{t-1}^{-1} x / (1 + n)."""
     A_inv, v, n = lean_class_inverse(state.A_inv, label), state.scratch.v, state.scratch.n[label]
     beta = sign(state.alpha, state.rng, correct)
-    fill_times(A_inv, with_values(x, state.scratch.x), v)
+    x = with_values(x, state.scratch.x)
+    fill_times(A_inv, x, v)
     ridge_step(state.W, A_inv, label, v, n, beta - scores[label])
-    end_round(state.confidence, n / (1.0 + n))
+    end_round(state.confidence, n / (1.0 + n), squared_norm(x))
     return True
 
 
@@ -242,10 +283,10 @@ def learn_projected_diagonal(state, x, scores, label, probability, offer, correc
 @lean_kernel
 def learn_projected_full(state, x, scores, label, probability, offer, correct):
     """Figure 1, steps 2 and 6-8: the projection moves the weights of all classes."""
-    unit, v, tau = with_values(x, state.scratch.x), state.scratch.v, state.scratch.tau
+    used, v, tau = with_values(x, state.scratch.x), state.scratch.v, state.scratch.tau
     for k in range(tau.size):
         if tau[k] != 0.0:  # weights that do not move, as where x = 0, cost nothing
-            fill_times(lean_class_inverse(state.A_inv, k), unit, v)
+            fill_times(lean_class_inverse(state.A_inv, k), used, v)
             for j in range(v.size):
                 state.W[j, k] += tau[k] * v[j]
     return learn_full(state, x, scores, label, probability, offer, correct)
@@ -261,6 +302,12 @@ PROJECTED_FULL = Kernels("projected_full", score_projected_full, policy, learn_p
 
 class ConfidenceLearner(Learner):
     """A learner with Confidit's intervals, whose approximation errors may be a function of t."""
+
+    state_version = 1
+
+    def _migrate(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        # Examples of version 0 were normalised: their squared lengths are at most one.
+        return {**arrays, "confidence.squares": arrays["confidence.rounds"].astype(np.float64)}
 
     def _rounds(self, run: Run, rows: Rows, truth: np.ndarray, *given: Any) -> Iterator[np.ndarray]:
         with run.lock:  # what is wrong with a later round is told before the first one
@@ -341,6 +388,12 @@ class Confidit(ConfidenceLearner):
         With confidence="theory", a bound on the norm ||U|| of the true weights of all classes.
     delta : float in (0, 1), default=0.05
         With confidence="theory", the probability with which the bound may fail.
+    a : float >= 1e-6 or "theory", default="theory"
+        The matrices begin as A_0 = a I; "theory" is (1 + alpha)^2, as in the paper's algorithm.
+    normalize : bool, default=True
+        Whether examples are divided by their norm, as the theory assumes; the authors' experiments
+        are on bags of words of zeros and ones, whose norms differ. If not, full matrices shorten
+        examples of more than 10^4 sqrt(a), as they could not be told from infinitely long ones.
     approximation_error : float, array-like or callable, optional
         With confidence="theory", for labels that deviate from the noise model: Modified Confidit,
         with the intervals of equation 10. Bounds on q_1, q_2, ..., where q_t is the largest
@@ -355,8 +408,15 @@ class Confidit(ConfidenceLearner):
 
     Notes
     -----
-    The paper assumes examples of unit length, so the learner normalises each; an example of zeros
-    stays as it is. `coef_` are the weights for normalised examples.
+    The paper assumes examples of unit length "for simplicity", so by default the learner normalises
+    each; an example of zeros stays as it is, and `coef_` are the weights for normalised examples.
+    A_0 = 4 I, its value for alpha = 1, then outweighs hundreds of documents: the intervals hardly
+    shrink, and some labels are never chosen. The published errors on texts are reproduced with
+    normalize=False, a=1 and ten epochs (`onebit lab run confidit`).
+
+    The proof needs neither unit length nor A_0 = (1 + alpha)^2 I. With A_0 = a I, the first term of
+    (9) is d_0(U, 0) = a ||U||^2 / 2, as here; with ||x|| <= X, x' A^{-1} x is at most X^2 / a in
+    (17), and `bounds.confidit` has both.
 
     The greedy label is the one with the highest score, after the projection if there is one; a
     round explores if the confidence bounds lead to another label. `decision_function` leaves the
@@ -366,7 +426,8 @@ class Confidit(ConfidenceLearner):
     decreasing order of (alpha + D_i) / n_i; the solution is the last one, and here it is found
     without sorting. Its equation 12 has (1 + alpha^2) I for A_0, which is (1 + alpha)^2 I elsewhere
     in the paper and here. The paper allows alpha down to -1, where A_0 vanishes; below -0.999 the
-    inverse of A_0 is so large that rounding would hide all the rounds that follow.
+    inverse of A_0 is so large that rounding would hide all the rounds that follow; for the same
+    reason `a` is at least 1e-6.
 
     Only the chosen class learns, so a class whose scores fall in the first rounds may never be
     chosen again. On `onebit.streams.synsep` the diagonal form with eta=1 loses one of nine classes
@@ -398,6 +459,7 @@ class Confidit(ConfidenceLearner):
         {"projection": True, "covariance": "full"},
         {},
         {"projection": True, "alpha": 0.5},
+        {"normalize": False, "a": 1.0},
     ]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -414,6 +476,8 @@ class Confidit(ConfidenceLearner):
             callable,
             None,
         ],
+        "a": [Interval(Real, 1e-6, LARGEST, closed="both"), StrOptions({"theory"})],
+        "normalize": ["boolean"],
     }
 
     def __init__(
@@ -426,6 +490,8 @@ class Confidit(ConfidenceLearner):
         norm: float = 1.0,
         delta: float = 0.05,
         approximation_error: Any = None,
+        a: float | str = "theory",
+        normalize: bool = True,
         *,
         classes: Any = None,
         random_state: Any = None,
@@ -438,20 +504,23 @@ class Confidit(ConfidenceLearner):
         self.norm = norm
         self.delta = delta
         self.approximation_error = approximation_error
+        self.a = a
+        self.normalize = normalize
         self.classes = classes
         self.random_state = random_state
 
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         confidence = new_confidence(self)
-        alpha, W = float(self.alpha), np.zeros((n_features, n_classes))
+        alpha, normalize = float(self.alpha), bool(self.normalize)
+        W = np.zeros((n_features, n_classes))
         scratch = LinearScratch(*np.zeros((2, n_classes)), *np.zeros((3, n_features)))
         if self.covariance == "full":
-            A_inv = new_inverses(n_classes, n_features, confidence.rho)
+            A_inv = new_inverses(n_classes, n_features, confidence.a)
             kernels = PROJECTED_FULL if self.projection else FULL
-            return kernels, FullState(W, A_inv, alpha, confidence, rng, scratch)
+            return kernels, FullState(W, A_inv, alpha, normalize, confidence, rng, scratch)
         kernels = PROJECTED_DIAGONAL if self.projection else DIAGONAL
-        inverses = np.full_like(W, 1.0 / confidence.rho)
-        return kernels, DiagonalState(W, inverses, alpha, confidence, rng, scratch)
+        inverses = np.full_like(W, 1.0 / confidence.a)
+        return kernels, DiagonalState(W, inverses, alpha, normalize, confidence, rng, scratch)
 
 
 def new_confidence(learner: Any) -> Confidence:
@@ -462,15 +531,18 @@ def new_confidence(learner: Any) -> Confidence:
             f"approximation_error={given!r} widens the intervals of confidence='theory'; "
             "confidence='constant' has its width from eta alone"
         )
+    rho = (1.0 + float(learner.alpha)) ** 2
     confidence = Confidence(
         width=np.array(float(learner.eta)),
         terms=np.zeros(()),
+        squares=np.zeros(()),
         Q=np.zeros(()),
         rounds=np.zeros((), dtype=np.int64),
         q=_approximation_errors(0.0 if given is None else given, passed=0, n_rounds=1),
         passed=0,
         theory=theory,
-        rho=(1.0 + float(learner.alpha)) ** 2,
+        a=rho if learner.a == "theory" else float(learner.a),
+        rho=rho,
         norm=float(learner.norm),
         delta=float(learner.delta),
     )

@@ -18,6 +18,7 @@ from onebit.core.growing import Growing
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.state import ANY, EXAMPLES, LABELS, ROWS, Field, Generator
 from onebit.learners.confidit import (
+    LONGEST,
     Confidence,
     ConfidenceLearner,
     Confidit,
@@ -35,7 +36,7 @@ SMALLEST = 1e-280
 
 
 class Factor:
-    """L with L L' = rho I + K_i, stored as the concatenated rows of its lower triangle."""
+    """L with L L' = a I + K_i, stored as the concatenated rows of its lower triangle."""
 
     def __init__(self, packed: np.ndarray) -> None:
         self._memory, self._n = packed, packed.size
@@ -82,10 +83,10 @@ class Factors(tuple[Factor, ...]):
 
 
 class State(NamedTuple):
-    """Weights w_i = sum over rounds s of C[s, i] phi_s, with phi_s = phi(x_s) / ||phi(x_s)||.
+    """Weights w_i = sum over rounds s of C[s, i] phi_s, with phi_s = scale_s phi(x_s).
 
-    examples: x_s; scales: 1 / ||phi(x_s)||, or 0; outputs: the chosen labels; L: for each class i,
-    the factor of rho I + K_i, with K_i the kernel matrix of the rounds S_i with output i.
+    examples: x_s; scales: those of `scale_of`; outputs: the chosen labels; L: for each class i, the
+    factor of a I + K_i, with K_i the kernel matrix of the rounds S_i with output i.
     """
 
     examples: Annotated[Growing, EXAMPLES]
@@ -95,6 +96,7 @@ class State(NamedTuple):
     L: Annotated[Factors, Field(ANY)]
     kernel_function: KernelFunction
     alpha: float
+    normalize: bool
     confidence: Confidence
     rng: Generator
     scratch: Scratch
@@ -116,17 +118,17 @@ class State(NamedTuple):
             with np.errstate(all="ignore"):
                 for row, s in enumerate(mine):
                     k = self.kernel_function(Example(features, X[s], features.size), X[mine])
-                    if abs(scales[s] ** 2 * k[row] - float(k[row] > SMALLEST)) > 1e-6:
+                    if abs(scales[s] - scale_of(self, k[row])) > 1e-6 * scales[s]:
                         raise ValueError(f"scales.rows[{s}] is not that of the kernel")
                     K[row] = scales[s] * k * scales[mine]
-                K[np.diag_indices(mine.size)] += self.confidence.rho
-                near = np.abs(L @ L.T - K) <= 1e-6 * (self.confidence.rho + 1.0)
+                K[np.diag_indices(mine.size)] += self.confidence.a
+                near = np.abs(L @ L.T - K) <= 1e-6 * K.diagonal().max(initial=0.0)
             if not (near.all() and (L.diagonal() > 0.0).all()):
                 raise ValueError(f"L.{i}.packed is not the factor of the kernel")
 
 
 class Products(NamedTuple):
-    """k: the inner products phi_s . phi; square: phi . phi, 1 or 0; scale: 1 / ||phi(x)||, or 0."""
+    """k: the inner products phi_s . phi; square: phi . phi; scale: that of phi."""
 
     k: np.ndarray
     square: float
@@ -138,27 +140,36 @@ def products_with(state: State, x: Example) -> Products:
     k_xx = float(state.kernel_function(x, dense(x)[np.newaxis])[0])
     if not (math.isfinite(k_xx) and k_xx >= 0.0):
         raise ValueError(f"the kernel of an x with itself must be finite and >= 0; got {k_xx}")
-    scale = 1.0 / math.sqrt(k_xx) if k_xx > SMALLEST else 0.0
+    scale = scale_of(state, k_xx)
     k = state.kernel_function(x, state.examples.rows) * state.scales.rows * scale
-    return Products(k, float(scale > 0.0), scale)
+    return Products(k, float(scale > 0.0) if state.normalize else scale**2 * k_xx, scale)
+
+
+def scale_of(state: State, k_xx: float) -> float:
+    """Return the scale of an example with ||phi(x)||^2 = k_xx."""
+    size = math.sqrt(k_xx)
+    if state.normalize:
+        return 1.0 / size if k_xx > SMALLEST else 0.0
+    longest = LONGEST * math.sqrt(state.confidence.a)
+    return longest / size if size > longest else 1.0
 
 
 def reduced(state: State, seen: Products, i: int) -> tuple[np.ndarray, float]:
-    """Return l = L_i^{-1} k_i and n_i = phi' A_i^{-1} phi = (phi . phi - l . l) / rho."""
-    rho, t = state.confidence.rho, int(state.confidence.rounds) + 1
+    """Return l = L_i^{-1} k_i and n_i = phi' A_i^{-1} phi = (phi . phi - l . l) / a."""
+    a = state.confidence.a
     reduced_k = state.L[i].solve(seen.k[state.outputs.rows == i])
-    n = (seen.square - reduced_k @ reduced_k) / rho
-    # No eigenvalue of A_i exceeds rho + t - 1, whatever rounding says.
-    return reduced_k, max(float(n), seen.square / (rho + t - 1))
+    n = (seen.square - reduced_k @ reduced_k) / a
+    # No eigenvalue of A_i exceeds a + sum ||phi_s||^2, whatever rounding says.
+    return reduced_k, max(float(n), seen.square / (a + float(state.confidence.squares)))
 
 
 def move(state: State, i: int, reduced_k: np.ndarray, amount: float) -> None:
-    """Do w_i += amount A_i^{-1} phi, where A_i^{-1} phi = (phi - sum_{S_i} h_s phi_s) / rho.
+    """Do w_i += amount A_i^{-1} phi, where A_i^{-1} phi = (phi - sum_{S_i} h_s phi_s) / a.
 
-    h = (rho I + K_i)^{-1} k_i; the coefficients of phi are in the last row of C.
+    h = (a I + K_i)^{-1} k_i; the coefficients of phi are in the last row of C.
     """
     C, n = state.C.rows, len(state.outputs.rows)
-    amount /= state.confidence.rho
+    amount /= state.confidence.a
     C[n, i] += amount
     C[:n, i][state.outputs.rows == i] -= amount * state.L[i].solve(reduced_k, transposed=True)
 
@@ -208,15 +219,15 @@ def learn_projected(state, x, scores, label, probability, offer, correct):
 
 
 def update(state, x, seen, scores, label, correct):
-    """Do A_label += phi phi', which adds a row and a column to rho I + K_label, and step 8."""
+    """Do A_label += phi phi', which adds a row and a column to a I + K_label, and step 8."""
     beta = sign.py_func(state.alpha, state.rng, correct)
     reduced_k, n = reduced(state, seen, label)
     move(state, label, reduced_k, (beta - scores[label]) / (1.0 + n))
-    state.L[label].append(np.append(reduced_k, math.sqrt(state.confidence.rho * (1.0 + n))))
+    state.L[label].append(np.append(reduced_k, math.sqrt(state.confidence.a * (1.0 + n))))
     state.examples.append(dense(x))
     state.scales.append(seen.scale)
     state.outputs.append(label)
-    end_round.py_func(state.confidence, n / (1.0 + n))
+    end_round.py_func(state.confidence, n / (1.0 + n), seen.square)
     return True
 
 
@@ -239,8 +250,10 @@ class KernelConfidit(ConfidenceLearner):
         One of the kernels of `sklearn.metrics.pairwise` that are positive definite, or a function
         of two matrices that returns the kernel of each row of the first with each row of the
         second. "polynomial" is "poly".
-    eta, alpha, confidence, projection, norm, delta, approximation_error
+    eta, alpha, confidence, projection, norm, delta, approximation_error, a
         As in `Confidit`.
+    normalize : bool, default=True
+        Whether phi(x), the image of x in the kernel's space, is divided by its norm.
     gamma : float > 0, optional
         Of "rbf", "laplacian" and "poly"; None is 1 / n_features.
     degree : int >= 1, default=3
@@ -254,15 +267,15 @@ class KernelConfidit(ConfidenceLearner):
 
     Notes
     -----
-    It is phi(x), the image of x in the kernel's space, that must have unit length, so the learner
-    uses k(x, z) / sqrt(k(x, x) k(z, z)). Then "linear" and "cosine" are the same, and "rbf" and
+    It is phi(x) that has unit length in the paper's theory, so by default the learner uses
+    k(x, z) / sqrt(k(x, x) k(z, z)). Then "linear" and "cosine" are the same, and "rbf" and
     "laplacian" are unchanged.
 
-    The paper only says that the algorithm can be run in dual variables. With rho = (1 + alpha)^2,
-    K_i the kernel matrix of the rounds with output i and k_i its column for x, the matrix
-    identity A_i^{-1} phi = (phi - Phi_i' h) / rho with h = (rho I + K_i)^{-1} k_i turns every step
-    of the algorithm into one on the coefficients of the weights. A Cholesky factor of rho I + K_i
-    grows by a row when class i is chosen.
+    The paper only says that the algorithm can be run in dual variables. With A_0 = a I, K_i the
+    kernel matrix of the rounds with output i and k_i its column for x, the matrix identity
+    A_i^{-1} phi = (phi - Phi_i' h) / a with h = (a I + K_i)^{-1} k_i turns every step of the
+    algorithm into one on the coefficients of the weights. A Cholesky factor of a I + K_i grows by a
+    row when class i is chosen.
 
     Every round is remembered, with all its features: after n rounds the learner holds n d numbers
     for the examples, n K for the weights and about n^2 / (2 K) for the factors. A learner with a
@@ -293,6 +306,7 @@ class KernelConfidit(ConfidenceLearner):
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"kernel": "linear", "projection": True, "confidence": "theory", "alpha": 0.5},
+        {"kernel": "linear", "normalize": False, "a": 1.0},
     ]
     exempt: ClassVar[dict[str, str]] = {
         "check_state_stays_the_same_size": "its weights are a sum over all rounds"
@@ -323,6 +337,8 @@ class KernelConfidit(ConfidenceLearner):
         gamma: float | None = None,
         degree: int = 3,
         coef0: float = 1.0,
+        a: float | str = "theory",
+        normalize: bool = True,
         *,
         classes: Any = None,
         random_state: Any = None,
@@ -335,6 +351,8 @@ class KernelConfidit(ConfidenceLearner):
         self.norm = norm
         self.delta = delta
         self.approximation_error = approximation_error
+        self.a = a
+        self.normalize = normalize
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
@@ -364,6 +382,7 @@ class KernelConfidit(ConfidenceLearner):
                 self.kernel, {name: getattr(self, name) for name in names}
             ),
             alpha=float(self.alpha),
+            normalize=bool(self.normalize),
             confidence=new_confidence(self),
             rng=rng,
             scratch=Scratch(np.zeros(n_classes), np.zeros(n_classes)),

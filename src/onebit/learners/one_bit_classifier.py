@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,8 +12,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
+from onebit.core.example import Example
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
+from onebit.core.run import Run
 from onebit.core.state import Count, Generator
 from onebit.learners.one_bit_files import migrated
 from onebit.numerics.argmax import argmax
@@ -32,6 +35,15 @@ from onebit.numerics.changes import (
     verdict,
 )
 from onebit.numerics.constant import Rates, forget_rates, hedge, new_rates, rate
+from onebit.numerics.descriptions import (
+    MEAN,
+    RENEWED,
+    VARIANCE,
+    Descriptions,
+    described,
+    renew_if_settled,
+    renew_now,
+)
 from onebit.numerics.members import (
     Mixture,
     WeightedMember,
@@ -45,7 +57,14 @@ from onebit.numerics.members import (
     score_mixture,
 )
 from onebit.numerics.posterior import TOLD, Posterior
-from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe_values
+from onebit.numerics.scales import (
+    SETTLED,
+    Scales,
+    inputs_of,
+    last_inputs,
+    new_scales,
+    observe_values,
+)
 from onebit.numerics.views import NAMES, affordable
 from onebit.theory import bounds
 
@@ -104,6 +123,19 @@ class State(NamedTuple):
         """What the line has learned."""
         return self.mixture.members.line.posterior
 
+    @property
+    def descriptions(self) -> Descriptions:
+        """What labels mean."""
+        found = self.mixture.members.line.descriptions
+        assert found is not None  # the line has them
+        return found
+
+    def described(self, descriptions: Descriptions) -> State:
+        """Return this state with other descriptions."""
+        members = self.mixture.members
+        line = members.line._replace(descriptions=descriptions)
+        return self._replace(mixture=self.mixture._replace(members=members._replace(line=line)))
+
     def retire_classes(self, retired: list[int]) -> None:
         """Take these classes, and no others, to be neither right nor learned about."""
         self.mixture.retire_classes(retired)
@@ -140,6 +172,7 @@ def learn(state, x, scores, label, probability, offer, correct):
             notice(state, inputs, label, correct)
     line = mixture.members.line.posterior
     observe_values(scales, rounds, x, (line.W, line.former))
+    renew_if_settled(mixture.members.line.descriptions, scales)
     state.rounds[()] += 1
     end_round(mixture.members, rounds, state.rounds[()] - state.changes.began[()])
     return updated
@@ -285,7 +318,8 @@ class OneBitClassifier(ProbabilityLearner):
     """
 
     uses_truth, _truth_feedback = True, TOLD
-    state_version = 2
+    takes_descriptions = True
+    state_version = 3
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.ONE_BIT_CLASSIFIER
@@ -365,6 +399,7 @@ class OneBitClassifier(ProbabilityLearner):
                 n_classes,
                 full=is_full[view],
                 scaled=bool(self.standardize),
+                described=view == "line",
                 **given,
             )
             for view in NAMES[: NAMES.index(sized.views) + 1]
@@ -393,7 +428,14 @@ class OneBitClassifier(ProbabilityLearner):
         return parameters
 
     def _migrate(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return migrated(arrays)
+        return migrated(version, arrays)
+
+    def _describe(self, run: Run, examples: dict[int, Example]) -> None:
+        state, scales = run.state, run.state.scales
+        new = described(state.descriptions, examples)
+        renew_now(new, scales)
+        new.numbers[RENEWED] = 0.0 if scales is None else scales.totals[SETTLED]
+        run.state = state.described(new)
 
     @property
     def coef_(self) -> np.ndarray:
@@ -414,7 +456,25 @@ class OneBitClassifier(ProbabilityLearner):
         if not self._started:
             raise AttributeError(f"this {type(self).__name__} has not started: it has no weights")
         with self._run.lock:
-            return np.array(self._run.state.line.W.T, order="C")
+            state = self._run.state
+            weights = np.array(state.line.W.T, order="C")
+            features, rows = np.flatnonzero(state.descriptions.place), state.descriptions
+            weights[:, features] += (
+                rows.numbers[MEAN] * rows.D[rows.place[features] - 1].T if features.size else 0.0
+            )
+        return weights
+
+    @property
+    def worth_(self) -> tuple[float, float]:
+        """Mean and standard deviation of theta, the worth of descriptions; zero without any.
+
+        Of examples and descriptions of unit length, theta times their product is added to the score
+        of a label. Misleading descriptions have a worth of about zero.
+        """
+        check_is_fitted(self)
+        with self._run.lock:
+            numbers = self._run.state.descriptions.numbers
+            return float(numbers[MEAN]), math.sqrt(numbers[VARIANCE])
 
     @property
     def members_(self) -> list[WeightedMember]:

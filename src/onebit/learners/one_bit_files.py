@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onebit.numerics.scales import migrated_scales
+from onebit.numerics.scales import N_TOTALS, migrated_scales
 
 MEMBERS = "mixture.members."
 
@@ -18,13 +18,22 @@ PREFIXES = {
 """What names of arrays began with in version 1, and begin with now."""
 
 
-def migrated(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def migrated(version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the arrays of an earlier version in today's layout.
 
     Version 0 has no members but the line, whose arrays have no prefix; its oldest files have
     neither scales nor changes. Version 1 has the evidence for the former weights in an array of its
-    own.
+    own. Version 2 has no descriptions, and scales that do not look for embeddings.
     """
+    named = arrays if version == 2 else _with_mixture(arrays)
+    totals = named.get("scales.totals")
+    if totals is not None and totals.size < N_TOTALS:
+        named = named | {"scales.totals": np.append(totals, np.zeros(N_TOTALS - totals.size))}
+    return named
+
+
+def _with_mixture(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of version 0 or 1 in the layout of version 2."""
     named = {_name(name): array for name, array in arrays.items()}
     evidence, _ = named.pop("former.evidence", np.zeros(())), named.pop("former.rounds", None)
     if "changes.totals" in named:

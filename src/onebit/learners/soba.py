@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import LINEAR, Cost, Kernels, Learner, kernel, lean_kernel
-from onebit.core.ranges import PART, POSITIVE
+from onebit.core.ranges import NOT_NEGATIVE, PART, POSITIVE
 from onebit.core.state import Amount, Count, Generator, Share, Variances, Weights, Within
 from onebit.numerics.argmax import argmax_except
 from onebit.numerics.exploration import gamma_greedy
@@ -164,15 +165,24 @@ class SOBA(Learner):
 
     Parameters
     ----------
-    gamma : float in (0, 1] or "adaptive", default=0.01
+    gamma : float in (0, 1], "adaptive" or "theory", default=0.01
         Share of the rounds that choose a random label. "adaptive" sets it round by round as in
-        Theorem 5 of the paper. The authors find values near 0.01 good on all their data.
+        Theorem 5 of the paper; "theory" is that of Theorem 2 for `horizon` rounds or, if a
+        comparator's loss is given, that of Theorem 4. The authors find values near 0.01 good on all
+        their data.
     a : float > 0, default=1.0
         Regularisation: A starts as a I. The theory requires the largest squared norm of an x; the
         authors' experiments use 1.
     covariance : {"diagonal", "full"}, default="diagonal"
         "full" is Algorithm 1, for which the theorems hold; it keeps a matrix of (d K)^2 numbers.
         "diagonal" is the authors' SOBAdiag, for many features.
+    horizon : int >= 2, default=10_000
+        With gamma="theory", the number of rounds to come.
+    comparator_loss : float >= 0, optional
+        With gamma="theory", the hinge loss of the best weights U in these rounds, which Theorem 4
+        assumes to be known. None is Theorem 2, for which nothing need be known.
+    norm, max_norm : float, default=1
+        With a comparator's loss, the norm ||U||, and the length of the longest example.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -209,12 +219,17 @@ class SOBA(Learner):
         {"covariance": "full"},
         {"gamma": "adaptive"},
         {"gamma": "adaptive", "covariance": "full"},
+        {"gamma": "theory", "covariance": "full"},
     ]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "gamma": [PART, StrOptions({"adaptive"})],
+        "gamma": [PART, StrOptions({"adaptive", "theory"})],
         "a": [POSITIVE],
         "covariance": [StrOptions({"diagonal", "full"})],
+        "horizon": [Interval(Integral, 2, None, closed="left")],
+        "comparator_loss": [NOT_NEGATIVE, None],
+        "norm": [NOT_NEGATIVE],
+        "max_norm": [POSITIVE],
     }
 
     def __init__(
@@ -222,6 +237,10 @@ class SOBA(Learner):
         gamma: float | str = 0.01,
         a: float = 1.0,
         covariance: str = "diagonal",
+        horizon: int = 10_000,
+        comparator_loss: float | None = None,
+        norm: float = 1,
+        max_norm: float = 1,
         *,
         classes: Any = None,
         random_state: Any = None,
@@ -229,13 +248,17 @@ class SOBA(Learner):
         self.gamma = gamma
         self.a = a
         self.covariance = covariance
+        self.horizon = horizon
+        self.comparator_loss = comparator_loss
+        self.norm = norm
+        self.max_norm = max_norm
         self.classes = classes
         self.random_state = random_state
 
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         adaptive = self.gamma == "adaptive"
         # The first gamma_t of Theorem 5 is min(1, sqrt(K)) = 1.
-        gamma = np.array(1.0 if adaptive else float(self.gamma))
+        gamma = np.array(1.0 if adaptive else bounds.soba_gamma(self, n_features, n_classes))
         progress = Progress(np.zeros(()), np.zeros(()), np.zeros((), dtype=np.int64), adaptive)
         W = np.zeros((n_features, n_classes))
         if self.covariance == "full":

@@ -6,7 +6,8 @@ of each label is drawn from a normal distribution with the weighted means of the
 variances, and the highest wins. A small share of all weight goes back to all members in each
 round (the fixed share of Herbster and Warmuth), so that weights can move when the world does.
 
-A member is a view of x (`onebit.numerics.views`) and a posterior (`onebit.numerics.posterior`).
+A member is a view of x (`onebit.numerics.views`), a posterior (`onebit.numerics.posterior`) and, of
+the line, what labels mean (`onebit.numerics.descriptions`).
 `Members` has a field for each; those that a mixture does not have are None. To add a member is to
 add a field: the kernels below walk over those that there are. A mixture of one member is that
 member, and has its scores.
@@ -28,6 +29,17 @@ from onebit.numerics import tuning
 from onebit.numerics.argmax import argmax
 from onebit.numerics.bins import Bins
 from onebit.numerics.changes import EVERYTHING, SOME, has_changed
+from onebit.numerics.descriptions import (
+    NARROWING,
+    Descriptions,
+    add_similarities,
+    add_worth,
+    doubt_again,
+    learn_worth,
+    narrow_class,
+    narrow_prior,
+    new_descriptions,
+)
 from onebit.numerics.pair_products import Products
 from onebit.numerics.posterior import (
     Posterior,
@@ -39,6 +51,7 @@ from onebit.numerics.posterior import (
     new_posterior,
     predict,
     predict_by_former,
+    score_by_former,
     score_posterior,
     sum_of_others,
 )
@@ -65,10 +78,18 @@ class Member(NamedTuple):
         What it sees of x.
     posterior
         What it has learned.
+    descriptions
+        What labels mean, if the member takes that.
     """
 
     view_of_x: Bins | Products | None
     posterior: Annotated[Posterior, Within(inputs="inputs")]
+    descriptions: Descriptions | None
+
+    def begin_classes(self, first: int) -> None:
+        """Give new classes, from `first` on, the prior that descriptions narrow."""
+        if self.descriptions is not None and isinstance(self.posterior.S, np.ndarray):
+            self.posterior.S[:, first:] /= self.descriptions.numbers[NARROWING]
 
 
 class Members(NamedTuple):
@@ -165,15 +186,18 @@ def new_member(
     *,
     full: bool,
     scaled: bool = True,
+    described: bool = False,
     **given: float | None,
 ) -> Member:
     """Return a model before the first round; `given` is what `new_posterior` takes.
 
-    If features are not `scaled`, there is no constant beside them, and no view but the line.
+    If features are not `scaled`, there is no constant beside them, and no view but the line. If it
+    can be `described`, labels may have descriptions.
     """
     n_inputs = n_encoded(view, n_features) - (not scaled)
     posterior = new_posterior(n_inputs, n_classes, full=full, has_constant=scaled, **given)
-    return Member(new_view(view, n_features, n_classes), posterior)
+    descriptions = new_descriptions(n_features, n_classes) if described else None
+    return Member(new_view(view, n_features, n_classes), posterior, descriptions)
 
 
 def new_mixture(members: Mapping[str, Member], n_classes: int) -> Mixture:
@@ -251,6 +275,7 @@ def score_members(member, i, x, inputs):
     scores = posterior.scratch.scores
     seen = encode(member.view_of_x, x, inputs, scores.size)
     score_posterior(posterior, seen, scores)
+    add_similarities(member.descriptions, seen, posterior.scratch.x, scores)
     predict(posterior, scores)
 
 
@@ -348,7 +373,9 @@ def learn_members(member, i, trust, least, inputs, rounds, label, correct, updat
     trust[i] *= q if correct else 1.0 - q
     seen = last_encoded(member.view_of_x, inputs)
     scores = posterior.scratch.scores
+    learn_worth(member.descriptions, posterior.scratch, label, correct)
     updated[i] = learn_posterior(posterior, seen, scores, rounds, label, correct)
+    narrow_prior(member.descriptions, posterior)
 
 
 @lean_kernel
@@ -393,8 +420,11 @@ def former_probability(mixture, inputs, label):
 @lean_kernel
 def predict_members_by_former(member, i, inputs):
     """Fill the probabilities of each member by its former weights."""
-    seen = last_encoded(member.view_of_x, inputs)
-    predict_by_former(member.posterior, seen)
+    posterior = member.posterior
+    scores = posterior.scratch.g
+    score_by_former(posterior, last_encoded(member.view_of_x, inputs), scores)
+    add_worth(member.descriptions, scores)
+    predict_by_former(posterior, scores)
 
 
 @lean_kernel
@@ -421,6 +451,8 @@ def change_members(member, i, changes, what):
         exchange_former(posterior)
     if what == EVERYTHING:
         posterior.age[()] = 1.0
+        doubt_again(member.descriptions)
     for k in range(posterior.W.shape[1]):
         if has_changed(changes, what, k):
             forget_class(posterior, k)
+            narrow_class(member.descriptions, posterior, k)

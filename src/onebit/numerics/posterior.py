@@ -466,18 +466,19 @@ def grow_older(posterior, since):
 
 
 @lean_kernel
-def predict_by_former(posterior, x):
-    """Fill p with the probability that each label is right by the former weights.
+def score_by_former(posterior, x, scores):
+    """Fill the scores by the former weights; x is what `score_posterior` was given last."""
+    products(posterior.former, with_values(x, posterior.scratch.x), scores)
 
-    x is what `score_posterior` was given last.
-    """
+
+@lean_kernel
+def predict_by_former(posterior, scores):
+    """Fill p with the probability that each label is right by such scores."""
     scratch = posterior.scratch
-    z = scratch.g
-    products(posterior.former, with_values(x, scratch.x), z)
-    for k in range(z.size):
+    for k in range(scores.size):
         if scratch.retired[k]:
-            z[k] = -math.inf
-    softmax(z, 1.0, scratch.p)
+            scores[k] = -math.inf
+    softmax(scores, 1.0, scratch.p)
 
 
 @lean_kernel
@@ -530,3 +531,38 @@ def first_variance(posterior, j, last):
     """Return what S has for weight j before the first round, at the present age."""
     settings = posterior.settings
     return (settings.widest_constant if j == last else settings.widest) / posterior.age[()]
+
+
+# Another prior
+
+
+def change_prior(posterior, first, end, before, now):
+    """Change the prior of classes `first` to `end`: its precision, from `before` a to `now` a.
+
+    What the bits say stays the same: for each weight, its precision less that of the prior, and
+    the product of its precision and its mean. With covariance matrices the prior stays as it is.
+    """
+    if isinstance(posterior.S, np.ndarray):
+        change_prior_diagonal(posterior, first, end, before, now)
+
+
+@chosen_by_type(change_prior)
+def _change_prior(posterior, first, end, before, now):
+    if isinstance(posterior.types[posterior.fields.index("S")], Array):
+        return lambda posterior, first, end, before, now: change_prior_diagonal(
+            posterior, first, end, before, now
+        )
+    return lambda posterior, first, end, before, now: None
+
+
+@lean_kernel
+def change_prior_diagonal(posterior, first, end, before, now):
+    """`change_prior` with variances."""
+    W, S, last = posterior.W, posterior.S, posterior.W.shape[0] - 1
+    for j in range(last + 1):
+        widest = first_variance(posterior, j, last)
+        for k in range(first, end):
+            # Forgetting may have widened it.
+            variance = min(S[j, k], widest / before)
+            S[j, k] = variance / (1.0 + (now - before) * variance / widest)
+            W[j, k] *= S[j, k] / variance

@@ -11,6 +11,10 @@ stored:
   mean square of max(1, |x_j|) over their non-zero values, where one beyond `SIZE_BOUND` geometric
   means counts as so many. Words, their weights and indicators stay as they are.
 
+An embedding stays as it is, too: columns that are hardly ever zero and have values between -1 and
+1, at least `LEAST_VECTOR` of them, whose squares add up to one in almost every round. Its length is
+that of all other features, which it would drown, or be drowned by, otherwise; alone, one.
+
 Measurements and sizes are multiplied by the root mean square of the features that stay as they are,
 the unit, so that they do not drown words. The constant is one unit too; less, where there is no
 measurement. No feature is further than `FARTHEST` from zero.
@@ -69,6 +73,14 @@ MOST_TRACKED = 4096
 SIZE_BOUND = 32.0
 """Of a feature without an offset, values beyond this many geometric means count as so many."""
 
+LEAST_VECTOR = 32
+"""An embedding has at least so many columns."""
+
+UNIT_TOLERANCE, UNIT_SHARE = 0.05, 0.95
+"""The squares of an embedding add up to one, up to so much, in at least this share of rounds.
+
+Embeddings are often stored with two or three digits, and hashing lets a few columns collide."""
+
 FARTHEST = 4.0
 """No scaled feature is further from zero."""
 
@@ -100,7 +112,8 @@ COUNT, EXCEEDS, IS_MEASUREMENT, SLOT = 0, 1, 2, 3
 """Columns of `Scales.kinds`."""
 
 ROUNDS, SETTLED, CONSTANT, TYPICAL, N_TYPICAL, N_TRACKED = 0, 1, 2, 3, 4, 5
-"""Places in `Scales.totals`."""
+N_UNIT, N_WHOLE, HAS_VECTOR, N_TOTALS = 6, 7, 8, 9
+"""Places in `Scales.totals`, and how many there are."""
 
 N_MEASUREMENTS, N_VALUES, N_SCALED, IS_INCREDIBLE = 0, 1, 2, 3
 """Places in `Scratch.sizes`."""
@@ -155,14 +168,16 @@ class Scales(NamedTuple):
     totals
         ROUNDS; SETTLED, the rounds when scales were last settled; CONSTANT, what is added to each
         example; TYPICAL, the sum of squares of the values that stay as they are, and N_TYPICAL,
-        their number; N_TRACKED, the columns tracked.
+        their number; N_TRACKED, the columns tracked; N_UNIT, the rounds in which squares of values
+        below one add up to one; N_WHOLE, the number of values of at least one; HAS_VECTOR, whether
+        there is an embedding.
     columns
         Robust moments of the tracked columns (`onebit.numerics.columns`).
     """
 
     features: Annotated[np.ndarray, Field("features", 5)]
     kinds: Annotated[np.ndarray, Field("features", 4, dtype=np.int64, least=0, most=MOST_ROUNDS)]
-    totals: Annotated[np.ndarray, Field(6, least=0.0)]
+    totals: Annotated[np.ndarray, Field(N_TOTALS, least=0.0)]
     columns: Annotated[np.ndarray, Field("tracked", WIDTH)]
     scratch: Scratch
 
@@ -177,7 +192,8 @@ class Scales(NamedTuple):
         rounds = self.totals[ROUNDS]
         check_range("kinds", self.kinds[:, COUNT], 0, rounds)
         check_range("totals", self.totals[[ROUNDS, SETTLED, N_TYPICAL]], 0, MOST_ROUNDS)
-        check_range("totals", self.totals[SETTLED], 0, rounds)
+        check_range("totals", self.totals[[SETTLED, N_UNIT]], 0, rounds)
+        check_range("totals", self.totals[HAS_VECTOR], 0, 1)
         check_range("totals", self.totals[CONSTANT], 1e-100, FARTHEST)
         slots = self.kinds[:, SLOT]
         used = np.sort(slots[slots > 0])
@@ -200,7 +216,7 @@ def check_range(name: str, values: np.ndarray, least: float, most: float) -> Non
 
 def new_scales(n: int) -> Scales:
     """Return scales of n features before the first round; the constant will be feature n."""
-    features, totals = np.zeros((n, 5)), np.zeros(6)
+    features, totals = np.zeros((n, 5)), np.zeros(N_TOTALS)
     features[:, FACTOR], features[:, CREDIBLE_Z] = 1.0, LARGEST
     totals[CONSTANT] = CONSTANT_OF_WORDS
     n_tracked = min(n, MOST_TRACKED)
@@ -433,6 +449,7 @@ def count_non_zero(features, kinds, totals, tracked, x, weight):
     """Count the non-zero values of x; fill those of tracked columns, by slot."""
     no_alias()
     typical, n_typical = totals[TYPICAL], totals[N_TYPICAL]
+    squares, n_below, n_whole = 0.0, 0, 0
     for i in range(x.indices.size):
         j, x_j = x.indices[i], x.values[i]
         if x_j != 0.0:
@@ -441,6 +458,11 @@ def count_non_zero(features, kinds, totals, tracked, x, weight):
                 tracked[kinds[j, SLOT] - 1] = x_j
             if weight == 0:
                 continue
+            if abs(x_j) < 1.0:
+                squares += x_j * x_j
+                n_below += 1
+            else:
+                n_whole += 1
             if abs(x_j) > 1.0:
                 kinds[j, EXCEEDS] = 1
                 if not kinds[j, IS_MEASUREMENT]:
@@ -449,6 +471,9 @@ def count_non_zero(features, kinds, totals, tracked, x, weight):
                 typical += weight * (x_j * x_j)
                 n_typical += weight
     totals[TYPICAL], totals[N_TYPICAL] = typical, n_typical
+    totals[N_WHOLE] += weight * n_whole
+    if n_below >= LEAST_VECTOR and abs(squares - 1.0) <= UNIT_TOLERANCE:
+        totals[N_UNIT] += weight
 
 
 @lean_kernel
@@ -456,10 +481,14 @@ def settle(scales, weights, weight):
     """Make scales of what was counted, and weights that keep their meaning with them."""
     kinds, totals, scratch = scales.kinds, scales.totals, scales.scratch
     rounds, n = totals[ROUNDS], 0
+    totals[HAS_VECTOR] = has_vector(kinds, totals)
     for j in range(kinds.shape[0]):
         if kinds[j, COUNT] > 0:
-            track(kinds, totals, scales.columns, j)
-            kinds[j, IS_MEASUREMENT] = is_measurement(kinds, scales.columns, j, rounds)
+            if totals[HAS_VECTOR] == 0.0 or kinds[j, EXCEEDS]:
+                track(kinds, totals, scales.columns, j)
+                kinds[j, IS_MEASUREMENT] = is_measurement(kinds, scales.columns, j, rounds)
+            else:
+                kinds[j, IS_MEASUREMENT] = 0
             n += kinds[j, IS_MEASUREMENT]
     unit = unit_of(totals)
     constant = unit if n > 0 else CONSTANT_OF_WORDS * unit
@@ -491,7 +520,7 @@ def settle_feature(scales, weights, j, unit, by_chance):
         is_old = not began_anew and 2.0 * column[AGE] > totals[ROUNDS]
         most = by_chance / column[WEIGHT] if is_old and not is_monotone(column) else 0.0
     else:
-        location, factor, most = 0.0, factor_of(features, kinds, j, unit), 0.0
+        location, factor, most = 0.0, factor_of(features, kinds, totals, j, unit), 0.0
         features[j, CREDIBLE_Z] = LARGEST
     before, factor_before = features[j, LOCATION], features[j, FACTOR]
     if location != before or factor != factor_before:
@@ -548,9 +577,29 @@ def is_measurement(kinds, columns, j, rounds):
 
 
 @lean_kernel
+def has_vector(kinds, totals):
+    """Return whether there is an embedding: many dense columns below one, of unit length."""
+    rounds, n = totals[ROUNDS], 0
+    if totals[N_UNIT] < UNIT_SHARE * rounds:
+        return False
+    for j in range(kinds.shape[0]):
+        n += is_in_vector(kinds, totals, j)
+    return n >= LEAST_VECTOR
+
+
+@lean_kernel
+def is_in_vector(kinds, totals, j):
+    """Return whether feature `j` is in an embedding, if there is one."""
+    return not kinds[j, EXCEEDS] and kinds[j, COUNT] > BOUNDED_SHARE_TO_BECOME * totals[ROUNDS]
+
+
+@lean_kernel
 def unit_of(totals):
-    """Return the root mean square of the values that stay as they are; one, if there are none."""
-    if totals[N_TYPICAL] == 0.0:
+    """Return the root mean square of the values that stay as they are; one, if there are none.
+
+    With an embedding it is one, as words are one.
+    """
+    if totals[N_TYPICAL] == 0.0 or totals[HAS_VECTOR] == 1.0:
         return 1.0
     return max(math.sqrt(totals[TYPICAL] / totals[N_TYPICAL]), 1e-30)
 
@@ -570,9 +619,11 @@ def largest_size(features, kinds, j):
 
 
 @lean_kernel
-def factor_of(features, kinds, j, unit):
+def factor_of(features, kinds, totals, j, unit):
     """Return the factor of feature `j`, which is no measurement."""
     if not kinds[j, EXCEEDS]:
+        if totals[HAS_VECTOR] == 1.0 and is_in_vector(kinds, totals, j):
+            return math.sqrt(max(1.0, totals[N_WHOLE] / totals[ROUNDS]))
         return 1.0
     square = 1.0 + features[j, EXCESS] / kinds[j, COUNT]
     largest = largest_size(features, kinds, j)

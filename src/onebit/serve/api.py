@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Raw, Struct, UnsetType, defstruct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, defstruct
 from msgspec.structs import fields
 
 from onebit.serve.rows import Id, Label, Labels, LearnerSpec, ModelSpec, Name
@@ -34,6 +34,10 @@ class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """Identifies the decision; asking again with the same id returns the same decision."""
     among: Labels | None = None
     """The labels on offer; by default all that are not retired."""
+    chosen: Label | None = None
+    """The choice of the product, if the model is its apprentice."""
+    chosen_probability: Annotated[float, Meta(gt=0, le=1)] | None = None
+    """The probability with which the product chose it, if it has one."""
 
 
 class DecisionResult(Struct, frozen=True):
@@ -110,6 +114,8 @@ class ShadowView(Struct, frozen=True):
     accuracy: Interval | None
     live: Interval | None
     """The accuracy of the learner that decides, since the same row."""
+    difference: Interval | None
+    """By how much it would have been more accurate, from the same decisions."""
 
 
 class PointView(Struct, frozen=True):
@@ -172,7 +178,7 @@ class ModelDetail(ModelView, frozen=True):
 
     curve: list[PointView]
     changes: list[float]
-    """Times at which its accuracy changed."""
+    """Times at which its accuracy fell."""
     shadows: list[ShadowView]
 
 

@@ -88,9 +88,9 @@ def _apply(live: LiveModel, row: PendingRow, n: int) -> None:
     if n != live.model.n + 1:  # those of other processes are read from the log
         return
     if live.changed is not None and row.body is live.changed[0]:
-        _, changed = live.changed
+        labels, changed = live.changed
         if changed.n == live.model.n:
-            live.model.adopt_labels_of(changed)
+            live.model.adopt_labels_of(changed, labels, row.entry.at)
             return
     model, kind, name, at, text = row.entry
     live.model.apply(Row(model, n, kind, name, at, text), row.body, row.decision)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import traceback
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -25,6 +26,8 @@ from onebit.serve.messages import (
     Refusal,
     ReplayedModel,
     ReplayedRows,
+    ReplayTask,
+    Task,
     decode_task,
     encode,
     framed,
@@ -68,7 +71,7 @@ class _Tasks:
             task = decode_task(read_message(self._source))
             parts = self._parts()
             try:
-                self._import(task, parts)
+                self._do(task, parts)
             except InvalidLogError as error:
                 self.send(Refusal(str(error)))
             except (EOFError, BrokenPipeError):
@@ -82,11 +85,17 @@ class _Tasks:
         while part := read_message(self._source):
             yield part
 
-    def _import(self, task: ImportTask, parts: Iterator[bytes]) -> None:
-        log, size = ImportedLog(task.labels), 0
-        rows: list[ImportedRow] = []
-        for line in lines_of(parts, task.longest_line):
+    def _do(self, task: Task, parts: Iterator[bytes]) -> None:
+        """Replay a log; send its rows if they are to be written, and the model."""
+        if isinstance(task, ImportTask):
+            log, longest = ImportedLog(task.labels), task.longest_line
+        else:
+            log, longest = ImportedLog(None), sys.maxsize
+        rows, size = list[ImportedRow](), 0
+        for line in lines_of(parts, longest):
             row = log.apply(line)
+            if isinstance(task, ReplayTask):
+                continue
             rows.append((row.kind, row.id, row.at, row.body))
             size += len(row.body)
             if len(rows) >= ROWS_TOGETHER or size >= BYTES_TOGETHER:

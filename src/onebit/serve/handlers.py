@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -15,9 +14,10 @@ import msgspec
 
 from onebit.core.validation import short
 from onebit.serve import decisions, feedback, importing, views
-from onebit.serve.api import DecisionRequest, Feedback, LogRow, NewModel, NewShadow, RefusedError
+from onebit.serve.api import DecisionRequest, Feedback, NewModel, NewShadow, RefusedError
 from onebit.serve.live import LiveModel
 from onebit.serve.replaying import exported
+from onebit.serve.report import report_of
 from onebit.serve.requests import Reply, Request, stream_body
 from onebit.serve.rows import LabelsBody, LearnerSpec, Settings, ShadowBody
 
@@ -27,7 +27,13 @@ if TYPE_CHECKING:
 _STATUS = {"unknown": 404, "expired": 410, "contradiction": 409, "invalid": 422}
 """Status of the reply to refused feedback for one decision."""
 
-PAGE_FILES = {"/": "page.html", "/page.css": "page.css", "/page.js": "page.js"}
+_PAGE_PARTS = ("answers", "chart", "dom", "labels")
+PAGE_FILES = {
+    "/": "page.html",
+    "/page.css": "page.css",
+    "/page.js": "page.js",
+    **{f"/page_{part}.js": f"page_{part}.js" for part in _PAGE_PARTS},
+}
 _PAGE_MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 _PAGE_HEADERS = [
     (
@@ -89,7 +95,7 @@ async def list_models(app: App, request: Request) -> Reply:
     live, unread = app.service.live, app.service.unread
     limited = None if request.grant is None else request.grant.models
     allowed = live.keys() | unread.keys() if limited is None else limited
-    shown = views.list_of(
+    shown = await views.list_of(
         [one for name, one in live.items() if name in allowed],
         [name for name in unread if name in allowed and name not in live],
     )
@@ -106,8 +112,24 @@ async def make_model(app: App, request: Request) -> Reply:
 
 async def show_model(app: App, request: Request) -> Reply:
     """Show a model, and how it does over time."""
-    fields, meta = views.detail_of(await _model(app, request))
-    return Reply(_encode(await asyncio.to_thread(views.finish_detail, fields, meta)))
+    facts = await views.facts_of(app.service.log, await _model(app, request))
+    return Reply(_encode(await asyncio.to_thread(views.detail_of, facts)))
+
+
+async def report_model(app: App, request: Request) -> Reply:
+    """Report how a model does, and what to do about it."""
+    facts = await views.facts_of(app.service.log, await _model(app, request))
+    query = parse_qs(request.head.query.decode("latin-1"))
+    since, until = (_time(query, name) for name in ("since", "until"))
+    return Reply(_encode(await asyncio.to_thread(report_of, facts, since, until)))
+
+
+def _time(query: dict[str, list[str]], name: str) -> float | None:
+    """Return a time of a query, in seconds since 1970."""
+    given = query.get(name, [""])[-1]
+    if given and not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", given):
+        raise RefusedError(422, f"{name} is in seconds since 1970; got {short(given)}")
+    return float(given) if given else None
 
 
 async def change_model(app: App, request: Request) -> Reply:
@@ -169,16 +191,7 @@ async def download_learner(app: App, request: Request) -> Reply:
 async def export_log(app: App, request: Request) -> Reply:
     """Send the log of a model, a row a line."""
     live = await _model(app, request)
-
-    async def lines() -> AsyncIterator[bytes]:
-        async for rows in exported(app.service.log, live.key):
-            yield b"".join(
-                _encode(LogRow(row.n, row.kind, row.at, msgspec.Raw(row.body.encode()), row.id))
-                + b"\n"
-                for row in rows
-            )
-
-    return Reply(lines(), media="application/x-ndjson")
+    return Reply(exported(app.service.log, live.key), media="application/x-ndjson")
 
 
 async def import_log(app: App, request: Request) -> Reply:

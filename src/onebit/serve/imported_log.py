@@ -49,8 +49,8 @@ class ImportedLog:
 
     Parameters
     ----------
-    most_labels : int
-        Most labels of the model.
+    most_labels : int or None
+        Most labels of the model; None for a log of the service itself, whose rows are sound.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class ImportedLog:
         The model after the rows that were read; None before the first.
     """
 
-    def __init__(self, most_labels: int) -> None:
+    def __init__(self, most_labels: int | None) -> None:
         self._most_labels = most_labels
         self.model: Model | None = None
         self._decisions = _Decisions()
@@ -84,7 +84,8 @@ class ImportedLog:
         pending = None
         if isinstance(body, DecisionBody):
             self._decisions.add(row)
-            pending = PendingDecision(body, model.checked_decision(body))
+            if self._most_labels is not None:
+                pending = PendingDecision(body, model.checked_decision(body))
         elif isinstance(body, FeedbackBody):
             self._decisions.answer(row)
             if row.id not in model.awaited:
@@ -97,7 +98,7 @@ class ImportedLog:
             self._check_labels(len(model.learner.labels))
 
     def _check_labels(self, n: int) -> None:
-        if n > self._most_labels:
+        if self._most_labels is not None and n > self._most_labels:
             raise InvalidLogError(f"a model has at most {self._most_labels:,} labels; got {n:,}")
 
 

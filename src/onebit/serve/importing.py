@@ -16,7 +16,7 @@ from onebit.serve.api import RefusedError
 from onebit.serve.applying import STOP_ROWS
 from onebit.serve.live import LiveModel
 from onebit.serve.log import Log, LogImport, NameTakenError, Snapshot
-from onebit.serve.messages import ImportTask, ReplayedModel, ReplayedRows
+from onebit.serve.messages import ImportTask, ReplayedRows
 from onebit.serve.model import Model
 from onebit.serve.processes import BackgroundProcess
 from onebit.serve.rows import Name
@@ -49,7 +49,7 @@ async def _import(
                 if isinstance(message, ReplayedRows):
                     written = await _write(service.log, written, message)
                 else:
-                    snapshot = await asyncio.to_thread(_snapshot, *message)
+                    snapshot = await asyncio.to_thread(message.snapshot)
         model = await asyncio.to_thread(_restored, snapshot)
         assert written is not None
         kept = snapshot if snapshot.n >= STOP_ROWS else None
@@ -74,11 +74,6 @@ async def _write(log: Log, written: LogImport | None, message: ReplayedRows) -> 
     if rows:
         await written.append(rows)
     return written
-
-
-def _snapshot(model: ReplayedModel, learners: dict[str, list[bytes]]) -> Snapshot:
-    contents = {name: b"".join(parts) for name, parts in learners.items()}
-    return Snapshot(model.n, model.meta, contents)
 
 
 def _restored(snapshot: Snapshot) -> Model:

@@ -8,6 +8,7 @@ from typing import Any
 
 from onebit.serve.model import Model
 from onebit.serve.rows import FeedbackBody, LabelsBody
+from onebit.serve.statistics import Mark
 from onebit.serve.writer import PendingRow
 
 
@@ -51,6 +52,8 @@ class LiveModel:
         Bytes of its learners, zero while they are packed.
     used_at : float
         When it was last used, by decisions, feedback or changes.
+    versions : list of Mark or None
+        When the version of the code changed; None if nobody asked for it yet.
     expired_up_to : int
         Decisions up to this row have feedback, or expired.
     """
@@ -71,4 +74,5 @@ class LiveModel:
         self.changed: tuple[LabelsBody, Model] | None = None
         self.size = model.size
         self.used_at = time.monotonic()
+        self.versions: list[Mark] | None = None
         self.expired_up_to = 0

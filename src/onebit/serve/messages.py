@@ -23,10 +23,16 @@ LONGEST_PART = 2**17
 
 
 class ImportTask(Struct, tag="import", frozen=True):
-    """Replay the log whose lines follow; most labels of a model, and most bytes of a line."""
+    """Validate and replay the log whose lines follow, and send its rows back."""
 
     labels: int
+    """Most labels of a model."""
     longest_line: int
+    """Most bytes of a line."""
+
+
+class ReplayTask(Struct, tag="replay", frozen=True):
+    """Replay the log whose lines follow; it is one of the service, and its rows are sound."""
 
 
 class ReplayedRows(Struct, tag="rows", frozen=True):
@@ -62,10 +68,11 @@ class Announcement(Struct, tag="announcement", frozen=True):
     message: str
 
 
+Task = ImportTask | ReplayTask
 Message = ReplayedRows | ReplayedModel | Refusal | Failure | Announcement
 
 encode = msgspec.msgpack.Encoder().encode
-decode_task = msgspec.msgpack.Decoder(ImportTask).decode
+decode_task = msgspec.msgpack.Decoder(Task).decode
 decode_message = msgspec.msgpack.Decoder(Message).decode
 
 

@@ -8,10 +8,12 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, structs
 
 from onebit.core import Decision
-from onebit.serve.estimates import watched
+from onebit.core.validation import short
+from onebit.serve.apprentice import Apprentice, probability_of
+from onebit.serve.estimates import compared, watched
 from onebit.serve.packing import Packed, unpacked
 from onebit.serve.replayable import ReplayableLearner, feedback_for
 from onebit.serve.rows import (
@@ -34,6 +36,8 @@ MOST_SHADOWS = 8
 
 BITS_AT_ONCE = 64
 """Bits per update of a shadow's estimate: one by one would take longer than learning."""
+
+_DONE = {"add": "added", "remove": "removed", "promote": "promoted"}
 
 PREVIOUS = "previous"
 """The shadow that decided before another one was promoted."""
@@ -59,6 +63,8 @@ class Shadow(Struct):
     """Its accuracy, as `estimates.watched` keeps it."""
     pending: list[tuple[float, float]] = []
     """Weighted bits that the estimate does not include yet."""
+    difference: dict[str, Any] | None = None
+    """How it compares with the learner that decides, as `estimates.compared` keeps it."""
 
 
 class Meta(Struct):
@@ -73,6 +79,7 @@ class Meta(Struct):
     frozen: bool
     expiry_seconds: float | None
     expired_counts_as: str
+    apprentice: Apprentice | None = None
 
 
 class Shape(NamedTuple):
@@ -96,6 +103,7 @@ class Model:
         self._packed: Packed | None = None
         self._shape = Shape([], [], 0)
         self._unpacking = Lock()
+        self._offered: int | None = None
         self.awaited: dict[str, PendingDecision] = {}
 
     @classmethod
@@ -119,6 +127,9 @@ class Model:
             spec.expiry_seconds,
             spec.expired_counts_as,
         )
+        if spec.apprentice is not UNSET:
+            meta.apprentice = Apprentice(1)
+            meta.apprentice.change(spec.apprentice, 1)
         return cls(meta, {"": learner})
 
     @classmethod
@@ -142,7 +153,7 @@ class Model:
 
     def copy_of_meta(self) -> Meta:
         """Return a copy of everything except the learners."""
-        return msgspec.convert(msgspec.to_builtins(self.meta), Meta)
+        return msgspec.msgpack.decode(msgspec.msgpack.encode(self.meta), type=Meta)
 
     # Learners that are packed
 
@@ -205,9 +216,29 @@ class Model:
     # Decisions
 
     def decide(
-        self, record: Any, among: list[Any] | None, decision_id: str | None, most_features: int
+        self,
+        record: Any,
+        among: list[Any] | None,
+        decision_id: str | None,
+        most_features: int,
+        chosen: Any = None,
+        chosen_probability: float | None = None,
     ) -> tuple[Decision, DecisionBody]:
-        """Choose a label for a record; return the decision and the content of its row."""
+        """Choose a label for a record; return the decision and the content of its row.
+
+        Parameters
+        ----------
+        record : object
+        among : list or None
+            The labels on offer.
+        decision_id : str or None
+        most_features : int
+            Most features of an example.
+        chosen : label, optional
+            The choice of the product.
+        chosen_probability : float, optional
+            The probability with which it chose.
+        """
         learner = self.learner
         x = learner.example(record)
         if x.values.size > most_features:
@@ -224,7 +255,35 @@ class Model:
             None if decision.among is None else list(decision.among),
             learner.explored(decision),
         )
-        return decision, body
+        if chosen is None:
+            return decision, body
+        return self._between(decision, body, decision_id, chosen, chosen_probability)
+
+    def _between(
+        self,
+        decision: Decision,
+        body: DecisionBody,
+        decision_id: str | None,
+        chosen: Any,
+        chosen_probability: float | None,
+    ) -> tuple[Decision, DecisionBody]:
+        """Return the decision of the model or the choice of the product, with its probability."""
+        apprentice, learner, among = self.meta.apprentice, self.learner, body.among
+        if apprentice is None:
+            raise ValueError("chosen is for a model that is an apprentice; this one is none")
+        offer = [label for label in learner.labels if label not in learner.retired]
+        if chosen not in (offer if among is None else among):
+            raise ValueError(f"the chosen label {short(chosen)} is not on offer")
+        share, label = apprentice.product_share, decision.label
+        given: dict[str, Any] = {"chosen": chosen, "chosen_probability": chosen_probability}
+        if learner.product_decides(share, decision_id) and label != chosen:
+            label = chosen
+            given |= {"label": label, "confidence": None, "explored": False}
+        model = learner.probability(decision.x, among, label)
+        p = probability_of(label == chosen, model, chosen_probability, share)
+        given |= {"probability": p, "product_share": share, "model_probability": model}
+        body = structs.replace(body, **given)
+        return Decision(decision.x, label, p, decision.among), body
 
     def checked_decision(self, body: DecisionBody) -> Decision:
         """Return the decision of a row; raise ValueError if nothing could be learned from it."""
@@ -251,18 +310,19 @@ class Model:
             raise ValueError(f"row {row.n} does not follow row {self.n}")
         body = body_of(row) if body is None else body
         if row.kind == "decision":
-            self._add_decision(str(row.id), body, pending)
+            self._add_decision(row, body, pending)
         elif row.kind == "feedback":
             known = self.awaited.pop(str(row.id), None) or pending
             if known is None:
                 raise ValueError(f"row {row.n} is feedback for {row.id!r}, which nobody decided")
             self._add_feedback(row, body, known)
         elif row.kind == "settings":
-            self._change_settings(body)
+            self._change_settings(body, row)
         elif row.kind in ("labels", "shadow"):
             # A change that others have made impossible since it was requested has no effect.
             with contextlib.suppress(ValueError, TypeError):
                 self._change(body, row.n)
+                self._mark(body, row.at)
         else:
             raise ValueError(f"row {row.n} is of a {row.kind}, which only the first row is")
         self.meta.n = row.n
@@ -277,9 +337,10 @@ class Model:
         if body.action == "add":
             self.learners[body.name].warm_up()
 
-    def adopt_labels_of(self, changed: Model) -> None:
+    def adopt_labels_of(self, changed: Model, labels: LabelsBody, at: float) -> None:
         """Apply the next row at once, by adopting the learners of a copy that was changed by it."""
-        self._learners = changed.learners
+        self._learners, self._offered = changed.learners, None
+        self._mark(labels, at)
         self.meta.n += 1
 
     def _change(self, body: LabelsBody | ShadowBody, n: int) -> None:
@@ -290,13 +351,29 @@ class Model:
         learners = {name: learner.copy() for name, learner in self.learners.items()}
         for learner in learners.values():
             learner.change_labels(body.add, body.retire)
-        self._learners = learners
+        self._learners, self._offered = learners, None
 
-    def _add_decision(self, name: str, body: DecisionBody, pending: PendingDecision | None) -> None:
+    def _mark(self, body: LabelsBody | ShadowBody, at: float) -> None:
+        """Note a change of labels or shadows, for the page."""
         statistics = self.meta.statistics
-        statistics.decisions += 1
-        statistics.explored += body.explored
-        statistics.of(body.label).chosen += 1
+        if isinstance(body, ShadowBody):
+            statistics.add_mark(at, f"shadow {_DONE[body.action]}", [body.name])
+            return
+        for kind, labels in (("labels added", body.add), ("labels retired", body.retire)):
+            if labels:
+                statistics.add_mark(at, kind, labels)
+
+    @property
+    def offered(self) -> int:
+        """The number of labels that are not retired."""
+        if self._offered is None:
+            shape = self.shape
+            self._offered = len(shape.labels) - len(shape.retired)
+        return self._offered
+
+    def _add_decision(self, row: Row, body: DecisionBody, pending: PendingDecision | None) -> None:
+        self.meta.statistics.add_decision(row.at, body.label, body.explored)
+        name = str(row.id)
         self.awaited[name] = PendingDecision(body) if pending is None else pending
         if len(self.awaited) > MOST_AWAITED:
             del self.awaited[next(iter(self.awaited))]
@@ -307,12 +384,13 @@ class Model:
         statistics.expired += body.expired is not UNSET
         correct = is_right(body, label)
         if correct is not None:
-            statistics.right += correct
-            statistics.wrong += not correct
-            tally = statistics.of(label)
-            tally.right += correct
-            tally.wrong += not correct
-            statistics.add_point(row.at)
+            given, among = pending.body, pending.body.among
+            truth = None if body.truth is UNSET else "" if body.truth is None else str(body.truth)
+            offered = self.offered if among is None else len(among)
+            statistics.add_bit(row.at, label, correct, given.probability, truth, offered)
+            apprentice = self.meta.apprentice
+            if apprentice is not None and apprentice.add_bit(given, correct, row.n):
+                self._mark_decider(row.at)
         feedback = feedback_for(body)
         if self.meta.frozen or not feedback:
             return
@@ -323,6 +401,11 @@ class Model:
             self._estimate_shadows(decision, correct)
         for learner in self.learners.values():
             learner.learn(decision, feedback, row.n)
+
+    def _mark_decider(self, at: float) -> None:
+        """Note who decides from now on, for the page."""
+        assert self.meta.apprentice is not None
+        self.meta.statistics.add_mark(at, f"the {self.meta.apprentice.decides} decides")
 
     def _decision_of(self, body: DecisionBody) -> Decision:
         offered = None if body.among is None else tuple(body.among)
@@ -336,11 +419,21 @@ class Model:
             shadow.pending.append((float(correct), p / decision.probability))
             if len(shadow.pending) >= BITS_AT_ONCE:
                 shadow.estimate = watched(shadow.estimate, shadow.pending)
+                shadow.difference = compared(shadow.difference, shadow.pending)
                 shadow.pending = []
 
-    def _change_settings(self, body: Settings) -> None:
-        meta = self.meta
+    def _change_settings(self, body: Settings, row: Row) -> None:
+        meta, at = self.meta, row.at
+        if body.apprentice is None:
+            meta.apprentice = None
+        elif body.apprentice is not UNSET:
+            if meta.apprentice is None:
+                meta.apprentice = Apprentice(row.n)
+            if meta.apprentice.change(body.apprentice, row.n):
+                self._mark_decider(at)
         if body.frozen is not UNSET:
+            if meta.frozen != body.frozen:
+                meta.statistics.add_mark(at, "frozen" if body.frozen else "unfrozen")
             meta.frozen = body.frozen
         if body.expiry_seconds is not UNSET:
             meta.expiry_seconds = body.expiry_seconds

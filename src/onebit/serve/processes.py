@@ -8,22 +8,24 @@ import logging
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from onebit.serve.api import RefusedError
+from onebit.serve.log import Snapshot
 from onebit.serve.messages import (
     LENGTH,
     LONGEST_PART,
     Announcement,
     Failure,
-    ImportTask,
     Refusal,
     ReplayedModel,
     ReplayedRows,
+    Task,
     decode_message,
     encode,
     framed,
 )
+from onebit.serve.model import Model
 
 MOST_PROCESSES = 2
 """Most tasks at a time; each takes a process with a model of its own."""
@@ -40,6 +42,23 @@ _BUFFER = 2**17
 _MAIN = "from onebit.serve.starting import run_in_background; run_in_background()"
 
 _logger = logging.getLogger(__name__)
+
+
+class Replayed(NamedTuple):
+    """A model that a process has replayed, with the parts of its learners' contents."""
+
+    model: ReplayedModel
+    learners: dict[str, list[bytes]]
+
+    def snapshot(self) -> Snapshot:
+        """Return the model as a snapshot."""
+        contents = {name: b"".join(parts) for name, parts in self.learners.items()}
+        return Snapshot(self.model.n, self.model.meta, contents)
+
+    def restored(self) -> Model:
+        """Return the model."""
+        found = self.snapshot()
+        return Model.restore(found.meta, found.learners)
 
 
 class BackgroundProcess:
@@ -72,9 +91,9 @@ class BackgroundProcess:
         return self._process.returncode is not None
 
     async def run(
-        self, task: ImportTask, parts: AsyncIterator[bytes]
-    ) -> AsyncGenerator[ReplayedRows | tuple[ReplayedModel, dict[str, list[bytes]]], None]:
-        """Do a task: yield its rows, then the model, with the parts of its learners' contents.
+        self, task: Task, parts: AsyncIterator[bytes]
+    ) -> AsyncGenerator[ReplayedRows | Replayed, None]:
+        """Do a task: yield rows, if there are some, then the model.
 
         Raise RefusedError if the process refuses its input, and whatever `parts` raises.
         """
@@ -84,7 +103,7 @@ class BackgroundProcess:
             try:
                 while isinstance(message := await self._message(), ReplayedRows):
                     yield message
-                yield message, await self._learners(message)
+                yield Replayed(message, await self._learners(message))
             except asyncio.IncompleteReadError:
                 if sending.done():
                     sending.result()
@@ -98,7 +117,7 @@ class BackgroundProcess:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
 
-    async def _send(self, task: ImportTask, parts: AsyncIterator[bytes]) -> None:
+    async def _send(self, task: Task, parts: AsyncIterator[bytes]) -> None:
         try:
             await self._write(encode(task))
             async for part in parts:
@@ -164,6 +183,11 @@ class BackgroundProcesses:
         self._idle: list[BackgroundProcess] = []
         self._timers: dict[BackgroundProcess, Any] = {}
         self._ending: set[asyncio.Task[None]] = set()
+
+    @property
+    def are_all_busy(self) -> bool:
+        """Whether another task would wait."""
+        return self._free.locked()
 
     @contextlib.asynccontextmanager
     async def process(self) -> AsyncIterator[BackgroundProcess]:

@@ -5,29 +5,40 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
-from msgspec import ValidationError
+import msgspec
+from msgspec import Raw, ValidationError
 
+from onebit.serve.api import LogRow, RefusedError
 from onebit.serve.log import Log, LogError
+from onebit.serve.messages import ReplayTask
 from onebit.serve.model import Model, PendingDecision
+from onebit.serve.processes import BackgroundProcesses, Replayed
 from onebit.serve.rows import Row, body_of
+from onebit.serve.slicing import in_slices
 
 ROWS_AT_ONCE = 1000
 """Rows that are read and applied before other requests get their turn."""
 
-SLICE_SECONDS = 0.0001
-"""Seconds of work on rows before requests get their turn, where the event loop does it.
+LONG_LOG_ROWS = 10_000
+"""Most rows of a log without a sound snapshot that a thread of this process replays."""
 
-A thread would hold the interpreter for longer, as the operating system decides who runs next.
-"""
+EXPORTED_ROWS = 64
+"""Rows of a log that are exported before other requests get their turn."""
 
+_encode = msgspec.json.Encoder().encode
 _logger = logging.getLogger(__name__)
 
 
-async def restore(log: Log, key: int) -> tuple[Model, int]:
-    """Return a model as it is after all rows, and the row of its newest sound snapshot or zero."""
+async def restore(
+    log: Log, key: int, processes: BackgroundProcesses | None = None
+) -> tuple[Model, int]:
+    """Return a model as it is after all rows, and the row of its newest sound snapshot or zero.
+
+    A long log without one is replayed by a background process, if there are `processes`.
+    """
     async for snapshot in log.snapshots(key):
         try:
             model = await asyncio.to_thread(Model.restore, snapshot.meta, snapshot.learners)
@@ -41,9 +52,27 @@ async def restore(log: Log, key: int) -> tuple[Model, int]:
     rows = await log.rows(key, 0, 1)
     if not rows:
         raise LogError(f"the log of model {key} is empty")
-    model = await asyncio.to_thread(Model.begin, rows[0])
-    await replay(log, key, model, in_thread=True)
-    return model, 0
+    replayed = None
+    if processes is not None and await log.rows(key, LONG_LOG_ROWS, 1):
+        replayed = await _replay_in_background(log, key, processes)
+    if replayed is None:
+        replayed = await asyncio.to_thread(Model.begin, rows[0])
+    await replay(log, key, replayed, in_thread=True)
+    return replayed, 0
+
+
+async def _replay_in_background(log: Log, key: int, processes: BackgroundProcesses) -> Model | None:
+    """Return the model of a log; None if there is no process for that, or it fails."""
+    if processes.are_all_busy:
+        return None
+    try:
+        async with processes.process() as process:
+            async with aclosing(process.run(ReplayTask(), exported(log, key))) as messages:
+                (replayed,) = [one async for one in messages if isinstance(one, Replayed)]
+            return await asyncio.to_thread(replayed.restored)
+    except (RefusedError, RuntimeError) as error:
+        _logger.warning("the log of model %d was not replayed in the background: %s", key, error)
+        return None
 
 
 async def replay(log: Log, key: int, model: Model, *, in_thread: bool = False) -> None:
@@ -79,16 +108,6 @@ async def apply_rows(log: Log, model: Model, rows: list[Row], *, in_thread: bool
             model.apply(row, None, decisions.get(str(row.id)))
 
 
-async def in_slices(rows: list[Row]) -> AsyncIterator[Row]:
-    """Yield rows, and let requests have their turn in between."""
-    start = time.perf_counter()
-    for row in rows:
-        yield row
-        if time.perf_counter() - start > SLICE_SECONDS:
-            await asyncio.sleep(0)
-            start = time.perf_counter()
-
-
 def _apply_each(model: Model, rows: list[Row], decisions: dict[str, PendingDecision]) -> None:
     for row in rows:
         if row.kind == "shadow":
@@ -97,9 +116,19 @@ def _apply_each(model: Model, rows: list[Row], decisions: dict[str, PendingDecis
         model.apply(row, None, decisions.get(str(row.id)))
 
 
-async def exported(log: Log, key: int) -> AsyncIterator[list[Row]]:
+async def exported(log: Log, key: int) -> AsyncIterator[bytes]:
+    """Yield the lines of a log, some at a time; requests have their turn in between."""
+    async for rows in all_rows(log, key, EXPORTED_ROWS):
+        yield b"".join(
+            _encode(LogRow(row.n, row.kind, row.at, Raw(row.body.encode()), row.id)) + b"\n"
+            for row in rows
+        )
+        await asyncio.sleep(0)
+
+
+async def all_rows(log: Log, key: int, at_once: int = ROWS_AT_ONCE) -> AsyncIterator[list[Row]]:
     """Yield all rows of a log, some at a time."""
     n = 0
-    while rows := await log.rows(key, n, ROWS_AT_ONCE):
+    while rows := await log.rows(key, n, at_once):
         yield rows
         n = rows[-1].n

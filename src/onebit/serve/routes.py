@@ -13,6 +13,7 @@ from onebit.core.validation import short
 from onebit.serve import api, handlers
 from onebit.serve.api import RefusedError
 from onebit.serve.keys import Scope
+from onebit.serve.report_types import Report
 from onebit.serve.requests import Reply, Request
 from onebit.serve.rows import LabelsBody, Settings
 
@@ -71,6 +72,7 @@ class Route(NamedTuple):
 _MODEL = "/v1/models/{model}"
 _SHADOW = f"{_MODEL}/shadows/{{shadow}}"
 _LIMIT = {"type": "integer", "minimum": 1, "maximum": 200, "default": 20}
+_TIME = {"type": "number", "minimum": 0, "maximum": 1e11, "description": "Seconds since 1970."}
 
 ROUTES = [
     Route(
@@ -86,6 +88,12 @@ ROUTES = [
     Route(
         *("GET", _MODEL, handlers.show_model, "read", "A model, and how it does over time."),
         *(None, api.ModelDetail, (404,)),
+    ),
+    Route(
+        *("GET", f"{_MODEL}/report", handlers.report_model, "read"),
+        "How a model does, and what to do about it.",
+        *(None, Report, (404,)),
+        query={"since": _TIME, "until": _TIME},
     ),
     Route(
         *("PATCH", _MODEL, handlers.change_model, "admin"),

@@ -160,7 +160,7 @@ class Service:
         Others may have read it meanwhile, too: the first one counts.
         """
         try:
-            restored = await restore(self.log, key)
+            restored = await restore(self.log, key, self.processes)
         except LogError:
             raise
         except Exception:

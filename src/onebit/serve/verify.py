@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from onebit.serve.code import this_code
 from onebit.serve.log import Log, LogError, Snapshot
 from onebit.serve.model import Model
-from onebit.serve.replaying import apply_rows, exported
+from onebit.serve.replaying import all_rows, apply_rows
 from onebit.serve.rows import DecisionBody, Row, body_of
 
 READ_AHEAD = 20_000
@@ -61,7 +62,7 @@ async def verify(log: Log, key: int, progress: Callable[[int], None] = lambda n:
     """
     snapshots = {snapshot.n: snapshot async for snapshot in log.snapshots(key)}
     replay = _Replay(log, snapshots, await log.codes())
-    async for rows in exported(log, key):
+    async for rows in all_rows(log, key):
         for row in rows:
             replay.read(row)
         while len(replay.waiting) > READ_AHEAD:
@@ -160,7 +161,9 @@ class _Replay:
         learner, among = self.model.learner, body.among
         if among is not None and set(among) == set(learner.labels) - set(learner.retired):
             among = None
-        decision = learner.decide(learner.example(body.record), among, row.id)
+        decision, _ = self.model.decide(
+            body.record, among, row.id, sys.maxsize, body.chosen, body.chosen_probability
+        )
         if (decision.label, float(decision.probability)) == (body.label, body.probability):
             self._checked += 1
         elif row.code in self._own and not self._differs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from onebit.serve.api import (
     DecisionView,
@@ -14,14 +14,16 @@ from onebit.serve.api import (
     ModelDetail,
     ModelView,
     PointView,
-    ShadowView,
 )
-from onebit.serve.estimates import accuracy, falls, interval_of, watched
+from onebit.serve.estimates import accuracy
 from onebit.serve.live import LiveModel
 from onebit.serve.log import Log
-from onebit.serve.model import Meta, is_right
+from onebit.serve.model import is_right
+from onebit.serve.report import Facts, marks_of, shadow_views
 from onebit.serve.rows import DecisionBody, FeedbackBody, body_of
-from onebit.serve.statistics import Statistics, Tally
+from onebit.serve.slicing import in_slices
+from onebit.serve.statistics import Segment, Tally, merged
+from onebit.serve.versions import version_marks
 
 
 def view_of(live: LiveModel) -> ModelView:
@@ -29,48 +31,43 @@ def view_of(live: LiveModel) -> ModelView:
     return ModelView(**_fields(live))
 
 
-def list_of(live: Iterable[LiveModel], unread: Iterable[str]) -> list[Any]:
+async def list_of(live: Iterable[LiveModel], unread: Iterable[str]) -> list[Any]:
     """Return models as they are listed, by name; those that were not read yet by name alone."""
-    shown = [ListedModel(is_loaded=True, **_fields(one)) for one in live]
+    shown = [ListedModel(is_loaded=True, **_fields(one)) async for one in in_slices(live)]
     shown += [ListedModel(name=name, is_loaded=False) for name in unread]
     return sorted(shown, key=lambda one: one.name)
 
 
-def detail_of(live: LiveModel) -> tuple[dict[str, Any], Meta]:
-    """Return a copy of what `finish_detail` needs, as that may run in another thread."""
-    return _fields(live), live.model.copy_of_meta()
+async def facts_of(log: Log, live: LiveModel) -> Facts:
+    """Return a copy of what a report needs, as it is made in another thread."""
+    model = live.model
+    if live.versions is None:  # of processes that ran before; this one has one version
+        live.versions = await version_marks(log, live.key, model.n)
+    segments = list(model.meta.statistics.segments)
+    if segments:  # only the last one changes
+        segments[-1] = merged(segments[-1:])
+    marks = sorted([*model.meta.statistics.marks, *live.versions])
+    shadows = {
+        name: structs.replace(shadow, pending=list(shadow.pending))
+        for name, shadow in sorted(model.meta.shadows.items())
+    }
+    apprentice = model.meta.apprentice
+    if apprentice is not None:
+        apprentice = structs.replace(apprentice, pending=list(apprentice.pending))
+    return Facts(view_of(live), shadows, segments, marks, apprentice)
 
 
-def finish_detail(fields: dict[str, Any], meta: Meta) -> ModelDetail:
+def detail_of(facts: Facts) -> ModelDetail:
     """Return a model with how it did over time; intervals take a while the first time."""
-    statistics = meta.statistics
-    curve = [
-        PointView(*point, accuracy=accuracy(point.right, point.wrong)) for point in statistics.curve
-    ]
-    changes = falls([(point.right, point.wrong) for point in statistics.curve])
-    return ModelDetail(
-        **fields,
-        curve=curve,
-        changes=[statistics.curve[i].at for i in changes],
-        shadows=_shadows(meta, statistics),
-    )
-
-
-def _shadows(meta: Meta, statistics: Statistics) -> list[ShadowView]:
-    views = []
-    for name, shadow in sorted(meta.shadows.items()):
-        right, wrong = statistics.right - shadow.right, statistics.wrong - shadow.wrong
-        views.append(
-            ShadowView(
-                name,
-                shadow.spec.learner,
-                dict(shadow.spec.parameters),
-                shadow.since,
-                interval_of(watched(shadow.estimate, shadow.pending)),
-                accuracy(right, wrong),
-            )
-        )
-    return views
+    curve = []
+    total = Segment()
+    for segment in facts.segments:
+        total.add(segment)
+        counts = (total.decisions, total.explored, total.right, total.wrong)
+        curve.append(PointView(segment.end, *counts, accuracy(total.right, total.wrong)))
+    falls = [mark.at for mark in marks_of(facts) if mark.kind == "accuracy fell"]
+    fields = structs.asdict(facts.model)
+    return ModelDetail(**fields, curve=curve, changes=falls, shadows=shadow_views(facts))
 
 
 def _fields(live: LiveModel) -> dict[str, Any]:

@@ -2,8 +2,11 @@
 
 from onebit.lab.experiment import Experiment
 from onebit.lab.experiments import (
+    accidents,
     alarms,
     bakeoff,
+    boosting,
+    clicks,
     compare,
     confidit,
     constants,
@@ -11,13 +14,28 @@ from onebit.lab.experiments import (
     errors,
     folklore,
     gaptron,
+    intervals,
+    labels,
+    logs,
     raw,
     soba,
     tightness,
 )
 
 PAPERS = (soba, confidit, gaptron, folklore, tightness, errors, bakeoff)
-OURS = (compare, drift, alarms, raw, constants)
+OURS = (
+    compare,
+    drift,
+    alarms,
+    accidents,
+    raw,
+    labels,
+    clicks,
+    constants,
+    boosting,
+    intervals,
+    logs,
+)
 
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT for module in (*PAPERS, *OURS)

@@ -100,6 +100,36 @@ SCATTERED = ("contextualbandits LinUCB", "contextualbandits trees", CONSTANT, TR
 """Beside which a picture shows our errors, after the best ways of Vowpal Wabbit."""
 
 
+SHOWN = ("table", "rows", "columns", "K", "constant", "onebit", "best VW, linear",
+         "against VW, linear", "best VW -q ::", "against VW -q ::", "contextualbandits trees",
+         "boosted trees, told")  # fmt: skip
+"""Columns of the table of every data set that pages show; others are in a second table."""
+
+REASONS = {
+    "GAMETES_Epistasis_2_Way_20atts_0.4H_EDM_1_1": "simulated genes: a pair of columns decides, "
+    "and neither of them alone tells anything",
+    "GAMETES_Epistasis_3_Way_20atts_0.2H_EDM_1_1": "the same with three columns",
+    "GAMETES_Heterogeneity_20atts_1600_Het_0.4_0.2_50_EDM_2_001": "the same with a pair for half "
+    "of the rows, and another pair for the other half",
+    "Hill_Valley_without_noise": "100 points of a curve, all of nearly the same height: what "
+    "counts are small differences of neighbours, directions of tiny variance",
+    "adult": "products of columns tell a little more than the columns",
+    "allhypo": "a diagnosis follows from hormones above or below limits",
+    "car_evaluation": "a rule of and/or over categories",
+    "clean1": "not known",
+    "magic": "a curved boundary",
+    "monk1": "the label is 1 if two columns are equal, or a third is 1",
+    "monk2": "the label is 1 if exactly two of six columns are 1",
+    "nursery": "a rule of and/or over categories that are coded as integers",
+    "parity5+5": "the parity of five of ten bits, which only trees can see; the others guess",
+    "phoneme": "a curved boundary",
+    "ring": "two Gaussians of different variance: the label depends on squares",
+    "splice": "letters that are coded as integers, as if they had an order",
+    "wine_quality_red": "not known",
+}
+"""What decides the label in a table, where it is known."""
+
+
 def data_folder() -> Path | None:
     """Return the folder of tables among the data, if it is there."""
     data = os.environ.get(VARIABLE)
@@ -250,11 +280,12 @@ def _sections(parts: dict[str, pd.DataFrame], scale: str) -> list[Section]:
             f" More than {MOST_OF_NARROW} columns, and so without {', '.join(NARROW)}: "
             f"{', '.join(wide)}."
         )
+    every = _every_table(results)
     return [
         Section(
             "Wins and losses",
-            f"{len(results.tables)} tables. A win is a significant one by the paper's test "
-            "(one-sided, 5 %); the ratio is error of OneBitClassifier / error of the tool. Each "
+            f"{len(results.tables)} tables. A win is a significant one (Z-test, one-sided, "
+            "5 %); the ratio is error of OneBitClassifier / error of the tool. Each "
             "way of Vowpal Wabbit has one learning rate for all tables, chosen in hindsight from "
             f"{', '.join(f'{rate:g}' for rate in RATES)}, and columns standardised in hindsight; "
             "so have the other tools; the best way is chosen for each table in hindsight. "
@@ -269,6 +300,7 @@ def _sections(parts: dict[str, pd.DataFrame], scale: str) -> list[Section]:
             figures={"matrix": one_picture(partial(draw_matrix, differences=_matrix(results)))},
             tables={"wins minus losses": _matrix(results).reset_index(names="tool")},
             wide=True,
+            only=(),
         ),
         Section(
             "Errors, tool against tool",
@@ -286,17 +318,21 @@ def _sections(parts: dict[str, pd.DataFrame], scale: str) -> list[Section]:
         ),
         Section(
             "Every table",
-            "Error in percent. Of Vowpal Wabbit, the best way on each table, in hindsight. A round "
-            f"of OneBitClassifier takes {results.microseconds.mean():.0f} microseconds on average, "
-            f"and at most {results.microseconds.max():.0f} ({results.microseconds.idxmax()}), "
-            "beside whatever else the machine did.",
-            tables={"error %": _every_table(results)},
+            "Error in percent. Of Vowpal Wabbit, the best way on each table, in hindsight.",
+            tables={
+                "error %": every[[name for name in SHOWN if name in every]],
+                "more tools": every[[name for name in every if name not in SHOWN[1:]]],
+                "microseconds of a round of OneBitClassifier, beside what else the machine did": (
+                    results.microseconds.agg(["mean", "max", "idxmax"]).to_frame().T
+                ),
+            },
             wide=True,
+            only=("error %",),
         ),
         Section(
             "Losses",
             "Every table and tool told one bit where OneBitClassifier loses significantly, with "
-            "the difference in standard errors.",
+            "the difference in standard errors, and what decides the label, where it is known.",
             tables={"losses": _losses(results)},
         ),
     ]
@@ -415,9 +451,10 @@ def _losses(results: Results) -> pd.DataFrame:
                     "onebit %": f"{100 * ours.iloc[i] / rounds.iloc[i]:.2f}",
                     "tool %": f"{100 * theirs.iloc[i] / rounds.iloc[i]:.2f}",
                     "standard errors": f"{-z[i]:.1f}",
+                    "reason": REASONS.get(rounds.index[i], "not known"),
                 }
             )
-    columns = ["table", "tool", "onebit %", "tool %", "standard errors"]
+    columns = ["table", "tool", "onebit %", "tool %", "standard errors", "reason"]
     return pd.DataFrame(rows, columns=columns).sort_values("table", kind="stable")
 
 

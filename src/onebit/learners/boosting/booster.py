@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from onebit.core import Cost, Kernels, Learner, lean_kernel
+from onebit.core.base import InnerLearner
 from onebit.core.engine import PythonKernels, makes_kernels
 from onebit.core.state import MOST_ROUNDS, Count, Field, Generator, Within
 from onebit.learners.boosting.weak import Weak, new_weak_learners, weak_kernels
@@ -201,6 +202,11 @@ class Booster(Learner):
         tags.classifier_tags.multi_class = self._many_classes and takes_many_classes(learner)
         tags.input_tags.positive_only = takes_positive_only(learner)
         return tags
+
+    def _inner_learners(self) -> dict[str, InnerLearner]:
+        learner = _weak(self.learner)
+        known = isinstance(learner, Learner)
+        return {"weak": InnerLearner(learner, self.n_learners)} if known else {}
 
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         if n_classes > 2 and not self._many_classes:

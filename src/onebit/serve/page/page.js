@@ -1,29 +1,16 @@
-"use strict";
-
 // The page asks for everything again every two seconds, and builds what it shows from texts only:
 // nothing in a record or a label becomes markup.
 
+import { showFindings, showGood, showShadows } from "./page_answers.js";
+import { showCurve, showMarks } from "./page_chart.js";
+import { byId, node, when } from "./page_dom.js";
+import { showLabels } from "./page_labels.js";
+
 const SECONDS = 2;
-const byId = (id) => document.getElementById(id);
-const percent = (x, digits = 1) => (100 * x).toFixed(digits) + " %";
-const count = (n) => n.toLocaleString("en");
-let current = null, decision = null, busy = false;
+let current = null, decision = null, busy = false, report = null;
+let range = {};
 
-function node(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children.map((child) => (child instanceof Node ? child : String(child))));
-  return made;
-}
-
-function drawing(name, attributes = {}, text = null) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== null) made.textContent = text;
-  return made;
-}
-
-async function ask(method, path, body) {
+async function send(method, path, body) {
   const headers = {};
   const key = sessionStorage.getItem("key");
   if (key) headers.Authorization = "Bearer " + key;
@@ -34,6 +21,11 @@ async function ask(method, path, body) {
     byId("content").hidden = byId("empty").hidden = true;
     throw new Error("a key is needed");
   }
+  return reply;
+}
+
+async function ask(method, path, body) {
+  const reply = await send(method, path, body);
   const text = await reply.text();
   const found = text ? JSON.parse(text) : null;
   if (!reply.ok) throw new Error((found && (found.error || found.message)) || "the answer was " + reply.status);
@@ -42,6 +34,11 @@ async function ask(method, path, body) {
 
 const modelPath = () => "/v1/models/" + encodeURIComponent(current);
 
+function rangeQuery() {
+  const given = range.seconds ? { since: Date.now() / 1000 - range.seconds } : range;
+  return new URLSearchParams(Object.entries(given).map(([name, at]) => [name, Math.max(0, at).toFixed(3)])).toString();
+}
+
 async function refresh() {
   if (busy || document.hidden) return;
   busy = true;
@@ -49,12 +46,17 @@ async function refresh() {
     const models = await ask("GET", "/v1/models");
     showModels(models);
     if (current !== null) {
-      const [model, newest] = await Promise.all([ask("GET", modelPath()), ask("GET", modelPath() + "/decisions?limit=12")]);
-      showFigures(model);
-      showCurve(model);
-      showLabels(model);
-      showShadows(model);
+      let newest;
+      [report, newest] = await Promise.all([ask("GET", modelPath() + "/report?" + rangeQuery()), ask("GET", modelPath() + "/decisions?limit=12")]);
+      showGood(report);
+      showFindings(report, act);
+      showCurve(report, selectRange);
+      showMarks(report);
+      showLabels(report);
+      showShadows(report);
       showNewest(newest);
+      byId("content").dataset.model = report.model.name;
+      byId("freeze").textContent = report.model.frozen ? "Unfreeze" : "Freeze";
     }
     say("up to date", false);
   } catch (error) {
@@ -80,114 +82,109 @@ function showModels(models) {
   if (current !== null) byId("model").value = current;
 }
 
-function showFigures(model) {
-  const accuracy = model.accuracy;
-  const figures = [
-    ["accuracy", accuracy ? percent(accuracy.estimate) : "–", accuracy ? percent(accuracy.low) + " to " + percent(accuracy.high) + " at all times" : "no feedback yet"],
-    ["decisions", count(model.decisions), model.learner + (model.frozen ? ", frozen" : "")],
-    ["feedback", count(model.right + model.wrong), count(model.right) + " right, " + count(model.wrong) + " wrong"],
-    ["awaited", count(model.awaited), count(model.expired) + " expired"],
-    ["explored", model.decisions ? percent(model.explored / model.decisions) : "–", "another label than the best one"],
-    ["behind", count(model.behind), "rows, of " + count(model.rows + model.behind)],
-  ];
-  byId("figures").replaceChildren(...figures.map(([name, value, about]) => node("div", {}, node("dt", {}, name), node("dd", {}, value, node("small", {}, about)))));
-}
-
-function showCurve(model) {
-  const points = model.curve.filter((point) => point.accuracy);
-  const box = byId("curve");
-  byId("legend").replaceChildren();
-  if (points.length < 2) {
-    box.replaceChildren(node("p", { class: "none" }, "It begins with the second feedback."));
-    return;
-  }
-  const narrow = box.clientWidth < 500;
-  const width = narrow ? 380 : 1000, height = narrow ? 220 : 260, left = 44, right = 10, top = 8, bottom = 24;
-  const n = (point) => point.right + point.wrong;
-  const last = n(points[points.length - 1]);
-  const x = (value) => left + (width - left - right) * value / last;
-  const y = (value) => top + (height - top - bottom) * (1 - value);
-  const svg = drawing("svg", { viewBox: "0 0 " + width + " " + height, role: "img" });
-  svg.append(drawing("title", {}, "Accuracy of all feedback so far, its interval, and the accuracy of late"));
-  for (const share of [0, 0.25, 0.5, 0.75, 1]) {
-    svg.append(drawing("line", { class: "grid", x1: left, x2: width - right, y1: y(share), y2: y(share) }));
-    svg.append(drawing("text", { x: left - 6, y: y(share) + 4, "text-anchor": "end" }, percent(share, 0)));
-  }
-  for (const share of narrow ? [0.5, 1] : [0.25, 0.5, 0.75, 1]) {
-    const anchor = share === 1 ? "end" : "middle";
-    svg.append(drawing("text", { x: x(share * last), y: height - 6, "text-anchor": anchor }, count(Math.round(share * last)) + (share === 1 ? " bits" : "")));
-  }
-  const line = (value, some) => some.map((point, i) => (i ? "L" : "M") + x(n(point)).toFixed(1) + " " + y(value(point, i)).toFixed(1)).join("");
-  const low = [...points].reverse().map((point) => "L" + x(n(point)).toFixed(1) + " " + y(point.accuracy.low).toFixed(1)).join("");
-  svg.append(drawing("path", { class: "band", d: line((point) => point.accuracy.high, points) + low + "Z" }));
-  const window_ = Math.max(2, Math.round(points.length / 12));
-  const late = points.slice(window_);
-  const recent = (point, i) => {
-    const before = points[i];
-    return (point.right - before.right) / (n(point) - n(before));
-  };
-  if (late.length > 1) svg.append(drawing("path", { class: "recent", d: line(recent, late) }));
-  svg.append(drawing("path", { class: "mean", d: line((point) => point.accuracy.estimate, points) }));
-  for (const at of model.changes) {
-    const point = points.find((one) => one.at >= at);
-    if (point) svg.append(drawing("line", { class: "change", x1: x(n(point)), x2: x(n(point)), y1: top, y2: height - bottom }));
-  }
-  box.replaceChildren(svg);
-  byId("legend").append(
-    node("span", { class: "key-mean" }, "— all feedback, with an interval that holds at all times (95 %)  "),
-    node("span", { class: "key-recent" }, late.length > 1 ? "— the last " + count(n(points[points.length - 1]) - n(points[points.length - 1 - window_])) + "  " : ""),
-    node("span", { class: "key-change" }, model.changes.length ? "┆ accuracy fell: " + model.changes.map(clock).join(", ") : ""));
-}
-
-function showLabels(model) {
-  const total = Math.max(1, model.decisions);
-  byId("labels").tBodies[0].replaceChildren(...model.labels.map((label) => {
-    const told = label.right + label.wrong;
-    const bar = node("span", { class: "bar" });
-    bar.style.width = 100 * label.chosen / total + "%";
-    const name = node("td", {}, String(label.label), label.retired ? node("span", { class: "none" }, " retired") : "", bar);
-    return node("tr", {}, name, node("td", { class: "number" }, percent(label.chosen / total, 0)), node("td", { class: "number" }, count(label.chosen)),
-      node("td", { class: "number" }, told ? percent(label.right / told, 0) : "–"));
-  }));
-}
-
-function showShadows(model) {
-  byId("shadow-section").hidden = model.shadows.length === 0;
-  const interval = (value) => value ? percent(value.estimate) + " (" + percent(value.low) + " to " + percent(value.high) + ")" : "–";
-  const body = byId("shadows").tBodies[0];
-  if (body.contains(document.activeElement)) return;
-  body.replaceChildren(...model.shadows.map((shadow) => {
-    const button = node("button", { type: "button", "aria-label": "Let " + shadow.name + " decide" }, "Promote");
-    button.addEventListener("click", () => promote(shadow.name));
-    return node("tr", {}, node("td", {}, shadow.name, node("div", { class: "note" }, shadow.learner)), node("td", {}, interval(shadow.accuracy)),
-      node("td", {}, interval(shadow.live)), node("td", {}, button));
-  }));
-}
-
-async function promote(name) {
-  if (!confirm("Let " + name + " decide from now on?")) return;
-  document.activeElement.blur();
-  try {
-    await ask("POST", modelPath() + "/shadows/" + encodeURIComponent(name) + "/promote");
-  } catch (error) {
-    say(error.message, true);
-  }
-  refresh();
-}
-
-const clock = (at) => new Date(1000 * at).toLocaleTimeString("en-GB");
-
 function showNewest(rows) {
+  const now = Date.now() / 1000;
   byId("newest").tBodies[0].replaceChildren(...rows.map((row) => {
     const record = typeof row.record === "string" ? row.record : JSON.stringify(row.record);
     let said = node("td", { class: "none" }, row.expired ? "expired" : "awaited");
     if (row.correct === true) said = node("td", { class: "yes" }, "✓ right");
     if (row.correct === false) said = node("td", { class: "no" }, "✗ wrong");
-    return node("tr", {}, node("td", {}, clock(row.at)), node("td", {}, node("span", { class: "record" }, record.slice(0, 300))),
+    return node("tr", {}, node("td", {}, when(row.at, now)), node("td", {}, node("span", { class: "record" }, record.slice(0, 300))),
       node("td", {}, String(row.label), row.explored ? node("span", { class: "none" }, " explored") : ""),
       node("td", { class: "number" }, row.probability.toFixed(3)), said);
   }));
 }
+
+// Changes of the model: each asks first where it cannot be undone by the same button.
+
+const labelOf = (name) => report.labels.find((label) => String(label.label) === name).label;
+
+const ACTIONS = {
+  promote: (finding) => confirm("Let " + finding.shadow + " decide from now on?") && ask("POST", modelPath() + "/shadows/" + encodeURIComponent(finding.shadow) + "/promote"),
+  remove_shadow: (finding) => confirm("Remove the shadow " + finding.shadow + "?") && ask("DELETE", modelPath() + "/shadows/" + encodeURIComponent(finding.shadow)),
+  retire: (finding) => confirm("Choose " + finding.label + " no more?") && ask("POST", modelPath() + "/labels", { retire: [labelOf(finding.label)] }),
+  add_shadow: () => ask("POST", modelPath() + "/shadows", { name: freshName(), learner: report.model.learner, parameters: report.model.parameters }),
+  take_over: () => confirm("Let the model decide from now on?") && ask("PATCH", modelPath(), { apprentice: { decides: "model" } }),
+  give_back: () => confirm("Let the product decide from now on?") && ask("PATCH", modelPath(), { apprentice: { decides: "product" } }),
+  unfreeze: () => ask("PATCH", modelPath(), { frozen: false }),
+};
+
+function freshName() {
+  const names = report.shadows.map((shadow) => shadow.name);
+  for (let i = 1; ; i++) if (!names.includes("fresh-" + i)) return "fresh-" + i;
+}
+
+async function change(work, done) {
+  byId("manage-said").textContent = "one moment …";
+  document.activeElement.blur();
+  try {
+    byId("manage-said").textContent = (await work()) === false ? "" : done;
+  } catch (error) {
+    byId("manage-said").textContent = error.message;
+  }
+  busy = false;
+  refresh();
+}
+
+const act = (finding) => change(() => ACTIONS[finding.action](finding), "Done.");
+
+function onSubmit(id, work) {
+  byId(id).addEventListener("submit", (event) => {
+    event.preventDefault();
+    work();
+  });
+}
+
+onSubmit("add-label", () => change(() => ask("POST", modelPath() + "/labels", { add: [byId("new-label").value] }), "It is a label now."));
+onSubmit("retire-label", () => {
+  const name = byId("old-label").value;
+  change(() => ACTIONS.retire({ label: name }), "It is chosen no more.");
+});
+onSubmit("add-shadow", () => change(() => ask("POST", modelPath() + "/shadows", { name: byId("shadow-name").value, learner: byId("shadow-learner").value || "OneBitClassifier" }), "It learns beside the model now."));
+byId("freeze").addEventListener("click", () => change(() => ask("PATCH", modelPath(), { frozen: !report.model.frozen }), "Done."));
+
+async function download(path, name) {
+  const link = node("a", { download: name });
+  if (sessionStorage.getItem("key")) link.href = URL.createObjectURL(await (await send("GET", path)).blob());
+  else link.href = path;
+  link.click();
+}
+
+byId("get-log").addEventListener("click", () => download(modelPath() + "/log", current + ".jsonl"));
+byId("get-learner").addEventListener("click", () => download(modelPath() + "/learner", current + ".safetensors"));
+
+// The range of time
+
+const asLocal = (at) => new Date(1000 * at - 60000 * new Date(1000 * at).getTimezoneOffset()).toISOString().slice(0, 19);
+
+function selectRange(since, until) {
+  range = { since, until };
+  byId("span").value = "custom";
+  byId("custom").hidden = false;
+  byId("from").value = asLocal(since);
+  byId("to").value = asLocal(until);
+  refresh();
+}
+
+byId("span").addEventListener("change", () => {
+  const value = byId("span").value;
+  byId("custom").hidden = value !== "custom";
+  if (value === "custom") {
+    const shown = report.range;
+    byId("from").value = asLocal(shown.since);
+    byId("to").value = asLocal(shown.until);
+    return;
+  }
+  range = value === "all" ? {} : { seconds: Number(value) };
+  refresh();
+});
+
+onSubmit("range", () => {
+  const [since, until] = ["from", "to"].map((id) => new Date(byId(id).value).getTime() / 1000);
+  selectRange(since, until);
+});
+
+// Models, keys and trying a decision
 
 function recordIn(text) {
   try {
@@ -202,17 +199,16 @@ function recordIn(text) {
 byId("model").addEventListener("change", () => {
   current = byId("model").value;
   byId("answer").hidden = true;
+  byId("manage-said").textContent = "";
   refresh();
 });
 
-byId("login").addEventListener("submit", (event) => {
-  event.preventDefault();
+onSubmit("login", () => {
   sessionStorage.setItem("key", byId("key").value);
   refresh();
 });
 
-byId("make").addEventListener("submit", async (event) => {
-  event.preventDefault();
+onSubmit("make", async () => {
   const labels = byId("new-labels").value.split(",").map((label) => label.trim()).filter(Boolean);
   byId("make-error").textContent = "one moment …";
   try {
@@ -224,8 +220,7 @@ byId("make").addEventListener("submit", async (event) => {
   }
 });
 
-byId("try").addEventListener("submit", async (event) => {
-  event.preventDefault();
+onSubmit("try", async () => {
   byId("try-said").textContent = "";
   try {
     decision = await ask("POST", modelPath() + "/decide", { record: recordIn(byId("record").value) });

@@ -95,7 +95,7 @@ def _newtron(s: Setting) -> float:
 
 
 NEWTRON = Bound(
-    "O(log T) for constant alpha, O(T^(2/3)) for any, over alpha-logistic loss (full)",
+    "O(sqrt(T log T)) over alpha-logistic loss, for a small beta (full)",
     _newtron,
     loss="log_loss",
     ball=lambda learner: ("frobenius", float(learner.alpha * learner.D)),

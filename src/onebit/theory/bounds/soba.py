@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from onebit import losses
 from onebit.theory.bound import Bound, NotProvenError, Setting, check_length, with_exploration
@@ -117,6 +118,19 @@ def soba_hinge_gamma(T: int, d: int, K: int, L: float, U: float, X: float) -> fl
     return min(1.0, math.sqrt(H / T))
 
 
+def soba_gamma(learner: Any, d: int, K: int) -> float:
+    """Return the gamma of a `SOBA` that does not adapt: its own, or that of Theorem 2 or 4.
+
+    Theorem 2 has O(sqrt(K^2 d ln(T) / T)), here with the constant 1.
+    """
+    T, L = learner.horizon, learner.comparator_loss
+    if learner.gamma != "theory":
+        return float(learner.gamma)
+    if L is None:
+        return min(1.0, K * math.sqrt(d * math.log(T) / T))
+    return soba_hinge_gamma(T, d, K, float(L), float(learner.norm), float(learner.max_norm))
+
+
 def soba_adaptive(
     T: int,
     d: int,
@@ -228,7 +242,8 @@ def _soba(s: Setting) -> float:
     eta = largest_eta(s.longest_row, s.X)
     if s.learner.gamma == "adaptive":
         return soba_adaptive(s.T, s.d, s.K, s.L, s.length, s.X, s.learner.a, eta)
-    return soba(s.T, s.d, s.K, s.L, s.length, s.X, s.learner.gamma, s.learner.a, eta)
+    gamma = soba_gamma(s.learner, s.d, s.K)
+    return soba(s.T, s.d, s.K, s.L, s.length, s.X, gamma, s.learner.a, eta)
 
 
 def _eta_of(learner: object, X: float = 0.0, radius: float = 0.0) -> float:

@@ -1,0 +1,101 @@
+"""Settings of Sphinx for the documentation site; `make docs` builds it.
+
+Sphinx with MyST, because the docstrings are numpydoc with doctests, which its autodoc renders and
+cross-references, because it fails on a broken reference, and because it needs no other service: the
+search runs in the browser, and the theme carries its own fonts and scripts.
+"""
+
+import re
+from importlib.metadata import version as version_of
+
+project = "onebit"
+author = "the onebit authors"
+copyright = "the onebit authors, BSD-3-Clause"  # noqa: A001
+version = release = version_of("onebit")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", ".*")]  # types in signatures name what has no page
+
+suppress_warnings = ["ref.python"]  # a type such as `low` in a docstring may be several names
+
+myst_heading_anchors = 3
+highlight_language = "text"
+
+# Docstrings have code in single backticks, as Markdown has.
+default_role = "code"
+autodoc_class_signature = "mixed"
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # the docstrings name the types
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+napoleon_use_admonition_for_examples = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"onebit {release}"
+html_static_path = ["static"]
+html_css_files = ["onebit.css"]
+html_domain_indices = False
+html_copy_source = False
+html_show_sourcelink = False
+html_show_sphinx = False
+html_theme_options = {
+    "logo": {"text": "onebit"},
+    "navbar_align": "left",
+    "header_links_before_dropdown": 7,
+    "show_prev_next": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "navigation_with_keys": False,
+}
+html_sidebars = {"index": [], "changelog": [], "start": []}
+
+
+def own_docstrings(app, what, name, obj, options, lines):
+    """Drop the docstring of dict, list and so on from constants that have none of their own."""
+    if what == "data" and lines and lines[0] in (type(obj).__doc__ or ""):
+        lines.clear()
+
+
+def skip_routing(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn adds to every class: onebit has nothing to route."""
+    return True if re.fullmatch(r"set_\w+_request", name) else skip
+
+
+def literal_formulas(app, what, name, obj, options, lines):
+    """Keep the lines of indented formulas: in prose, what is indented is a literal block."""
+    made: list[str] = []
+    prose, above = True, ""
+    for i, line in enumerate(lines):
+        if i + 1 < len(lines) and lines[i + 1] and set(lines[i + 1]) == {"-"}:
+            prose = line == "Notes"
+        begins = line.startswith("    ") and not above.startswith("    ") and not lines[i - 1]
+        if prose and begins and not above.lstrip().startswith("- ") and not above.endswith("::"):
+            made += ["::", ""]
+        made.append(line)
+        above = line or above
+    lines[:] = made
+
+
+def escape_bars(app, what, name, obj, options, lines):
+    """Leave |x| as it is, which reStructuredText takes for the name of a substitution."""
+    literal = False
+    for i, line in enumerate(lines):
+        if line == "::" or line.startswith(">>>"):
+            literal = True
+        elif literal and line and not line.startswith((" ", ".", ">")) and not lines[i - 1]:
+            literal = False
+        if not literal:
+            parts = re.split(r"(`+[^`]*`+)", line)
+            lines[i] = "".join(p if p.startswith("`") else p.replace("|", "\\|") for p in parts)
+
+
+def setup(app):
+    """Connect what is done to docstrings, before and after Napoleon."""
+    app.connect("autodoc-skip-member", skip_routing)
+    app.connect("autodoc-process-docstring", own_docstrings, priority=90)
+    app.connect("autodoc-process-docstring", literal_formulas, priority=100)
+    app.connect("autodoc-process-docstring", escape_bars, priority=900)
