@@ -1,4 +1,4 @@
-"""OneBitClassifier, as its notes say, with explicit precision matrices and general quadrature."""
+"""OneBitClassifier, by its notes, with explicit precision matrices and general quadrature."""
 
 import numpy as np
 from scipy.special import expit, ndtr, softmax

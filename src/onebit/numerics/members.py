@@ -122,6 +122,24 @@ class Scratch(NamedTuple):
     updated: np.ndarray
 
 
+class WeightedMember(NamedTuple):
+    """A model in the mixture.
+
+    Attributes
+    ----------
+    name
+        What it sees: "line", "cells" or "products".
+    weight
+        How far it is trusted; weights add up to one.
+    n_inputs
+        How many inputs its view of x has at most.
+    """
+
+    name: str
+    weight: float
+    n_inputs: int
+
+
 class Mixture(NamedTuple):
     """The members, and how far each one is trusted.
 
@@ -145,6 +163,14 @@ class Mixture(NamedTuple):
     def named(self) -> dict[str, Member]:
         """The members that there are, in their order."""
         return {name: one for name, one in self.members._asdict().items() if one is not None}
+
+    @property
+    def weighted(self) -> list[WeightedMember]:
+        """The members with their weights now."""
+        return [
+            WeightedMember(name, weight, len(member.posterior.W))
+            for (name, member), weight in zip(self.named.items(), self.trust.tolist(), strict=True)
+        ]
 
     def retire_classes(self, retired: list[int]) -> None:
         """Take these classes, and no others, to be neither right nor learned about."""

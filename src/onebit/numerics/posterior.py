@@ -1,8 +1,9 @@
 """A softmax model of the right label, with a Gaussian posterior over its weights.
 
 Label k is right with probability softmax(W x)_k. Each bit updates the posterior; to choose a label,
-the score of each one is drawn from it, and the highest wins (Thompson sampling). `OneBitClassifier`
-has the formulas in its notes; every model in its mixture is one of these, on its own view of x.
+the score of each one is drawn from it, and the highest wins (Thompson sampling). `SoftmaxThompson`
+has the formulas in its notes; every model of `OneBitClassifier` is one of these, on its own view of
+x.
 
 Covariances are kept for each class on its own: their diagonals, or whole matrices. The kernels
 below that take a posterior are compiled for the form that it has.
