@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from onebit.learners import Perceptron as Perceptron
     from onebit.learners import SecondOrderPerceptron as SecondOrderPerceptron
     from onebit.learners import SeparableBandit as SeparableBandit
+    from onebit.learners import SoftmaxThompson as SoftmaxThompson
     from onebit.serve.client import AsyncClient as AsyncClient
     from onebit.serve.client import Client as Client
     from onebit.warming import warm_up as warm_up

@@ -46,9 +46,9 @@ def key(learner, source=None, **options):
 
 def test_an_edited_comment_or_layout_replays_nothing(edit):
     before = key(OneBitClassifier())
-    edit("numerics/posterior.py", "OPENNESS = 6\n", "OPENNESS  = 6  # an edited comment\n")
+    edit("numerics/tuning.py", "openness: int = 6\n", "openness : int = 6  # an edited comment\n")
     assert key(OneBitClassifier()) == before
-    edit("numerics/posterior.py", "How steeply draws widen", "By how much draws widen")
+    edit("numerics/posterior.py", '"""', '"""An edited text. ')
     assert key(OneBitClassifier()) == before
     edit("learners/one_bit_classifier.py", '"""Return', '"""Give')
     assert key(OneBitClassifier()) == before
@@ -57,9 +57,9 @@ def test_an_edited_comment_or_layout_replays_nothing(edit):
 def test_an_edited_constant_replays_what_uses_it(edit):
     learners = (OneBitClassifier(), SOBA(), Perceptron())
     before = [key(learner) for learner in learners]
-    edit("numerics/posterior.py", "OPENNESS = 6\n", "OPENNESS = 7\n")
+    edit("numerics/tuning.py", "openness: int = 6\n", "openness: int = 7\n")
     assert [key(one) == k for one, k in zip(learners, before, strict=True)] == [False, True, True]
-    edit("numerics/posterior.py", "    explore=0.05,\n", "    explore=0.06,\n")
+    edit("numerics/tuning.py", "explore=0.05,\n", "explore=0.06,\n")
     assert key(OneBitClassifier()) != before[0]
     edit("learners/soba.py", "state.", "state .")  # layout alone
     assert key(SOBA()) == before[1]

@@ -111,6 +111,9 @@ def test_options_choose_learner_feedback_and_changes():
     assert constants.options["last"] is True
     with pytest.raises(ValueError, match="is yes or no; got 'perhaps'"):
         constants.with_options(last="perhaps")
+    each = EXPERIMENTS["constants"].with_options(values="each").sweeps("small")
+    assert {"mixture.share=5e-05", "mixture.share=0.0002"} <= each.keys()
+    assert "full.unforeseen=0.0" not in each  # half and twice of zero are zero
 
 
 # Verdicts

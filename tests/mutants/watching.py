@@ -85,6 +85,10 @@ ELSEWHERE: dict[str, list[str]] = {
     "numerics/scales": ["tests/learners/test_one_bit_classifier.py"],
     "numerics/changes": ["tests/learners/test_one_bit_classifier.py"],
     "numerics/constant": ["tests/learners/test_one_bit_classifier.py"],
+    "numerics/members": ["tests/learners/test_one_bit_mixture.py"],
+    "numerics/views": ["tests/learners/test_one_bit_mixture.py"],
+    "numerics/posterior": ["tests/learners/test_softmax_thompson.py"],
+    "learners/one_bit_files": ["tests/learners/test_one_bit_classifier.py"],
     "numerics/winning": ["tests/learners/test_one_bit_classifier.py"],
     "numerics/linear": [
         "tests/learners/test_banditron.py tests/learners/test_soba.py",

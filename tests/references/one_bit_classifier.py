@@ -1,4 +1,4 @@
-"""OneBitClassifier, as its notes say, with explicit precision matrices and general quadrature."""
+"""OneBitClassifier, by its notes, with explicit precision matrices and general quadrature."""
 
 import numpy as np
 from scipy.special import expit, ndtr, softmax
@@ -358,8 +358,11 @@ class OneBitClassifier:
     def policy(self, x):
         self.look(x)
         if self.line.explore > 0:
-            pairs = zip(self.says, self.members, strict=True)
-            p = self.rates.hedged(sum(w * member.policy() for w, member in pairs if w > 0))
+            means, variances = np.zeros((2, self.K))
+            for w, member in zip(self.says, self.members, strict=True):
+                means += w * member.s
+                variances += w * member.widths() ** 2 * member.v
+            p = self.rates.hedged(winning_probabilities(means, np.sqrt(variances)))
         elif len(self.members) > 1:
             p = np.eye(self.K)[highest(self.mixture())]
         else:

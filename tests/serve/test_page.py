@@ -223,6 +223,27 @@ SENTENCES = [
         {"kind": "shadow_unclear", "shadow": "b", "difference": interval(-0.05, 0.0, 0.02)},
         "It is not clear yet whether the shadow b is better: by \N{MINUS SIGN}5 to +2 points.",
     ),
+    (
+        {
+            "kind": "apprentice_better",
+            "difference": interval(0.02, 0.03, 0.05),
+            "action": "take_over",
+        },
+        "The model is better than your own rule by 2 to 5 points.",
+    ),
+    (
+        {
+            "kind": "apprentice_worse",
+            "difference": interval(-0.05, -0.03, -0.02),
+            "action": "give_back",
+        },
+        "The model is worse than your own rule by 2 to 5 points.",
+    ),
+    (
+        {"kind": "apprentice_unclear", "difference": interval(-0.05, 0.0, 0.02)},
+        "It is not clear yet whether the model is better than your own rule: "
+        "by \N{MINUS SIGN}5 to +2 points.",
+    ),
     ({"kind": "frozen", "action": "unfreeze"}, "It is frozen: it learns nothing from feedback."),
     (
         {"kind": "fell", "before": MORE, "now": SOME, "since": 1e9, "action": "add_shadow"},
@@ -234,6 +255,8 @@ REQUESTS = {
     "promote": ("POST", "/shadows/b/promote", None),
     "remove_shadow": ("DELETE", "/shadows/b", None),
     "unfreeze": ("PATCH", "", {"frozen": False}),
+    "take_over": ("PATCH", "", {"apprentice": {"decides": "model"}}),
+    "give_back": ("PATCH", "", {"apprentice": {"decides": "product"}}),
     "add_shadow": (
         "POST",
         "/shadows",

@@ -16,12 +16,15 @@ import psycopg
 import pytest
 
 from onebit import Client
+from onebit.serve.access import Access
 from onebit.serve.keys import make_key
 from onebit.serve.log import Entry, LogError, NameTakenError, Snapshot
 from onebit.serve.postgres_appender import Appender, LostError
+from onebit.serve.postgres_backup import back_up_database, restore_database
 from onebit.serve.postgres_connection import UnavailableError
 from onebit.serve.postgres_log import PostgresLog
 from onebit.serve.replaying import restore
+from onebit.serve.sqlite_log import SQLiteLog
 from onebit.serve.verify import verify
 from services import SMALL, TICKETS, InProcess, OwnProcess
 from walks import Walk
@@ -515,6 +518,59 @@ def test_an_import_during_traffic_holds_up_nobody(url):
         assert imported == [200] * 5
         assert set(decided) == {200}
         service.rounds(1, "copy4")
+
+
+def test_a_backup_under_load_is_restored_to_a_folder_and_to_a_database(
+    url, server, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("onebit.serve.app.KEYS_SECONDS", 1000)  # requests here have no key
+    with InProcess(PostgresLog(url)) as service:
+        service.make(learner="Banditron")
+        service.rounds(10)
+        service.do(service.app.service.applier.snapshot(service.live()))
+        service.do(make_key(service.app.service.log, "web", ["admin"], models=["m"]))
+
+        async def traffic():
+            async def decide(k):
+                path, body = "/v1/models/m/decide", {"record": ODD, "id": f"{k} {ODD}"}
+                return (await service._http.post(path, json=body)).status_code
+
+            backup = asyncio.ensure_future(back_up_database(url, tmp_path / "backup"))
+            statuses = []
+            while not backup.done():
+                statuses.append(await decide(len(statuses)))
+            return await backup, statuses
+
+        content, statuses = service.do(traffic())
+        assert set(statuses) == {200}
+        expected = service.model().n
+    assert (content.models, content.snapshots) == (1, 1)
+    assert 21 <= content.rows <= expected
+    other = f"other_{os.getpid()}"
+    server.psql(f"CREATE DATABASE {other};")
+    new = server.get_uri(database=other)
+
+    async def restore():
+        assert await restore_database(tmp_path / "backup", new) == content
+        with pytest.raises(LogError, match="already"):
+            await restore_database(tmp_path / "backup", new)
+
+    asyncio.run(restore())
+    restored = []
+    for log in (PostgresLog(new), SQLiteLog(tmp_path / "backup")):
+        with InProcess(log) as service:
+            found = service.do(log.keys())
+            assert [(one.name, one.models) for one in found] == [("web", "m")]
+            service.app.access = Access()
+            key = service.live().key
+            rows = service.do(log.rows(key, 0, 10**6))
+            restored.append([row[:6] for row in rows])
+            verdict = service.do(verify(log, key))
+            assert (verdict.rows, verdict.faults, len(verdict.equal)) == (content.rows, [], 1)
+            service.rounds(2)
+            service.make("next", learner="Banditron")
+            service.rounds(1, "next")
+    assert restored[0] == restored[1]
 
 
 ODD = "T\\1\t\n\r'\"\\N {a,b}"

@@ -366,4 +366,4 @@ def test_pictures_of_losses(tmp_path):
         np.testing.assert_allclose(line.get_ydata(), values, atol=1e-9)
     pictures.main(str(tmp_path))
     assert {path.name for path in tmp_path.iterdir()} == {
-        "soba_figure_1.png", "gaptron_figure_1.png"}  # fmt: skip
+        "soba_figure_1.png", "gaptron_figure_1.png", "folklore_appendix_f.png"}  # fmt: skip

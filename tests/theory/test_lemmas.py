@@ -7,10 +7,12 @@ import math
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from onebit import losses
+from onebit.theory.pictures import hessian_dominance, least_dominance
 from paths import continuous
 from references import confidit, folklore, soba
 
@@ -267,3 +269,60 @@ def test_folklore_lemmas_14_18_and_19():
             lambda a, A=A, B=B: A * math.expm1(a) + B * math.expm1(-a), bounds=(-2, 2)
         )
         assert found.fun <= -((A - B) ** 2) / 2 + 1e-9
+
+
+def needs(sigma, psi, v):
+    """The c that (F.2) needs along v (x) x, with the first label right."""
+    away = (sigma - np.eye(sigma.size)[0] - psi) @ v
+    return (away**2 - (psi @ v) ** 2) / (sigma @ v**2 - (sigma @ v) ** 2)
+
+
+@pytest.mark.parametrize("BR", [0.5, 2.0, 8.0])
+def test_folklore_appendix_f_hessian_dominance_fails_for_three_labels(BR):
+    """Whatever symmetric regularizer is taken, c is at least exp(B R) / 2 + 1; with two it is 1."""
+    sigma = softmax([0.0, 0.0, BR])
+    least = math.exp(BR) / 2 + 1
+    for rng in draws(n=50):
+        psi = rng.normal(size=3)
+        psi[1] = psi[0]  # the symmetry condition
+        assert needs(sigma, psi, np.array([1.0, -1.0, 0.0])) == pytest.approx(least, rel=1e-9)
+    assert least_dominance(np.array([0.0, 0.0, BR])) >= least * (1 - 1e-9)
+    assert least_dominance(np.array([0.0, BR])) == pytest.approx(1.0, rel=1e-9)
+    for v in np.random.default_rng(0).normal(size=(100, 3)):
+        found = needs(sigma, sigma - 1 / 3, v)
+        assert found <= least_dominance(np.array([0.0, 0.0, BR])) * (1 + 1e-9)
+
+
+def test_the_picture_of_appendix_f():
+    two, three, bound = hessian_dominance(Figure().add_subplot()).lines
+    np.testing.assert_allclose(two.get_ydata(), 1.0, rtol=1e-9)
+    assert (three.get_ydata() >= bound.get_ydata() * (1 - 1e-9)).all()
+
+
+class Inexact(folklore.Folklore):
+    """A solver that is off by up to `error` in every score."""
+
+    def __init__(self, *sizes, error, **parameters):
+        super().__init__(*sizes, **parameters)
+        self.error, self.rng = error, np.random.default_rng(0)
+
+    def solve(self, *x):
+        return super().solve(*x) + self.error * self.rng.uniform(-1, 1, size=self.K)
+
+
+def test_folklore_remark_5_what_the_tolerance_of_the_solver_costs():
+    """An error of e in every score costs at most a few T e, and 1e-12, the solver's, nothing."""
+    X, y = continuous(3, n=200)
+    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
+
+    def suffered(error):
+        reference, total = Inexact(X.shape[1], 3, error=error), 0.0
+        for x, truth in zip(X, y, strict=True):
+            total -= log_softmax(reference.logits(x))[truth]
+            reference.learn(x, np.eye(3)[truth])
+        return total
+
+    exact = suffered(0.0)
+    for error in (1e-12, 1e-6, 1e-3, 1e-1):
+        assert abs(suffered(error) - exact) <= 2 * len(y) * error + 1e-9
+    assert abs(suffered(1.0) - exact) > 0.5

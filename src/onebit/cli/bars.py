@@ -59,13 +59,10 @@ def compiling_bar(hidden: bool) -> Iterator[Callable[[int, int, str], None]]:
         refresh_per_second=4,
     )
     with bar:
-        task = None
+        task = bar.add_task("", total=None)
 
         def show(done: int, n: int, what: str) -> None:
-            nonlocal task
-            if task is None:
-                task = bar.add_task(what, total=n)
-            bar.update(task, completed=done, description=what)
+            bar.update(task, completed=done, total=n, description=what)
 
         yield show
 

@@ -42,16 +42,17 @@ def demo(
     plot = plot if out is None else out  # its name before
     check_writable(plot)
     check_picture(plot)
-    stream = Asked("synnonsep", rounds).open(seed)
-    learners = {
-        name: cls(classes=stream.classes, random_state=seed)
-        for name, cls in learner_classes().items()
-        if cls.cost.is_linear
-    }
-    if can_start():
-        # The flagship's code for examples of this size is another than for small ones.
-        sized = [learner._at_size(N_FEATURES, len(stream.classes)) for learner in learners.values()]
-        with compiling_bar(hidden=False) as show:
+    with compiling_bar(hidden=False) as show:
+        stream = Asked("synnonsep", rounds).open(seed)
+        learners = {
+            name: cls(classes=stream.classes, random_state=seed)
+            for name, cls in learner_classes().items()
+            if cls.cost.is_linear
+        }
+        if can_start():
+            # The flagship's code for examples of this size is another than for small ones.
+            n_classes = len(stream.classes)
+            sized = [learner._at_size(N_FEATURES, n_classes) for learner in learners.values()]
             compile_elsewhere(sized, ("play",), progress=show)
     results: dict[str, tuple[Learner, Result]] = {}
     with rounds_bar(hidden=False) as bar:

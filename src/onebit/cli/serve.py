@@ -6,14 +6,15 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from onebit.cli.app import AsJson, app, fail
 
 if TYPE_CHECKING:
+    from onebit.serve.backup import BackupContent
     from onebit.serve.log import Log
 
 T = TypeVar("T")
@@ -32,7 +33,9 @@ Database = Annotated[
 ]
 
 log_app = typer.Typer(
-    help="Verify the logs of the service.", add_completion=False, rich_markup_mode=None
+    help="Verify, back up and restore the logs of the service.",
+    add_completion=False,
+    rich_markup_mode=None,
 )
 key_app = typer.Typer(
     help="Add, list and remove API keys of the service.",
@@ -61,6 +64,14 @@ def serve(
         typer.Option(
             metavar="PROXY",
             help="Trust a proxy at this address, network or host name; repeat it for more.",
+            show_default=False,
+        ),
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ORIGIN",
+            help="Let pages of this origin, such as https://shop.example, ask; repeat it for more.",
             show_default=False,
         ),
     ] = None,
@@ -115,8 +126,9 @@ def serve(
         raise ValueError("a folder is for one process: --workers needs --database")
     limits = Limits(most_body, items=most_items, features=most_features, labels=most_labels)
     limits = limits._replace(in_flight=most_requests, memory=memory * 2**20)
+    proxies, origins = tuple(trusted_proxy or ()), tuple(allow_origin or ())
     options = running.Options(
-        data, database, host, port, workers, log_requests, limits, tuple(trusted_proxy or ())
+        data, database, host, port, workers, log_requests, limits, proxies, origins
     )
     if demo:
         from onebit.serve.demo import serve_demo
@@ -178,6 +190,53 @@ def verify(
     if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         fail(faults[0] + more)
+
+
+@log_app.command()
+def backup(
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Make the backup here.")],
+    data: Data = "onebit-data",
+    database: Database = None,
+) -> None:
+    """Back up logs, snapshots and keys to a new folder."""
+
+    async def work() -> BackupContent:
+        if database is None:
+            from onebit.serve.backup import back_up_folder
+
+            return back_up_folder(data, target)
+        from onebit.serve.postgres_backup import back_up_database
+
+        return await back_up_database(database, target)
+
+    _show_backup(target, _run(work))
+
+
+@log_app.command()
+def restore(
+    source: Annotated[str, typer.Argument(metavar="BACKUP", help="Restore this backup.")],
+    data: Data = "onebit-data",
+    database: Database = None,
+) -> None:
+    """Restore a backup to a new folder or an empty database."""
+
+    async def work() -> BackupContent:
+        if database is None:
+            from onebit.serve.backup import restore_folder
+
+            return restore_folder(source, data)
+        from onebit.serve.postgres_backup import restore_database
+
+        return await restore_database(source, database)
+
+    _show_backup(data if database is None else "the database", _run(work))
+
+
+def _show_backup(place: str, content: BackupContent) -> None:
+    print(
+        f"{place}: {content.models:,} models, {content.rows:,} rows, {content.snapshots:,} "
+        "snapshots"
+    )
 
 
 @key_app.command()
@@ -271,11 +330,9 @@ def _seconds(duration: str) -> float:
 def _with_log(
     data: str, database: str | None, work: Callable[[Log], Awaitable[T]], *, make: bool = True
 ) -> T:
-    _needs_serve()
-    from onebit.serve.log import LogError
-    from onebit.serve.running import open_log
-
     async def run() -> T:
+        from onebit.serve.running import open_log
+
         log = open_log(data, database, alone=False, make=make)
         await log.open()
         try:
@@ -283,8 +340,16 @@ def _with_log(
         finally:
             await log.close()
 
+    return _run(run)
+
+
+def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Do work with a log; its errors are blamed on what was given."""
+    _needs_serve()
+    from onebit.serve.log import LogError
+
     try:
-        return asyncio.run(run())
+        return asyncio.run(work())
     except LogError as error:
         raise ValueError(str(error)) from None
 

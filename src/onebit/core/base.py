@@ -260,8 +260,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
             names = names_in(x)
             known = None if names is None else np.array(names, dtype=object)
             return self._start(self._validated_classes(), example.n_features, known), example
-        kind = type(x)
-        if kind is not Example and kind is not np.ndarray and run.feature_names is not None:
+        if run.feature_names is not None and type(x) not in (Example, np.ndarray):
             check_names_in(x, run.feature_names)
         return run, check_example(x, run.all_features)
 

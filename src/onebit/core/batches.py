@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from numbers import Real
 from typing import Any, Self
 
@@ -179,10 +179,15 @@ class BatchesMixin(BaseLearner):
         return run, rows, truth
 
     def _rounds(
-        self, run: Run, rows: Rows, truth: np.ndarray, recorded: RoundRecord | None = None
+        self,
+        run: Run,
+        rows: Rows,
+        truth: np.ndarray,
+        recorded: RoundRecord | None = None,
+        ends: Sequence[int] = (),
     ) -> Iterator[np.ndarray]:
-        """Play the rows, yielding the flags of a block of rounds at a time."""
-        for lo, hi in blocks(truth.size):
+        """Play the rows, yielding the flags of a block of rounds at a time; see `blocks`."""
+        for lo, hi in blocks(truth.size, ends):
             block = slice_rows(rows, lo, hi)
             record = None if recorded is None else _slice_fields(recorded, lo, hi)
             with run.lock:

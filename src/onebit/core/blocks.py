@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from time import perf_counter
 
 _BLOCK_SECONDS = 0.05
@@ -12,11 +12,17 @@ A block cannot be interrupted, and other threads that use the learner wait for i
 """
 
 
-def blocks(n: int) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of blocks of 0 .. n-1, whose size doubles until one takes long enough."""
-    lo, size = 0, 64
+def blocks(n: int, ends: Sequence[int] = ()) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of blocks of 0 .. n-1, whose size doubles until one takes long enough.
+
+    A block ends at each of `ends`, which increase.
+    """
+    lo, size, later = 0, 64, iter((*ends, n))
+    end = next(later)
     while lo < n:
-        hi = min(lo + size, n)
+        while end <= lo:
+            end = next(later)
+        hi = min(lo + size, end, n)
         start = perf_counter()
         yield lo, hi
         if perf_counter() - start < _BLOCK_SECONDS:

@@ -232,7 +232,7 @@ def new_decision(
     confidence: float | None,
 ) -> Decision:
     """Return a decision; without a name it gets a new id, which is made when it is first read."""
-    decision = Decision.__new__(Decision)
+    decision = _new_object(Decision)
     decision.x, decision.label, decision.probability = x, label, probability
     decision.among, decision._id, decision.confidence = among, name, confidence
     decision._number = next(_numbers) if name is None else None
@@ -258,6 +258,7 @@ def key_of(name: str) -> int | str:
 
 
 _LAST = 2**64 - 1
+_new_object = object.__new__
 _numbers = itertools.count()
 
 

@@ -27,6 +27,9 @@ class History:
     changes : list
         Changes that the learner detected, if it does, in rounds of this run; see
         `OneBitClassifier.changes_`.
+    weights : dict
+        Of a learner that is a mixture, the weight of each member after some rounds of this run:
+        the name of a member to a list of pairs (rounds, weight).
     """
 
     def __init__(self, *, record: bool = True) -> None:
@@ -35,6 +38,7 @@ class History:
         self._flags: list[np.ndarray] = []
         self._curve: list[tuple[int, int]] = []
         self.changes: list[Any] = []
+        self.weights: dict[str, list[tuple[int, float]]] = {}
 
     def append(self, flags: np.ndarray) -> None:
         """Add rounds, each a byte of the bits MISTAKE, EXPLORED and UPDATED."""
@@ -49,6 +53,15 @@ class History:
         self.n_updated += int(np.count_nonzero(flags & UPDATED))
         if self.record:
             self._flags.append(flags)
+
+    def points(self, n: int) -> list[int]:
+        """Return the points of the curve in the next n rounds, and the last of these."""
+        return np.union1d(_curve_points(self.rounds, self.rounds + n), self.rounds + n).tolist()
+
+    def append_weights(self, members: list[Any]) -> None:
+        """Add the weights of a mixture's members after the rounds so far."""
+        for member in members:
+            self.weights.setdefault(member.name, []).append((self.rounds, member.weight))
 
     @property
     def mistakes(self) -> np.ndarray:
@@ -81,8 +94,10 @@ class History:
     def plot(self, ax: Any = None, **line: Any) -> Any:
         """Draw the error rate against rounds with matplotlib, and return the axes.
 
-        Detected changes are dotted lines: dark if all labels changed, pale if one did.
+        Detected changes are dotted lines: dark if all labels changed, pale if one did. Without
+        `ax`, the weights of a mixture's members are drawn below, as shares of the whole.
         """
+        draws_weights = ax is None and len(self.weights) > 1
         if ax is None:
             import matplotlib.pyplot as plt
 
@@ -94,7 +109,19 @@ class History:
             ax.axvline(change.round, color=shade, linewidth=1, linestyle=":", zorder=0)
         ax.set(xscale="log", yscale="log", xlabel="rounds", ylabel="mistakes so far, % of rounds")
         ax.grid(alpha=0.3)
+        if draws_weights:
+            self._plot_weights(ax.inset_axes((0.0, -0.45, 1.0, 0.22), sharex=ax))
         return ax
+
+    def _plot_weights(self, ax: Any) -> None:
+        """Draw the weights of the members as bands that add up to one."""
+        points = next(iter(self.weights.values()))
+        rounds = [t for t, _ in points]
+        shares = [[weight for _, weight in values] for values in self.weights.values()]
+        shades = [str(0.25 + 0.6 * i / (len(shares) - 1)) for i in range(len(shares))]
+        ax.stackplot(rounds, shares, labels=list(self.weights), colors=shades, step="post")
+        ax.set(ylim=(0, 1), yticks=[0, 1], ylabel="weights")
+        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.1), fontsize="small", frameon=False)
 
     def regret(self, learner: Any, X: Any, y: Any, **options: Any) -> Any:
         """Return the regret of the run over the best weights in hindsight, beside its bound.

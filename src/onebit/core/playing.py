@@ -64,10 +64,15 @@ def play(
             classes = y
         run, rows, truth = learner._prepare_rounds(X_batch, y_batch, classes)
         recorded = None if log is None else _new_record(log, run, truth.size)
-        for flags in learner._rounds(run, rows, truth, recorded):
+        ends = history.points(truth.size) if _is_mixture(learner) else []
+        for flags in learner._rounds(
+            run, rows, truth, recorded, [t - history.rounds for t in ends]
+        ):
             history.append(flags)
             if _reports_changes(learner):
                 history.changes = _since(before, learner.changes_)
+            if history.rounds in ends:
+                history.append_weights(learner.members_)
             if progress is not None:
                 progress(history)
         if recorded is not None:
@@ -90,6 +95,11 @@ def _batches(stream: Any) -> Iterator[tuple[Any, Any]]:
 def _reports_changes(learner: Any) -> bool:
     """Return whether a learner has `changes_` to report."""
     return learner._started and hasattr(learner, "changes_")
+
+
+def _is_mixture(learner: Any) -> bool:
+    """Return whether a learner has several members, whose weights may change."""
+    return len(getattr(learner, "members_", ())) > 1
 
 
 def _since(before: int, changes: list[Any]) -> list[Any]:

@@ -85,13 +85,12 @@ def check_example(x: Any, all_features: np.ndarray | None, *, is_first: bool = F
     indices, values, n_features = example
     if all_features is None or n_features != all_features.size:
         _check_number_of_features(n_features, all_features)
-    inspected = inspect.py_func if is_first else _inspect
-    fault, i = inspected(indices, values, n_features)
+    fault, i = (inspect.py_func if is_first else _inspect)(indices, values, n_features)
     if fault == NOT_SORTED:
         indices, place = np.unique(indices, return_inverse=True)
         summed = np.bincount(place, values, minlength=indices.size)
         example = Example(indices, summed, n_features)
-        fault, i = inspected(*example)
+        fault, i = _inspect(*example)
     if fault != SOUND:
         raise ValueError(_fault(fault, example, i, "x (row 0)"))
     return example

@@ -327,6 +327,10 @@ class DifferenceSequence:
         """Return whether the lower end of the interval is above zero; faster than the interval."""
         return self._better.refutes(1.0, 0.5 * (1.0 - self.level), anytime=True)
 
+    def is_worse(self) -> bool:
+        """Return whether the upper end of the interval is below zero."""
+        return self._worse.refutes(1.0, 0.5 * (1.0 - self.level), anytime=True)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON types, for `from_dict`."""
         return {

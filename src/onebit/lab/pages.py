@@ -50,11 +50,11 @@ def _page(sections: Sequence[Section], pictures: Path, name: str) -> Iterator[st
         for table in section.on_page_tables():
             yield from markdown(table)
         for finding in section.findings:
-            yield f"\n{finding.claim} It {finding.verdict}: {finding.seen}"
+            yield f"\n{finding.claim} It {finding.verdict}: {finding.seen.removesuffix('.')}."
         for title, figure in section.figures.items():
             pictures.mkdir(exist_ok=True)
             figure.savefig(pictures / f"{name}-{title}.png", dpi=100)
-            yield f"\n![{section.title}: {section.text}](pictures/{name}-{title}.png)"
+            yield f"\n![{section.title}](pictures/{name}-{title}.png)"
 
 
 def markdown(table: pd.DataFrame) -> Iterator[str]:

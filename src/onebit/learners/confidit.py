@@ -309,12 +309,10 @@ class ConfidenceLearner(Learner):
         # Examples of version 0 were normalised: their squared lengths are at most one.
         return {**arrays, "confidence.squares": arrays["confidence.rounds"].astype(np.float64)}
 
-    def _rounds(
-        self, run: Run, rows: Rows, truth: np.ndarray, recorded: RoundRecord | None = None
-    ) -> Iterator[np.ndarray]:
+    def _rounds(self, run: Run, rows: Rows, truth: np.ndarray, *given: Any) -> Iterator[np.ndarray]:
         with run.lock:  # what is wrong with a later round is told before the first one
             _foresee(run, truth.size)
-        yield from super()._rounds(run, rows, truth, recorded)
+        yield from super()._rounds(run, rows, truth, *given)
 
     def _play(
         self, run: Run, rows: Rows, truth: np.ndarray, recorded: RoundRecord | None = None

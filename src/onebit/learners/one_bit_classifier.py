@@ -46,6 +46,7 @@ from onebit.numerics.descriptions import (
 )
 from onebit.numerics.members import (
     Mixture,
+    WeightedMember,
     change_mixture,
     end_round,
     fill_mixture_policy,
@@ -55,7 +56,6 @@ from onebit.numerics.members import (
     new_mixture,
     score_mixture,
 )
-from onebit.numerics.pair_products import n_products
 from onebit.numerics.posterior import TOLD, Posterior
 from onebit.numerics.scales import (
     SETTLED,
@@ -65,21 +65,11 @@ from onebit.numerics.scales import (
     new_scales,
     observe_values,
 )
+from onebit.numerics.views import NAMES, affordable
 from onebit.theory import bounds
 
 LARGEST_FULL = 200_000
 """covariance="auto" takes full matrices up to so many numbers in them: d * d * K."""
-
-LARGEST_PRODUCTS = 800_000
-"""views="auto" takes products if their matrices have at most so many numbers."""
-
-MOST_COLUMNS, MOST_CLASSES = 256, 32
-"""views="auto" takes cells of at most so many columns, and for at most so many labels.
-
-The tables of cells then take at most 54 MB; 17 MB for ten labels, 3 MB for ten columns."""
-
-VIEWS = ("line", "cells", "products")
-"""Values of `views`: each has the members of those before it."""
 
 
 class Settings(NamedTuple):
@@ -223,9 +213,9 @@ class OneBitClassifier(ProbabilityLearner):
 
     It is a mixture of models that see x differently: a line, cells that columns are cut into, and
     products of features. In each, label k is right with probability softmax(W x)_k, and the weights
-    have a Gaussian posterior, which each bit updates. To decide, a model draws the score of each
-    label from its posterior and chooses the highest (Thompson sampling): a label that is known to
-    be wrong is never chosen, one about which little is known sometimes is. A bit teaches all
+    have a Gaussian posterior, which each bit updates. To decide, the score of each label is drawn
+    from what the models know of it, and the highest wins (Thompson sampling): a label that is known
+    to be wrong is never chosen, one about which little is known sometimes is. A bit teaches all
     classes. If the label was right, the truth is known. If it was wrong, it falls, and the others
     rise, the likely ones most: so a class that looked bad at first is found after all.
 
@@ -288,50 +278,13 @@ class OneBitClassifier(ProbabilityLearner):
 
     A member's weight is multiplied by the likelihood that it gave to each bit, kept between 0.001
     and 0.999; then a share of 1e-4 of all weights is divided equally (fixed share), so that trust
-    can move when the world does. A member whose weight is below 0.01 learns, but has no say. The
-    policy is the weighted mean of the members' policies, so that probabilities stay exact; scores
-    are the logarithms of the weighted mean of their softmax.
+    can move when the world does. A member whose weight is below 0.01 learns, but has no say.
+    Scores are the logarithms of the weighted mean of the members' softmax.
 
-    In each member, with s = W x and v_k = x' S_k x, where S_k is the covariance of the weights w_k,
-    the chosen label is that of the largest draw from N(s_k, nu_k^2 v_k). Its probability is exact,
-    to 1e-7, by quadrature. nu_k is nu, and more for labels that are known less well than the best,
-    b: with r_k = 1 - v_b / v_k and
-    1 - q = 1 - 1 / sum_k exp((s_k - s_b) / sqrt(1 + kappa (v_k + v_b))),
-
-        nu_k = nu + (1 - nu) ((1 - q) r_k)^6 if v_k > v_b.
-
-    So a label that looked bad at first, and is hardly known since, is tried again where those that
-    are known well fail; where one of them is right in most cases, it is not. Then, for a label l,
-
-    1. z_k = s_k / sqrt(1 + kappa v_k) and p = softmax(z), q = p_l;
-    2. if it was right, g = p - e_l; if not, g_l = max(q, rho / (1 + e^{-z_l})) and, for k != l,
-       g_k = -q ((1 - u) p_k / (1 - q) + u / (K - 1)), where u = eta / (eta + 1 - q); each times
-       its dz_k / ds_k;
-    3. f_l = m q (1 - q) and f_k = m q p_k^2 / (1 - q), each times the square of dz_k / ds_k;
-    4. w_k -= g_k S_k x and S_k^{-1} += f_k x x', or only its diagonal.
-
-    For eta = 0, g is the gradient of minus the logarithm of the bit's likelihood, and f, for m = 1,
-    the information of the bit: a step of Newton's, or Kalman's, with the classes kept independent.
-    What is not textbook material was tuned on streams (docs/notes.md):
-
-    - kappa is 0.03, full: 0.25. Where little is known, the prediction is shrunk towards uniform.
-    - rho is 0.3, full: 0.45. With many classes q is small, and without this a wrong label would be
-      tried again and again before it falls.
-    - eta is 0.1, full: 0. A label that the model was sure of and that is wrong may be so for a
-      reason that it knows nothing of: the odds of that are eta to 1 - q. Then any other label may
-      be right. Without this, a label that was never right, and comes late, gains next to nothing
-      by the mistakes of others. In the full form v_k, which is large for such a label alone, finds
-      it; there, eta delays the notice of a gradual change.
-    - m is 3, full: 2, so that steps shrink sooner. As classes, and in the diagonal form features,
-      count as independent, each step moves the scores further than it is meant to.
-    - In the full form it is m t / (t + 30) in round t: at first the scales and the Gaussian
-      approximation are rough, and too much confidence in the first rounds would mislead for long.
-    - Forgetting makes S_k grow, also where nothing was learned that could be forgotten. So v_k is
-      at most 1 / a, as at first, and w_k moves by less in step 4 as v_k was reduced: without that,
-      an x in a direction that is seen once in many rounds moved the weights by thousands.
-    - A right label with 1 - q < 0.02, full: 0.001, changes nothing, which saves most of the time
-      on easy streams. S_k is left as it is if v_k would change by less than a thousandth, full: a
-      millionth.
+    `SoftmaxThompson` has the formulas of a member, and what was tuned in them. The mixture draws
+    the score of each label from a normal distribution, with the weighted means of the members'
+    means and variances, and the highest wins. The probability of that is exact, to 1e-7, by
+    quadrature.
 
     A change is noticed by bits that come out worse than they used to at the same confidence, q, or
     at any where much is known, and is in `changes_`. If those of some labels do, these are
@@ -347,21 +300,9 @@ class OneBitClassifier(ProbabilityLearner):
     be worse than none. `onebit.numerics.constant` has the formulas. With explore=0 it never is.
     `predict` is the mixture's label.
 
-    `describe` gives labels a meaning: the line's weights then have the mean theta d_k before the
-    first round, where d_k is the description of label k, scaled and of unit length as examples are.
-    theta, the same for all labels, has its own posterior, at first N(2 ln K / b, (ln K / b)^2),
-    which each bit updates; b is by how much a description is more similar to itself than to others.
-    Where descriptions narrow the choice to e^H labels, H replaces ln K in a: weights are expected
-    to be smaller, so that the first rounds do not unlearn what was told.
-    `onebit.numerics.descriptions` has the formulas; `worth_` is theta.
-
-    An embedding, many columns between -1 and 1 whose squares add up to one, is not standardised.
-
-    Late feedback meets the weights of the moment it arrives. Told the label itself, by
-    ``learn(decision, truth=...)`` or `teach`, it takes the step of a right label, which has the
-    same likelihood, but an implicit one: g is that after the step, not before it. A chosen label
-    that is right already had some probability; a label that is given may have had almost none, and
-    full steps for the first few would swamp those that follow. Bits and labels may be mixed.
+    `describe` says what labels mean: the line's weights then have the mean theta d_k before the
+    first round, where d_k is the description of label k. `worth_` is theta, which is learned from
+    the bits of all labels; `onebit.numerics.descriptions` has the formulas.
 
     References
     ----------
@@ -406,7 +347,7 @@ class OneBitClassifier(ProbabilityLearner):
         "standardize": ["boolean"],
         "notice_changes": ["boolean"],
         "min_probability": [Interval(Real, 0, 1, closed="left")],
-        "views": [StrOptions({"auto", *VIEWS})],
+        "views": [StrOptions({"auto", *NAMES})],
     }
 
     def __init__(
@@ -440,7 +381,7 @@ class OneBitClassifier(ProbabilityLearner):
             is_full = n_features**2 * n_classes <= LARGEST_FULL
             sized.set_params(covariance="full" if is_full else "diagonal")
         if self.views == "auto":
-            views = views_for(n_features, n_classes) if self.standardize else "line"
+            views = affordable(n_features, n_classes) if self.standardize else "line"
             sized.set_params(views=views)
         return sized
 
@@ -465,7 +406,7 @@ class OneBitClassifier(ProbabilityLearner):
                 described=view == "line",
                 **given,
             )
-            for view in VIEWS[: VIEWS.index(sized.views) + 1]
+            for view in NAMES[: NAMES.index(sized.views) + 1]
         }
         state = State(
             mixture=new_mixture(members, n_classes),
@@ -550,12 +491,7 @@ class OneBitClassifier(ProbabilityLearner):
         """
         check_is_fitted(self)
         with self._run.lock:
-            mixture = self._run.state.mixture
-            weights = mixture.trust.tolist()
-        return [
-            WeightedMember(name, weight, len(member.posterior.W))
-            for (name, member), weight in zip(mixture.named.items(), weights, strict=True)
-        ]
+            return self._run.state.mixture.weighted
 
     @property
     def changes_(self) -> list[Change]:
@@ -573,29 +509,3 @@ class OneBitClassifier(ProbabilityLearner):
         """How many rounds, and labels that were told, it has learned from."""
         check_is_fitted(self)
         return int(self._run.state.rounds)
-
-
-class WeightedMember(NamedTuple):
-    """A model in the mixture.
-
-    Attributes
-    ----------
-    name
-        What it sees: "line", "cells" or "products".
-    weight
-        How far it is trusted; weights add up to one.
-    n_inputs
-        How many inputs its view of x has at most.
-    """
-
-    name: str
-    weight: float
-    n_inputs: int
-
-
-def views_for(n_features: int, n_classes: int) -> str:
-    """Return what views="auto" stands for."""
-    if n_features > MOST_COLUMNS or n_classes > MOST_CLASSES:
-        return "line"
-    is_affordable = n_products(n_features) ** 2 * n_classes <= LARGEST_PRODUCTS
-    return "products" if is_affordable else "cells"

@@ -107,9 +107,8 @@ class SoftmaxThompson(ProbabilityLearner):
     that is known to be wrong is never chosen, one about which little is known sometimes is.
 
     `OneBitClassifier` is a mixture of several such models that see x differently. It also notices
-    changes, and chooses a constant label where that is better; its notes have the formulas. Take
-    one model on its own if you know what x is like, to see what a view is worth, or as a member of
-    a `Mixture`.
+    changes, and chooses a constant label where that is better. Take one model on its own if you
+    know what x is like, or to see what a view is worth.
 
     Parameters
     ----------
@@ -140,6 +139,55 @@ class SoftmaxThompson(ProbabilityLearner):
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
         Seed of the draws.
+
+    Notes
+    -----
+    With s = W x and v_k = x' S_k x, where S_k is the covariance of the weights w_k, the chosen
+    label is that of the largest draw from N(s_k, nu_k^2 v_k). Its probability is exact, to 1e-7, by
+    quadrature. nu_k is nu, and more for labels that are known less well than the best, b: with
+    r_k = 1 - v_b / v_k and
+    1 - q = 1 - 1 / sum_k exp((s_k - s_b) / sqrt(1 + kappa (v_k + v_b))),
+
+        nu_k = nu + (1 - nu) ((1 - q) r_k)^6 if v_k > v_b.
+
+    So a label that looked bad at first, and is hardly known since, is tried again where those that
+    are known well fail; where one of them is right in most cases, it is not. Then, for a label l,
+
+    1. z_k = s_k / sqrt(1 + kappa v_k) and p = softmax(z), q = p_l;
+    2. if it was right, g = p - e_l; if not, g_l = max(q, rho / (1 + e^{-z_l})) and, for k != l,
+       g_k = -q ((1 - u) p_k / (1 - q) + u / (K - 1)), where u = eta / (eta + 1 - q); each times
+       its dz_k / ds_k;
+    3. f_l = m q (1 - q) and f_k = m q p_k^2 / (1 - q), each times the square of dz_k / ds_k;
+    4. w_k -= g_k S_k x and S_k^{-1} += f_k x x', or only its diagonal.
+
+    For eta = 0, g is the gradient of minus the logarithm of the bit's likelihood, and f, for m = 1,
+    the information of the bit: a step of Newton's, or Kalman's, with the classes kept independent.
+    What is not textbook material was tuned on streams (docs/notes.md):
+
+    - kappa is 0.03, full: 0.25. Where little is known, the prediction is shrunk towards uniform.
+    - rho is 0.3, full: 0.45. With many classes q is small, and without this a wrong label would be
+      tried again and again before it falls.
+    - eta is 0.1, full: 0. A label that the model was sure of and that is wrong may be so for a
+      reason that it knows nothing of: the odds of that are eta to 1 - q. Then any other label may
+      be right. Without this, a label that was never right, and comes late, gains next to nothing
+      by the mistakes of others. In the full form v_k, which is large for such a label alone, finds
+      it; there, eta delays the notice of a gradual change.
+    - m is 3, full: 2, so that steps shrink sooner. As classes, and in the diagonal form features,
+      count as independent, each step moves the scores further than it is meant to.
+    - In the full form it is m t / (t + 30) in round t: at first the scales and the Gaussian
+      approximation are rough, and too much confidence in the first rounds would mislead for long.
+    - Forgetting makes S_k grow, also where nothing was learned that could be forgotten. So v_k is
+      at most 1 / a, as at first, and w_k moves by less in step 4 as v_k was reduced: without that,
+      an x in a direction that is seen once in many rounds moved the weights by thousands.
+    - A right label with 1 - q < 0.02, full: 0.001, changes nothing, which saves most of the time
+      on easy streams. S_k is left as it is if v_k would change by less than a thousandth, full: a
+      millionth.
+
+    Late feedback meets the weights of the moment it arrives. Told the label itself, by
+    ``learn(decision, truth=...)`` or `teach`, it takes the step of a right label, which has the
+    same likelihood, but an implicit one: g is that after the step, not before it. A chosen label
+    that is right already had some probability; a label that is given may have had almost none, and
+    full steps for the first few would swamp those that follow. Bits and labels may be mixed.
 
     References
     ----------

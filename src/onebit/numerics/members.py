@@ -1,8 +1,9 @@
 """A mixture of models that see x differently, weighed by the bits that each of them foresaw.
 
 The likelihood of a bit does not depend on who chose the label. So every member learns from every
-bit, and its weight is multiplied by the probability that it gave to the bit. The policy is the
-weighted mean of the members' policies. A small share of all weight goes back to all members in each
+bit, and its weight is multiplied by the probability that it gave to the bit. To decide, the score
+of each label is drawn from a normal distribution with the weighted means of the members' scores and
+variances, and the highest wins. A small share of all weight goes back to all members in each
 round (the fixed share of Herbster and Warmuth), so that weights can move when the world does.
 
 A member is a view of x (`onebit.numerics.views`), a posterior (`onebit.numerics.posterior`) and, of
@@ -43,7 +44,7 @@ from onebit.numerics.pair_products import Products
 from onebit.numerics.posterior import (
     Posterior,
     exchange_former,
-    fill_policy,
+    fill_deviations,
     forget_class,
     grow_older,
     learn_posterior,
@@ -62,6 +63,7 @@ from onebit.numerics.views import (
     new_view,
     observe_view,
 )
+from onebit.numerics.winning import fill_winning
 
 RIGHT, WRONG = 0, 1
 """Places in `Scratch.said`."""
@@ -105,6 +107,8 @@ class Scratch(NamedTuple):
     ----------
     p
         Probabilities of the labels.
+    means, deviations
+        Of the draws of each label's score.
     said
         The probabilities that the chosen label is RIGHT, and WRONG, before the bit came.
     updated
@@ -112,8 +116,28 @@ class Scratch(NamedTuple):
     """
 
     p: np.ndarray
+    means: np.ndarray
+    deviations: np.ndarray
     said: np.ndarray
     updated: np.ndarray
+
+
+class WeightedMember(NamedTuple):
+    """A model in the mixture.
+
+    Attributes
+    ----------
+    name
+        What it sees: "line", "cells" or "products".
+    weight
+        How far it is trusted; weights add up to one.
+    n_inputs
+        How many inputs its view of x has at most.
+    """
+
+    name: str
+    weight: float
+    n_inputs: int
 
 
 class Mixture(NamedTuple):
@@ -139,6 +163,14 @@ class Mixture(NamedTuple):
     def named(self) -> dict[str, Member]:
         """The members that there are, in their order."""
         return {name: one for name, one in self.members._asdict().items() if one is not None}
+
+    @property
+    def weighted(self) -> list[WeightedMember]:
+        """The members with their weights now."""
+        return [
+            WeightedMember(name, weight, len(member.posterior.W))
+            for (name, member), weight in zip(self.named.items(), self.trust.tolist(), strict=True)
+        ]
 
     def retire_classes(self, retired: list[int]) -> None:
         """Take these classes, and no others, to be neither right nor learned about."""
@@ -175,7 +207,13 @@ def new_mixture(members: Mapping[str, Member], n_classes: int) -> Mixture:
         members=Members._make(members.get(name) for name in Members._fields),
         trust=np.full(n, 1.0 / n),
         settings=tuning.TUNING.mixture,
-        scratch=Scratch(np.zeros(n_classes), np.zeros(2), np.zeros(n, dtype=np.bool_)),
+        scratch=Scratch(
+            p=np.zeros(n_classes),
+            means=np.zeros(n_classes),
+            deviations=np.zeros(n_classes),
+            said=np.zeros(2),
+            updated=np.zeros(n, dtype=np.bool_),
+        ),
     )
 
 
@@ -269,7 +307,11 @@ def say(weight, least):
 
 @lean_kernel
 def fill_mixture_policy(mixture, explores, scores, offer, p):
-    """Fill the mixture of the members' policies; return the label with the highest score."""
+    """Fill the probability that each label's draw is the highest; return the greedy label.
+
+    The score of a label is drawn around the weighted mean of the members' scores, with the weighted
+    mean of the variances of their draws.
+    """
     best = argmax(scores, offer)
     for k in range(p.size):
         p[k] = 0.0
@@ -277,25 +319,32 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
         p[best] = 1.0
         return best
     trust, least = mixture.trust, mixture.settings.least_weight
-    add_policies(mixture.members, trust, least, offer, p)
+    means, deviations = mixture.scratch.means, mixture.scratch.deviations
     total = 0.0
     for m in range(trust.size):
         total += say(trust[m], least)
+    for k in range(p.size):
+        means[k] = deviations[k] = 0.0
+    add_moments(mixture.members, trust, least, offer, means, deviations)
     for k in on_offer(offer, p.size):
-        p[k] /= total
+        means[k] /= total
+        deviations[k] = math.sqrt(deviations[k] / total)
+    room = mixture.members.line.posterior.scratch.room
+    fill_winning(means, deviations, argmax(means, offer), p, room, offer)
     return best
 
 
 @each
 @lean_kernel
-def add_policies(member, i, trust, least, offer, p):
-    """Add the policy of each member, times its say."""
+def add_moments(member, i, trust, least, offer, means, variances):
+    """Add the mean and the variance of each member's draws, times its say."""
     posterior, weight = member.posterior, say(trust[i], least)
     if weight > 0.0:
         scratch = posterior.scratch
-        fill_policy(posterior, scratch.scores, offer, scratch.policy)
-        for k in on_offer(offer, p.size):
-            p[k] += weight * scratch.policy[k]
+        fill_deviations(scratch, posterior.settings, scratch.scores, offer)
+        for k in on_offer(offer, means.size):
+            means[k] += weight * scratch.scores[k]
+            variances[k] += weight * (scratch.deviations[k] * scratch.deviations[k])
 
 
 # Lessons

@@ -1,8 +1,9 @@
 """A softmax model of the right label, with a Gaussian posterior over its weights.
 
 Label k is right with probability softmax(W x)_k. Each bit updates the posterior; to choose a label,
-the score of each one is drawn from it, and the highest wins (Thompson sampling). `OneBitClassifier`
-has the formulas in its notes; every model in its mixture is one of these, on its own view of x.
+the score of each one is drawn from it, and the highest wins (Thompson sampling). `SoftmaxThompson`
+has the formulas in its notes; every model of `OneBitClassifier` is one of these, on its own view of
+x.
 
 Covariances are kept for each class on its own: their diagonals, or whole matrices. The kernels
 below that take a posterior are compiled for the form that it has.
@@ -82,8 +83,8 @@ class Scratch(NamedTuple):
         lesson, f becomes the information.
     g
         The gradient.
-    deviations, room, policy
-        Of the draws; memory for their integrals; and the probability that a draw is the largest.
+    deviations, room
+        Of the draws; and memory for their integrals.
     Sx
         With whole matrices S_k x, a row for each class.
     retired
@@ -102,7 +103,6 @@ class Scratch(NamedTuple):
     g: np.ndarray
     deviations: np.ndarray
     room: np.ndarray
-    policy: np.ndarray
     Sx: np.ndarray
     retired: np.ndarray
     informed: np.ndarray
@@ -177,7 +177,7 @@ def new_posterior(
         S = np.repeat(variances[:, np.newaxis], n_classes, axis=1)
     W, former = np.zeros((n_inputs, n_classes)), np.zeros((n_inputs, n_classes))
     x, squares = np.zeros((2, n_inputs))
-    scores, v, share, f, p, g, deviations, policy = np.zeros((8, n_classes))
+    scores, v, share, f, p, g, deviations = np.zeros((7, n_classes))
     scratch = Scratch(
         x=x,
         squares=squares,
@@ -189,7 +189,6 @@ def new_posterior(
         g=g,
         deviations=deviations,
         room=np.zeros((ROOM, n_classes)),
-        policy=policy,
         Sx=np.zeros((n_classes if full else 0, n_inputs)),
         retired=np.zeros(n_classes, dtype=np.bool_),
         informed=np.zeros(n_classes, dtype=INDEX),

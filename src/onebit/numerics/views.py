@@ -15,6 +15,25 @@ from onebit.core.example import Example
 from onebit.numerics.bins import Bins, fill_binned, n_inputs, new_bins, observe_bins
 from onebit.numerics.pair_products import fill_products, n_products, new_products
 
+LARGEST_PRODUCTS = 800_000
+"""Products are affordable if their matrices have at most so many numbers."""
+
+MOST_COLUMNS, MOST_CLASSES = 256, 32
+"""Cells are affordable for at most so many columns, and for at most so many labels.
+
+The tables of cells then take at most 54 MB; 17 MB for ten labels, 3 MB for ten columns."""
+
+NAMES = ("line", "cells", "products")
+"""Names of views. A mixture has one, and all before it."""
+
+
+def affordable(n_features: int, n_classes: int) -> str:
+    """Return the last of the views that rows and labels of these sizes can have."""
+    if n_features > MOST_COLUMNS or n_classes > MOST_CLASSES:
+        return "line"
+    is_affordable = n_products(n_features) ** 2 * n_classes <= LARGEST_PRODUCTS
+    return "products" if is_affordable else "cells"
+
 
 def new_view(name: str, n_features: int, n_classes: int) -> Any:
     """Return a view before the first round."""

@@ -25,6 +25,8 @@ _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 _ADDRESS = re.compile(r"[0-9.]+")
 """What is no host name, as its last part is a number."""
 
+_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?")
+
 _LOCAL_HOST = re.compile(rb"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?", re.IGNORECASE)
 
 _FORWARDED_FOR = b"x-forwarded-for"
@@ -46,13 +48,22 @@ class Access:
     ----------
     exposed : bool, default=False
         Whether others can reach the service.
+    origins : iterable of bytes, optional
+        Origins of pages elsewhere that browsers may let ask.
     proxies : iterable of str, optional
         Addresses, networks or host names of proxies. From their connections, the header
         ``X-Forwarded-For`` says where a request comes from.
     """
 
-    def __init__(self, *, exposed: bool = False, proxies: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        exposed: bool = False,
+        proxies: Iterable[str] = (),
+        origins: Iterable[bytes] = (),
+    ) -> None:
         self._keys, self._open = Keyring(), not exposed
+        self._origins = frozenset(origins)
         self._networks, self._hosts = parse_proxies(proxies)
         self._resolved: dict[str, tuple[_Network, ...]] = {}
         """Addresses of the proxies that are given by their host names."""
@@ -89,6 +100,11 @@ class Access:
         else:
             self._check_local(self.client_of(request.peer, headers), headers)
 
+    def allowed_origin(self, headers: Mapping[bytes, bytes]) -> bytes | None:
+        """Return the origin of the page that asks, if pages of that origin may."""
+        origin = headers.get(b"origin")
+        return origin if origin in self._origins else None
+
     def client_of(self, peer: str | None, headers: Mapping[bytes, bytes]) -> str | None:
         """Return the address that a request comes from; None if nobody trustworthy says it.
 
@@ -120,8 +136,7 @@ class Access:
             return False
         return _is_in(address, self._networks + tuple(chain(*self._resolved.values())))
 
-    @staticmethod
-    def _check_local(client: str | None, headers: Mapping[bytes, bytes]) -> None:
+    def _check_local(self, client: str | None, headers: Mapping[bytes, bytes]) -> None:
         if client is None or not _is_loopback(client):
             given = "a request that a proxy passed on" if client is None else short(client)
             raise RefusedError(403, f"without keys, only this machine is answered; not {given}")
@@ -133,7 +148,7 @@ class Access:
                 403, f"without keys, only this machine is answered; not {given!r:.80}"
             )
         origin = headers.get(b"origin", b"")
-        if origin and origin.partition(b"://")[2] != host:
+        if origin and origin not in self._origins and origin.partition(b"://")[2] != host:
             given = origin.decode("latin-1")
             raise RefusedError(403, f"without keys, no other page is answered; not {given!r:.80}")
 
@@ -153,6 +168,16 @@ def parse_proxies(proxies: Iterable[str]) -> tuple[tuple[_Network, ...], tuple[s
                 raise ValueError(given) from None
             hosts.append(proxy)
     return tuple(networks), tuple(hosts)
+
+
+def parse_origins(origins: Iterable[str]) -> tuple[bytes, ...]:
+    """Return origins as browsers send them; raise ValueError for what is no origin."""
+    for origin in origins:
+        if not _ORIGIN.fullmatch(origin):
+            raise ValueError(
+                f"an origin is a scheme and a host, without a path; got {origin!r:.80}"
+            )
+    return tuple(origin.encode() for origin in origins)
 
 
 def is_loopback_host(host: str) -> bool:

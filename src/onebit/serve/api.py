@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Raw, Struct, UnsetType, defstruct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, defstruct
 from msgspec.structs import fields
 
 from onebit.serve.rows import Id, Label, Labels, LearnerSpec, ModelSpec, Name
@@ -34,6 +34,10 @@ class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """Identifies the decision; asking again with the same id returns the same decision."""
     among: Labels | None = None
     """The labels on offer; by default all that are not retired."""
+    chosen: Label | None = None
+    """The choice of the product, if the model is its apprentice."""
+    chosen_probability: Annotated[float, Meta(gt=0, le=1)] | None = None
+    """The probability with which the product chose it, if it has one."""
 
 
 class DecisionResult(Struct, frozen=True):

@@ -126,9 +126,13 @@ class App:
         start, head = time.perf_counter(), request.head
         name = self._id_of(head)
         match: Match | None = None
+        origin: bytes | None = None
         self.in_flight += 1
         try:
             _check_head(head)
+            origin = self.access.allowed_origin(head.headers) if b"origin" in head.headers else None
+            if origin is not None and head.method == "OPTIONS":
+                return self._preflight(origin, name)
             match = self._router.match(head.method, head.path)
             reply = await self._handle(request, match)
         except RefusedError as error:
@@ -144,7 +148,22 @@ class App:
         finally:
             self.in_flight -= 1
         reply.id = name
+        if origin is not None:
+            reply.headers = [*reply.headers, *_origin_headers(origin)]
         self._record(head, match, reply, time.perf_counter() - start)
+        return reply
+
+    @staticmethod
+    def _preflight(origin: bytes, name: bytes) -> Reply:
+        """Tell a browser what pages of an allowed origin may send."""
+        headers = [
+            *_origin_headers(origin),
+            (b"access-control-allow-methods", b"GET, POST, PUT, PATCH, DELETE"),
+            (b"access-control-allow-headers", b"authorization, content-type, x-request-id"),
+            (b"access-control-max-age", b"600"),
+        ]
+        reply = Reply(b"", 204, headers=headers)
+        reply.id = name
         return reply
 
     async def _handle(self, request: Request, match: Match) -> Reply:
@@ -180,6 +199,14 @@ class App:
                 *(head.method, head.path, reply.status),
                 extra={"request_id": reply.id.decode(), "seconds": round(seconds, 6)},
             )
+
+
+def _origin_headers(origin: bytes) -> list[tuple[bytes, bytes]]:
+    return [
+        (b"access-control-allow-origin", origin),
+        (b"access-control-expose-headers", b"retry-after, x-request-id"),
+        (b"vary", b"origin"),
+    ]
 
 
 def _refusal(

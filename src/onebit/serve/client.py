@@ -90,14 +90,38 @@ class _Methods:
 
     # Decisions and feedback
 
-    def decide(self, record: Any, among: Any = None, *, id: str | None = None) -> Any:  # noqa: A002
+    def decide(
+        self,
+        record: Any,
+        among: Any = None,
+        *,
+        id: str | None = None,  # noqa: A002
+        chosen: Any = None,
+        chosen_probability: float | None = None,
+    ) -> Any:
         """Choose a label for one record: a text, a dict, or a list of numbers.
+
+        Parameters
+        ----------
+        record : object
+        among : iterable of labels, optional
+            The labels on offer.
+        id : str, optional
+            Of the decision.
+        chosen : label, optional
+            The choice of the product, if the model is its apprentice.
+        chosen_probability : float, optional
+            The probability with which the product chose it, if it has one.
 
         Returns
         -------
         Decision
         """
         question = _question(record, among, id)
+        if chosen is not None:
+            question["chosen"] = _plain(chosen)
+        if chosen_probability is not None:
+            question["chosen_probability"] = float(chosen_probability)
         return self._post("decide", question, lambda answer: _decision(question, answer))
 
     def decide_many(
@@ -213,6 +237,20 @@ class _Methods:
         counts_as : {"nothing", "wrong"}, default="nothing"
         """
         return self._change({"expiry_seconds": seconds, "expired_counts_as": counts_as})
+
+    def apprentice(self, **settings: Any) -> Any:
+        """Let the model learn beside a product that already decides. Return the client.
+
+        Parameters
+        ----------
+        decides : {"product", "model"}, optional
+            Who decides from now on; at first the product.
+        share : float, optional
+            Share of the decisions that are left to the other one; at first zero.
+        confidence : float or None, optional
+            With which the other one must be better to take over by itself; None: it never does.
+        """
+        return self._change({"apprentice": settings})
 
     def delete(self) -> Any:
         """Remove the model with its log."""

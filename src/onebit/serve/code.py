@@ -15,6 +15,7 @@ import onebit
 _ARITHMETIC = (
     *("core", "numerics", "learners", "features", "losses.py"),
     *("serve/replayable.py", "serve/model.py", "serve/statistics.py", "serve/estimates.py"),
+    "serve/apprentice.py",
 )
 """What the state of a model depends on, of this package."""
 

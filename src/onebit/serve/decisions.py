@@ -74,7 +74,14 @@ def _choose(
             _check_same(request, name, body)
         else:
             try:
-                decision, body = model.decide(request.record, request.among, name, most_features)
+                decision, body = model.decide(
+                    request.record,
+                    request.among,
+                    name,
+                    most_features,
+                    request.chosen,
+                    request.chosen_probability,
+                )
             except (ValueError, TypeError) as error:
                 where = f"item {i}: " if len(requests) > 1 else ""
                 raise RefusedError(422, f"{where}{error}") from None
@@ -90,6 +97,8 @@ def _check_same(request: DecisionRequest, name: str, body: DecisionBody) -> None
         raise RefusedError(409, f"the id {short(name)} is of another record")
     if request.among is not None and body.label not in request.among:
         raise RefusedError(409, f"the id {short(name)} is of another offer")
+    if request.chosen != body.chosen:
+        raise RefusedError(409, f"the id {short(name)} is of another choice")
 
 
 def _write(

@@ -8,9 +8,11 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, structs
 
 from onebit.core import Decision
+from onebit.core.validation import short
+from onebit.serve.apprentice import Apprentice, probability_of
 from onebit.serve.estimates import compared, watched
 from onebit.serve.packing import Packed, unpacked
 from onebit.serve.replayable import ReplayableLearner, feedback_for
@@ -77,6 +79,7 @@ class Meta(Struct):
     frozen: bool
     expiry_seconds: float | None
     expired_counts_as: str
+    apprentice: Apprentice | None = None
 
 
 class Shape(NamedTuple):
@@ -124,6 +127,9 @@ class Model:
             spec.expiry_seconds,
             spec.expired_counts_as,
         )
+        if spec.apprentice is not UNSET:
+            meta.apprentice = Apprentice(1)
+            meta.apprentice.change(spec.apprentice, 1)
         return cls(meta, {"": learner})
 
     @classmethod
@@ -210,9 +216,29 @@ class Model:
     # Decisions
 
     def decide(
-        self, record: Any, among: list[Any] | None, decision_id: str | None, most_features: int
+        self,
+        record: Any,
+        among: list[Any] | None,
+        decision_id: str | None,
+        most_features: int,
+        chosen: Any = None,
+        chosen_probability: float | None = None,
     ) -> tuple[Decision, DecisionBody]:
-        """Choose a label for a record; return the decision and the content of its row."""
+        """Choose a label for a record; return the decision and the content of its row.
+
+        Parameters
+        ----------
+        record : object
+        among : list or None
+            The labels on offer.
+        decision_id : str or None
+        most_features : int
+            Most features of an example.
+        chosen : label, optional
+            The choice of the product.
+        chosen_probability : float, optional
+            The probability with which it chose.
+        """
         learner = self.learner
         x = learner.example(record)
         if x.values.size > most_features:
@@ -229,7 +255,35 @@ class Model:
             None if decision.among is None else list(decision.among),
             learner.explored(decision),
         )
-        return decision, body
+        if chosen is None:
+            return decision, body
+        return self._between(decision, body, decision_id, chosen, chosen_probability)
+
+    def _between(
+        self,
+        decision: Decision,
+        body: DecisionBody,
+        decision_id: str | None,
+        chosen: Any,
+        chosen_probability: float | None,
+    ) -> tuple[Decision, DecisionBody]:
+        """Return the decision of the model or the choice of the product, with its probability."""
+        apprentice, learner, among = self.meta.apprentice, self.learner, body.among
+        if apprentice is None:
+            raise ValueError("chosen is for a model that is an apprentice; this one is none")
+        offer = [label for label in learner.labels if label not in learner.retired]
+        if chosen not in (offer if among is None else among):
+            raise ValueError(f"the chosen label {short(chosen)} is not on offer")
+        share, label = apprentice.product_share, decision.label
+        given: dict[str, Any] = {"chosen": chosen, "chosen_probability": chosen_probability}
+        if learner.product_decides(share, decision_id) and label != chosen:
+            label = chosen
+            given |= {"label": label, "confidence": None, "explored": False}
+        model = learner.probability(decision.x, among, label)
+        p = probability_of(label == chosen, model, chosen_probability, share)
+        given |= {"probability": p, "product_share": share, "model_probability": model}
+        body = structs.replace(body, **given)
+        return Decision(decision.x, label, p, decision.among), body
 
     def checked_decision(self, body: DecisionBody) -> Decision:
         """Return the decision of a row; raise ValueError if nothing could be learned from it."""
@@ -263,7 +317,7 @@ class Model:
                 raise ValueError(f"row {row.n} is feedback for {row.id!r}, which nobody decided")
             self._add_feedback(row, body, known)
         elif row.kind == "settings":
-            self._change_settings(body, row.at)
+            self._change_settings(body, row)
         elif row.kind in ("labels", "shadow"):
             # A change that others have made impossible since it was requested has no effect.
             with contextlib.suppress(ValueError, TypeError):
@@ -334,6 +388,9 @@ class Model:
             truth = None if body.truth is UNSET else "" if body.truth is None else str(body.truth)
             offered = self.offered if among is None else len(among)
             statistics.add_bit(row.at, label, correct, given.probability, truth, offered)
+            apprentice = self.meta.apprentice
+            if apprentice is not None and apprentice.add_bit(given, correct, row.n):
+                self._mark_decider(row.at)
         feedback = feedback_for(body)
         if self.meta.frozen or not feedback:
             return
@@ -344,6 +401,11 @@ class Model:
             self._estimate_shadows(decision, correct)
         for learner in self.learners.values():
             learner.learn(decision, feedback, row.n)
+
+    def _mark_decider(self, at: float) -> None:
+        """Note who decides from now on, for the page."""
+        assert self.meta.apprentice is not None
+        self.meta.statistics.add_mark(at, f"the {self.meta.apprentice.decides} decides")
 
     def _decision_of(self, body: DecisionBody) -> Decision:
         offered = None if body.among is None else tuple(body.among)
@@ -360,8 +422,15 @@ class Model:
                 shadow.difference = compared(shadow.difference, shadow.pending)
                 shadow.pending = []
 
-    def _change_settings(self, body: Settings, at: float) -> None:
-        meta = self.meta
+    def _change_settings(self, body: Settings, row: Row) -> None:
+        meta, at = self.meta, row.at
+        if body.apprentice is None:
+            meta.apprentice = None
+        elif body.apprentice is not UNSET:
+            if meta.apprentice is None:
+                meta.apprentice = Apprentice(row.n)
+            if meta.apprentice.change(body.apprentice, row.n):
+                self._mark_decider(at)
         if body.frozen is not UNSET:
             if meta.frozen != body.frozen:
                 meta.statistics.add_mark(at, "frozen" if body.frozen else "unfrozen")

@@ -126,6 +126,16 @@ class ReplayableLearner:
         decision.id = None  # the log says what was learned: the learner need not remember ids
         return decision
 
+    def product_decides(self, share: float, decision_id: str | None) -> bool:
+        """Return whether the choice of the product is taken; it depends only on the id."""
+        name = ("" if decision_id is None else decision_id).encode(errors="surrogatepass")
+        digest = blake2b(self._seed + b"product" + name, digest_size=8).digest()
+        return int.from_bytes(digest) < share * 2.0**64
+
+    def probability(self, x: Example, among: list[Any] | None, label: Any) -> float:
+        """Return the probability that this learner gives to a label."""
+        return float(self.learner.policy(x, among)[0, self.learner._run.positions[label]])
+
     def explored(self, decision: Decision) -> bool:
         """Return whether the decision that was just made differs from the greedy label."""
         run = self.learner._run

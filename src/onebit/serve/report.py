@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from onebit.serve.api import Interval, ModelView, ShadowView
+from onebit.serve.apprentice import Apprentice
 from onebit.serve.estimates import (
     LEAST_WINDOW,
     LEVEL,
@@ -22,6 +23,7 @@ from onebit.serve.estimates import (
 from onebit.serve.model import Shadow
 from onebit.serve.report_types import (
     Action,
+    ApprenticeView,
     ConstantView,
     Finding,
     Kind,
@@ -70,12 +72,15 @@ class Facts(NamedTuple):
         Copied, as the last one changes.
     marks : list of Mark
         Including those of other versions of the code.
+    apprentice : Apprentice or None
+        Copied.
     """
 
     model: ModelView
     shadows: dict[str, Shadow]
     segments: list[Segment]
     marks: list[Mark]
+    apprentice: Apprentice | None
 
 
 def report_of(facts: Facts, since: float | None = None, until: float | None = None) -> Report:
@@ -101,6 +106,7 @@ def report_of(facts: Facts, since: float | None = None, until: float | None = No
         labels,
         shadow_views(facts),
         sorted(_findings(facts, window, labels, now), key=lambda one: _ORDER.index(one.tone)),
+        _apprentice_view(facts.apprentice),
     )
 
 
@@ -321,8 +327,42 @@ def _findings(
     yield from _without_feedback(_answered(facts.segments, now))
     for shadow in shadow_views(facts):
         yield _shadow(shadow)
+    if facts.apprentice is not None:
+        yield _apprentice(facts.apprentice)
     if facts.model.frozen:
         yield Finding("frozen", "note", action="unfreeze" if fallen else None)
+
+
+def _apprentice_view(found: Apprentice | None) -> ApprenticeView | None:
+    if found is None:
+        return None
+    model, product = map(interval_of, found.accuracies())
+    return ApprenticeView(
+        found.decides,
+        found.share,
+        found.confidence,
+        found.since,
+        0 if found.difference is None else found.difference["n"],
+        model,
+        product,
+        difference_of(found.difference),
+    )
+
+
+def _apprentice(found: Apprentice) -> Finding:
+    difference, decides = difference_of(found.difference), found.decides
+    if difference is not None and difference.low > 0.0:
+        action: Action | None = "take_over" if decides == "product" else None
+        return Finding("apprentice_better", "good", difference=difference, action=action)
+    if difference is not None and difference.high < 0.0:
+        is_bad = decides == "model"
+        return Finding(
+            "apprentice_worse",
+            "bad" if is_bad else "note",
+            difference=difference,
+            action="give_back" if is_bad else None,
+        )
+    return Finding("apprentice_unclear", "note", difference=difference)
 
 
 def _verdict(window: WindowView) -> Finding:

@@ -79,7 +79,27 @@ class LabelReport(Struct, frozen=True):
     """The truths of late when it was wrong, most frequent first; empty for none of the labels."""
 
 
-Action = Literal["promote", "remove_shadow", "retire", "add_shadow", "unfreeze"]
+class ApprenticeView(Struct, frozen=True):
+    """A model that learns beside a product that already decides."""
+
+    decides: Literal["product", "model"]
+    share: float
+    """Share of the decisions that are left to the one that does not decide."""
+    confidence: float | None
+    """With which the other one must be better to take over by itself."""
+    since: int
+    """The row from which on they are compared: the last change of who decides."""
+    bits: int
+    model: Interval | None
+    """The accuracy of the model, had it decided alone; likewise of the product."""
+    product: Interval | None
+    difference: Interval | None
+    """By how much the model is better, at the level of `confidence`."""
+
+
+Action = Literal[
+    "promote", "remove_shadow", "retire", "add_shadow", "unfreeze", "take_over", "give_back"
+]
 
 
 Kind = Literal[
@@ -96,6 +116,9 @@ Kind = Literal[
     "shadow_worse",
     "shadow_unclear",
     "frozen",
+    "apprentice_better",
+    "apprentice_worse",
+    "apprentice_unclear",
 ]
 Tone = Literal["good", "note", "bad"]
 
@@ -137,3 +160,4 @@ class Report(Struct, frozen=True):
     shadows: list[ShadowView]
     findings: list[Finding]
     """The worst first."""
+    apprentice: ApprenticeView | None

@@ -64,6 +64,19 @@ class Row(NamedTuple):
     code: int | None = None
 
 
+class ApprenticeSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Who decides, the product or the model that learns beside it; omitted ones stay as they are.
+
+    At first, the product decides alone, until someone says otherwise.
+    """
+
+    decides: Literal["product", "model"] | UnsetType = UNSET
+    share: Annotated[float, Meta(ge=0, le=0.5)] | UnsetType = UNSET
+    """Share of the decisions that are left to the one that does not decide."""
+    confidence: Annotated[float, Meta(ge=0.5, lt=1)] | UnsetType | None = UNSET
+    """With which the other one must be better to take over by itself; null: it never does."""
+
+
 class Settings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The settings of a model that can change while it runs; omitted ones stay as they are."""
 
@@ -73,6 +86,8 @@ class Settings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     """Seconds after which feedback is no longer awaited; null means never."""
     expired_counts_as: Literal["nothing", "wrong"] | UnsetType = UNSET
     """What an expired decision counts as."""
+    apprentice: ApprenticeSettings | UnsetType | None = UNSET
+    """Lets the model learn beside a product that already decides; null ends that."""
 
 
 class LearnerSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -99,6 +114,8 @@ class ModelSpec(LearnerSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Seed of all random draws; by default a random one."""
     expiry_seconds: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     expired_counts_as: Literal["nothing", "wrong"] = "nothing"
+    apprentice: ApprenticeSettings | UnsetType = UNSET
+    """Lets the model learn beside a product that already decides."""
 
 
 class DecisionBody(Struct, frozen=True, omit_defaults=True):
@@ -111,6 +128,14 @@ class DecisionBody(Struct, frozen=True, omit_defaults=True):
     confidence: float | None = None
     among: list[Label] | None = None
     explored: bool = False
+    chosen: Label | None = None
+    """The choice of the product, for which the model is an apprentice."""
+    chosen_probability: float | None = None
+    """The probability with which the product chose it, if it has one."""
+    product_share: float | None = None
+    """The probability with which the choice of the product was taken."""
+    model_probability: float | None = None
+    """The probability that the model gave to the label."""
 
 
 class FeedbackBody(Struct, frozen=True, omit_defaults=True):

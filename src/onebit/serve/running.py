@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import uvicorn
 
 from onebit.core.progress import announce_with
-from onebit.serve.access import Access, is_loopback_host, parse_proxies
+from onebit.serve.access import Access, is_loopback_host, parse_origins, parse_proxies
 from onebit.serve.app import App
 from onebit.serve.limits import Limits
 from onebit.serve.log import Log
@@ -41,6 +41,8 @@ class Options(NamedTuple):
     limits: Limits
     proxies: tuple[str, ...] = ()
     """Addresses, networks and host names of proxies in front of the service."""
+    origins: tuple[str, ...] = ()
+    """Origins of pages elsewhere that may ask, such as https://shop.example."""
     metrics: str | None = None
     """Folder in which several processes publish their figures to each other."""
 
@@ -137,7 +139,8 @@ def worker() -> App:
     log_as_json()
     found = json.loads(os.environ[_OPTIONS])
     limits, proxies = Limits(*found["limits"]), tuple(found["proxies"])
-    options = Options(**found | {"limits": limits, "proxies": proxies})
+    origins = tuple(found["origins"])
+    options = Options(**found | {"limits": limits, "proxies": proxies, "origins": origins})
     app = app_of(options)
     # The port was bound before this process was started; it is listened to next.
     app.started = lambda: announce(options.host, options.port)
@@ -153,7 +156,9 @@ def app_of(options: Options) -> App:
     gc.set_threshold(50_000, 20, 100)
     _return_large_arrays()
     log = open_log(options.data, options.database)
-    access = Access(exposed=options.exposed, proxies=options.proxies)
+    access = Access(
+        exposed=options.exposed, proxies=options.proxies, origins=parse_origins(options.origins)
+    )
     return App(
         log,
         options.limits,
@@ -188,6 +193,7 @@ def log_as_json() -> None:
 def check_exposure(options: Options) -> None:
     """Raise ValueError if others could reach a service that has no keys."""
     parse_proxies(options.proxies)
+    parse_origins(options.origins)
     if not options.exposed:
         return
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import NamedTuple
@@ -160,7 +161,9 @@ class _Replay:
         learner, among = self.model.learner, body.among
         if among is not None and set(among) == set(learner.labels) - set(learner.retired):
             among = None
-        decision = learner.decide(learner.example(body.record), among, row.id)
+        decision, _ = self.model.decide(
+            body.record, among, row.id, sys.maxsize, body.chosen, body.chosen_probability
+        )
         if (decision.label, float(decision.probability)) == (body.label, body.probability):
             self._checked += 1
         elif row.code in self._own and not self._differs:

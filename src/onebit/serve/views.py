@@ -51,7 +51,10 @@ async def facts_of(log: Log, live: LiveModel) -> Facts:
         name: structs.replace(shadow, pending=list(shadow.pending))
         for name, shadow in sorted(model.meta.shadows.items())
     }
-    return Facts(view_of(live), shadows, segments, marks)
+    apprentice = model.meta.apprentice
+    if apprentice is not None:
+        apprentice = structs.replace(apprentice, pending=list(apprentice.pending))
+    return Facts(view_of(live), shadows, segments, marks, apprentice)
 
 
 def detail_of(facts: Facts) -> ModelDetail:

@@ -1,6 +1,6 @@
-"""The papers' pictures of their losses, drawn from `onebit.losses`.
+"""The papers' pictures of their losses, drawn from `onebit.losses`, and one of Appendix F.
 
-``python -m onebit.theory.pictures folder`` writes both as PNG.
+``python -m onebit.theory.pictures folder`` writes them as PNG.
 """
 
 from __future__ import annotations
@@ -63,11 +63,57 @@ def surrogate_gap(ax: Any, eta: float = 1 / 8) -> Any:
     return ax
 
 
+def hessian_dominance(ax: Any) -> Any:
+    """Draw Appendix F of the FOLKLORE paper, and return the axes.
+
+    Condition (F.1), which proves the regret of AIOLI, needs a constant c that does not grow with
+    B R for two labels, and one of at least exp(B R) / 2 + 1 for three.
+    """
+    BR = np.linspace(0.0, 8.0, 81)
+    for K, colour in ((2, INK[0]), (3, INK[3])):
+        needed = [least_dominance(np.append(np.zeros(K - 1), b)) for b in BR]
+        ax.plot(BR, needed, color=colour, label=f"{K} labels")
+    bound = np.exp(BR) / 2.0 + 1.0
+    ax.plot(BR, bound, color=INK[4], linestyle=":", label="exp(BR) / 2 + 1")
+    ax.set(xlabel="$BR$", ylabel="least $c$ of (F.1)", yscale="log", xlim=(0.0, 8.0))
+    ax.set_title("Hessian dominance", loc="left")
+    ax.legend(frameon=False)
+    ax.grid(alpha=0.3)
+    return ax
+
+
+def least_dominance(scores: np.ndarray) -> float:
+    """Return the least c of (F.1) at some scores, if the first label is right.
+
+    The regularizer is the mean of the losses of all labels, with the gradient sigma - 1 / K. The
+    condition is that D = (sigma - e_1 - psi)(sigma - e_1 - psi)' - psi psi' is at most c S, where
+    S = diag(sigma) - sigma sigma'. Both vanish along the vector of ones; elsewhere S is positive,
+    and c is the largest eigenvalue of S^{-1/2} D S^{-1/2}.
+    """
+    K = scores.size
+    sigma = np.exp(scores - scores.max())
+    sigma /= sigma.sum()
+    psi = sigma - 1.0 / K
+    away = sigma - psi
+    away[0] -= 1.0
+    S = np.diag(sigma) - np.outer(sigma, sigma)
+    D = np.outer(away, away) - np.outer(psi, psi)
+    _, _, basis = np.linalg.svd(np.ones((1, K)))
+    rest = basis[1:].T  # orthonormal, and orthogonal to the ones
+    L = np.linalg.cholesky(rest.T @ S @ rest)
+    half = np.linalg.solve(L, rest.T)
+    return float(np.linalg.eigvalsh(half @ D @ half.T)[-1])
+
+
 def main(folder: str = ".") -> None:
-    """Write both pictures."""
+    """Write all pictures."""
     from matplotlib.figure import Figure
 
-    for draw, name in ((eta_family, "soba_figure_1.png"), (surrogate_gap, "gaptron_figure_1.png")):
+    for draw, name in (
+        (eta_family, "soba_figure_1.png"),
+        (surrogate_gap, "gaptron_figure_1.png"),
+        (hessian_dominance, "folklore_appendix_f.png"),
+    ):
         figure = Figure(figsize=(6.5, 4.5), layout="constrained")
         draw(figure.add_subplot())
         figure.savefig(Path(folder) / name, dpi=110)

@@ -275,7 +275,7 @@ def _about_newtron(view: View, errors: dict[str, dict[str, float]]) -> list[Find
 
 
 def _rates(synsep: pd.DataFrame) -> Finding:
-    """Fit error - (K - 1) / K gamma = c T^-r over the last nine tenths of log T from 1,000 on."""
+    """Fit error - (K - 1) / K gamma = c T^-r to the curves from 1,000 rounds on."""
     floor = (N_CLASSES["SynSep"] - 1) / N_CLASSES["SynSep"]
     rates = {}
     for name, runs in best(synsep).groupby("learner", sort=False):
@@ -299,8 +299,9 @@ def _stuck(streams: dict[str, pd.DataFrame]) -> Finding:
     """Compare SOBAdiag with the least gamma and with the best one."""
     seen, worse = [], []
     for stream, some in streams.items():
-        means = summary(some[some.learner == "SOBAdiag"])
-        least, most = means.loc[means.gamma.idxmin()], means.loc[means.error.idxmin()]
+        soba = some[some.learner == "SOBAdiag"]
+        means = soba.groupby("gamma")[["error", "updated"]].mean()
+        least, most = means.loc[means.index.min()], means.loc[means.error.idxmin()]
         worse.append(bool(least.error > most.error and least.updated < most.updated))
         seen.append(
             f"{stream}: {percent(least.error)} with {least.updated:,.0f} updates, not "

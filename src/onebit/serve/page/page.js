@@ -104,6 +104,8 @@ const ACTIONS = {
   remove_shadow: (finding) => confirm("Remove the shadow " + finding.shadow + "?") && ask("DELETE", modelPath() + "/shadows/" + encodeURIComponent(finding.shadow)),
   retire: (finding) => confirm("Choose " + finding.label + " no more?") && ask("POST", modelPath() + "/labels", { retire: [labelOf(finding.label)] }),
   add_shadow: () => ask("POST", modelPath() + "/shadows", { name: freshName(), learner: report.model.learner, parameters: report.model.parameters }),
+  take_over: () => confirm("Let the model decide from now on?") && ask("PATCH", modelPath(), { apprentice: { decides: "model" } }),
+  give_back: () => confirm("Let the product decide from now on?") && ask("PATCH", modelPath(), { apprentice: { decides: "product" } }),
   unfreeze: () => ask("PATCH", modelPath(), { frozen: false }),
 };
 

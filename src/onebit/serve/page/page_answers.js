@@ -25,6 +25,17 @@ export function showGood(report) {
     ["the best constant label", windows.map((window) => cell(window.constant && window.constant.accuracy, "other", window.constant ? "always " + window.constant.label : ""))],
     ["chance", windows.map((window) => node("td", {}, window.chance === null ? "–" : percent(window.chance), ...(window.chance === null ? [] : [whisker(exact(window.chance), "other")])))],
   ];
+  const beside = report.apprentice;
+  if (beside) {
+    rows[0][0] = "what was decided";
+    const wide = (found, about) => {
+      const made = cell(found, "other", about);
+      made.colSpan = 2;
+      return [made];
+    };
+    const decides = (who) => (beside.decides === who ? "decides" : percent(beside.share) + " of the decisions are left to it");
+    rows.splice(1, 0, ["this model alone", wide(beside.model, decides("model"))], ["your own rule", wide(beside.product, decides("product"))]);
+  }
   byId("good").tBodies[0].replaceChildren(...rows.map(([name, cells]) => node("tr", {}, node("th", { scope: "row" }, name), ...cells)));
   const model = report.model;
   const figures = [
@@ -53,6 +64,9 @@ const SENTENCES = {
   shadow_better: (f) => "The shadow " + f.shadow + " is better by " + points(f.difference) + ".",
   shadow_worse: (f) => "The shadow " + f.shadow + " is worse by " + points(f.difference) + ".",
   shadow_unclear: (f) => "It is not clear yet whether the shadow " + f.shadow + " is better" + (f.difference ? ": by " + signed(f.difference.low) + " to " + signed(f.difference.high) + " points." : "."),
+  apprentice_better: (f) => "The model is better than your own rule by " + points(f.difference) + ".",
+  apprentice_worse: (f) => "The model is worse than your own rule by " + points(f.difference) + ".",
+  apprentice_unclear: (f) => "It is not clear yet whether the model is better than your own rule" + (f.difference ? ": by " + signed(f.difference.low) + " to " + signed(f.difference.high) + " points." : "."),
   frozen: () => "It is frozen: it learns nothing from feedback.",
 };
 
@@ -64,6 +78,8 @@ const BUTTONS = {
   retire: "Retire the label",
   add_shadow: "Add a fresh shadow",
   unfreeze: "Unfreeze",
+  take_over: "Let the model decide",
+  give_back: "Let the product decide",
 };
 
 // act(finding) does what its button says.
