@@ -23,6 +23,7 @@ from onebit.lab.experiments import (
     compare,
     confidit_texts,
     constants,
+    descriptions,
     folklore,
     gaptron,
     intervals,
@@ -43,8 +44,8 @@ from written import assert_as_written
 
 HERE = Path(__file__).parent
 MODULES = (
-    *(alarms, boosting, compare, confidit_texts, constants, folklore, gaptron, labels, logs, raw),
-    soba,
+    *(alarms, boosting, compare, confidit_texts, constants, descriptions, folklore, gaptron),
+    *(labels, logs, raw, soba),
 )
 
 
@@ -151,6 +152,8 @@ def made_up(run):
         found["regret"], found["allowed"] = np.round(rng.uniform(-10, 40, size=2), 2).tolist()
     if isinstance(measure, boosting.GreedyToo):
         found["greedy"] = round(float(rng.random()), 3)
+    if isinstance(measure, descriptions.Described):
+        found["first_eighth"], found["nearest_name"] = np.round(rng.random(2), 3).tolist()
     if isinstance(measure, alarms.Alarms):
         found["changes"] = ["a change"] * int(rng.integers(2))
     if isinstance(run.learner, ConstantLabel):
