@@ -146,7 +146,7 @@ def n_pending(value):
     return lambda header, arrays: arrays["A_inv.n_pending"].__setitem__(0, value)
 
 def n_pending_of_a_class(header, arrays):
-    arrays["line.S.n_pending"][1, 0] = 64
+    arrays["mixture.members.line.posterior.S.n_pending"][1, 0] = 64
 
 def labels(header, arrays):
     arrays |= {"P.examples.rows": X[:1], "P.weights.rows": np.ones(1)}

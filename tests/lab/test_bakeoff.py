@@ -62,7 +62,7 @@ def test_wide_tables_are_left_to_tools_that_can(folder, tmp_path):
 def test_tables_may_be_compressed_text(tmp_path):
     rows = "".join(f"{i},{i % 3},{'ab'[i % 2]}\n" for i in range(40))
     (tmp_path / "some.v1.csv.gz").write_bytes(gzip.compress(f"x,z,label\n{rows}".encode()))
-    streams, narrow = bakeoff._streams(tmp_path, 2_000)
+    streams, narrow = bakeoff.table_streams(tmp_path, 2_000)
     assert list(streams) == list(narrow) == ["some.v1"]
 
 
@@ -94,7 +94,7 @@ def test_folders_without_tables_are_refused(tmp_path, monkeypatch):
 
 def few(folder):
     """The bake-off with a few tools that are always installed."""
-    streams, _ = bakeoff._streams(folder, 2_000)
+    streams, _ = bakeoff.table_streams(folder, 2_000)
     return {
         "onebit": Sweep({OURS: OneBitClassifier()}, {}, streams, [7_000]),
         "linear": Sweep({"AROW, told": AROW()}, {}, streams, [7_000], OnlineStandardized()),
@@ -124,7 +124,8 @@ def test_interrupted_and_resumed_it_gives_the_same_report(folder, tmp_path, monk
     for one, other in zip(whole, parts, strict=True):
         assert list(one.tables) == list(other.tables)
         for name, table in one.tables.items():
-            pd.testing.assert_frame_equal(table, other.tables[name])
+            if "microseconds" not in name:  # of two runs, the times differ
+                pd.testing.assert_frame_equal(table, other.tables[name])
     (note,) = [s.text for s in parts if "Not installed" in s.text]
     assert "VW squarecb" in note
     page = write_report(tmp_path / "parts").read_text()
@@ -205,7 +206,7 @@ def test_results_of_the_package_are_what_tools_do(table, name, tool):
     path = Path(os.environ.get(VARIABLE, "nowhere"), "bakeoff", f"{table}.npz")
     if not path.exists() or tool.version is None:
         pytest.skip("no data, or the tool is not installed")
-    asked = bakeoff._streams(path.parent, None)[0][table]
+    asked = bakeoff.table_streams(path.parent, None)[0][table]
     run = lab.Run(name, tool, table, asked, bakeoff.SEED)
     kept = shipped_module._rows(shipped_module.PATH).get(shipped_module._key(run))
     assert kept is not None

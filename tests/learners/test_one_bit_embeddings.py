@@ -30,7 +30,7 @@ def test_an_embedding_walks_the_path_of_the_reference(n_words, storage):
     slow = reference.OneBitClassifier(X.shape[1], 3, False, views="line")
     learner = OneBitClassifier(**form, random_state=3)
     assert_same_path(learner, slow, X, y, storage, quadrature=1e-6)
-    scales = learner._state.scales
+    scales = learner._run.state.scales
     assert scales.totals[HAS_VECTOR] == 1.0
     assert not scales.kinds[:, IS_MEASUREMENT].any()
     assert not scales.features[:, LOCATION].any()
@@ -52,15 +52,15 @@ def test_dense_columns_that_are_no_embedding_are_measurements(change):
     X, y = embedded(3)
     learner = OneBitClassifier(random_state=0, classes=range(3))
     play(learner, change(X), y)
-    assert learner._state.scales.totals[HAS_VECTOR] == 0.0
-    assert learner._state.scales.kinds[:, IS_MEASUREMENT].all()
+    assert learner._run.state.scales.totals[HAS_VECTOR] == 0.0
+    assert learner._run.state.scales.kinds[:, IS_MEASUREMENT].all()
 
 
 def test_an_embedding_of_few_digits_is_one():
     X, y = embedded(3)
     learner = OneBitClassifier(random_state=0, classes=range(3))
     play(learner, np.round(X, 2), y)
-    assert learner._state.scales.totals[HAS_VECTOR] == 1.0
+    assert learner._run.state.scales.totals[HAS_VECTOR] == 1.0
 
 
 def test_columns_that_are_an_embedding_no_longer_become_measurements():
@@ -68,5 +68,5 @@ def test_columns_that_are_an_embedding_no_longer_become_measurements():
     learner = OneBitClassifier(random_state=0, classes=range(3))
     play(learner, X, y)
     play(learner, 0.5 * X, y)
-    assert learner._state.scales.totals[HAS_VECTOR] == 0.0
-    assert learner._state.scales.kinds[:, IS_MEASUREMENT].all()
+    assert learner._run.state.scales.totals[HAS_VECTOR] == 0.0
+    assert learner._run.state.scales.kinds[:, IS_MEASUREMENT].all()
