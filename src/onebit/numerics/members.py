@@ -318,20 +318,30 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
     if not explores:
         p[best] = 1.0
         return best
+    line = mixture.members.line.posterior
+    if mixture.trust.size == 1:
+        means, deviations = line.scratch.scores, line.scratch.deviations
+        fill_deviations(line.scratch, line.settings, means, offer)
+    else:
+        means, deviations = mixture.scratch.means, mixture.scratch.deviations
+        fill_moments(mixture, offer, means, deviations)
+    fill_winning(means, deviations, argmax(means, offer), p, line.scratch.room, offer)
+    return best
+
+
+@lean_kernel
+def fill_moments(mixture, offer, means, deviations):
+    """Fill the weighted means of the members' scores, and the deviations of the draws."""
     trust, least = mixture.trust, mixture.settings.least_weight
-    means, deviations = mixture.scratch.means, mixture.scratch.deviations
     total = 0.0
     for m in range(trust.size):
         total += say(trust[m], least)
-    for k in range(p.size):
+    for k in range(means.size):
         means[k] = deviations[k] = 0.0
     add_moments(mixture.members, trust, least, offer, means, deviations)
-    for k in on_offer(offer, p.size):
+    for k in on_offer(offer, means.size):
         means[k] /= total
         deviations[k] = math.sqrt(deviations[k] / total)
-    room = mixture.members.line.posterior.scratch.room
-    fill_winning(means, deviations, argmax(means, offer), p, room, offer)
-    return best
 
 
 @each
