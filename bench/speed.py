@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 
 import onebit
-import rivals
 from onebit import SOBA, Banditron, OneBitClassifier, play, streams
 
 PATH = Path(__file__).parent / "speed.csv"
@@ -77,6 +76,8 @@ def measured(turns: int) -> list[dict[str, str]]:
     least = dict.fromkeys([*wanted, RIVAL], float("inf"))
     X, y = streams.synsep(RIVAL_ROUNDS)
     rows, n_classes = X.toarray(), streams.N_CLASSES_OF["synsep"]
+    import rivals  # which needs other tools
+
     rival = (RIVAL_ROUNDS, lambda: rivals.numpy_banditron(rows, y, n_classes, 0.01, repeats=1))
     for _ in range(turns):
         for name, (n, run) in {**wanted, RIVAL: rival}.items():

@@ -360,9 +360,8 @@ def test_a_long_log_without_a_snapshot_is_replayed_by_a_process(tmp_path, monkey
     monkeypatch.setattr(Model, "apply", counted)
     with in_folder(tmp_path) as service:
         assert service.snapshot("long") == expected[0]
-        assert not threads
         assert service.snapshot("short") == expected[1]
-        assert threads
+        assert 0 < len(threads) < 50  # the rows of the short log only
         said = {"id": "late", "correct": True}
         assert service.ask("POST", "/v1/models/long/feedback", said)["status"] == "accepted"
         assert service.do(verify(service.app.service.log, service.live("long").key)).faults == []
