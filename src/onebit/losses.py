@@ -170,7 +170,7 @@ def hinge(scores, y):
 
 @lean_kernel
 def hinge_counts(scores, y, offer=None):
-    """Tell whether a round has a hinge loss in Gaptron, from the scores the learner had in it.
+    """Return whether a round has a hinge loss in Gaptron, from the scores the learner had in it.
 
     By (2) of the Gaptron paper the loss of round t is `hinge` for all weights, or zero for all
     weights if y*_t = y_t and m*_t > beta, both of W_t, with beta = 1/K. As a label with a positive

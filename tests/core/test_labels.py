@@ -80,11 +80,13 @@ def test_the_form_stays_where_more_classes_would_have_another(tmp_path):
 def test_learners_refuse_more_classes_by_name():
     X, y = stream(20, K=3)
     folklore = Folklore().fit(X, y)
-    with pytest.raises(ValueError, match=r"Folklore takes no more classes: A_inv\.base"):
+    with pytest.raises(ValueError, match=r"Folklore cannot take further classes: A_inv\.base"):
         folklore.add_classes(["oak"])
     few = OneBitClassifier(classes=["a", "b"], min_probability=0.4)
     few.decide(X[0])
-    with pytest.raises(ValueError, match="OneBitClassifier takes no more classes: min_probability"):
+    with pytest.raises(
+        ValueError, match="OneBitClassifier cannot take further classes: min_probability"
+    ):
         few.add_classes(["c"])
     assert few.classes_.tolist() == ["a", "b"]
     few.decide(X[0])

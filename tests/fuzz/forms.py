@@ -43,10 +43,10 @@ def labels(rng, learner: Learner, n: int):
 
 
 def is_python(learner: Learner) -> bool:
-    """Tell whether the kernels are Python: slower, and able to refuse what they cannot compute."""
+    """Return whether the kernels are Python: slower, and may refuse what they cannot compute."""
     return isinstance(learner._run.kernels, PythonKernels)
 
 
 def is_of_another_library(learner: Learner) -> bool:
-    """Tell whether a classifier of another library is inside, for which onebit cannot promise."""
+    """Return whether a classifier of another library is inside, for which onebit cannot promise."""
     return isinstance(getattr(learner._run.state, "alg", None), Model)

@@ -75,7 +75,7 @@ def parameters(cls: type) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def declared(cls: type, given: dict[str, Any]) -> bool:
-    """Tell whether all values are in the ranges that the class declares."""
+    """Return whether all values are in the ranges that the class declares."""
     return all(
         any(make_constraint(one).is_satisfied_by(value) for one in cls._parameter_constraints[name])
         for name, value in given.items()

@@ -53,7 +53,7 @@ def pids(tmp_path):
 
 
 def is_there(pid):
-    """Tell whether a process is there and has not ended."""
+    """Return whether a process is there and has not ended."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] != "Z"

@@ -312,7 +312,7 @@ def test_a_booster_of_another_library_is_not_saved(tmp_path):
     booster = AdaBoostOLMpp(GaussianNB(), 2, random_state=0).fit(*easy(20))
     with pytest.raises(ValueError, match="cannot be written to a file"):
         booster.save(tmp_path / "booster")
-    with pytest.raises(ValueError, match="takes no more classes"):
+    with pytest.raises(ValueError, match="cannot take further classes"):
         booster.add_classes([7])
 
 

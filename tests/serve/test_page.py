@@ -334,7 +334,7 @@ def test_a_model_is_changed_and_downloaded(open_page, running):
         page.wait_for_selector("#manage-said:has-text('a label now')")
         page.select_option("#old-label", "a")
         page.click("#retire-label button")
-        page.wait_for_selector("#manage-said:has-text('chosen no more')")
+        page.wait_for_selector("#manage-said:has-text('not be chosen any longer')")
         page.fill("#shadow-name", "s")
         page.fill("#shadow-learner", "Banditron")
         page.click("#add-shadow button")

@@ -141,14 +141,14 @@ class LabelsMixin(BaseLearner):
         """Add classes, while holding the lock; on an error nothing has changed."""
         name, n = type(self).__name__, run.all_features.size
         if not get_tags(self).classifier_tags.multi_class:
-            raise ValueError(f"{name} takes no more classes: it is for two")
+            raise ValueError(f"{name} cannot take further classes: it is for two")
         # The form stays, even where the number of classes had decided it.
         form = clone(self).set_params(**run.parameters)._at_size(n, run.classes.size)
         try:
             kernels, first = form._begin(n, classes.size, run.state.rng.copy())
             state = grown(run.state, first)
         except ValueError as error:
-            raise ValueError(f"{name} takes no more classes: {error}") from None
+            raise ValueError(f"{name} cannot take further classes: {error}") from None
         run.replace_state(classes, kernels, state, form.get_params(deep=False))
 
 

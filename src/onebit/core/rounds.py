@@ -139,7 +139,7 @@ class RoundsMixin(BaseLearner):
         decision : Decision
             From `decide`, or made by hand from a log.
         correct : bool, 0 or 1, optional
-            Whether the label was right. A bandit learner needs no more.
+            Whether the label was right: all that a bandit learner needs.
         truth : label or NONE_OF_THESE, optional
             The right label, in place of `correct`; a full-information learner needs it. Whether a
             bandit learner learns more from it than one bit is `uses_truth`. NONE_OF_THESE, if no

@@ -228,7 +228,7 @@ def check_probabilities(log: Log, alarms: float = 0.001) -> ProbabilityCheck:
 
 
 def _exceeds(values: np.ndarray, mean: float, alpha: float) -> bool:
-    """Tell whether non-negative values have a mean above this, with error probability alpha."""
+    """Return whether non-negative values have a mean above this, with error probability alpha."""
     if not values.size:
         return False
     bound = LowerBound()

@@ -263,7 +263,7 @@ class _Line:
 
 
 def _is_plain(value: Any) -> bool:
-    """Tell whether a cell shows a value so that it is read back as it was."""
+    """Return whether a cell shows a value so that it is read back as it was."""
     return not isinstance(value, dict | list) and not (isinstance(value, str) and _is_json(value))
 
 

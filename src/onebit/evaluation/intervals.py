@@ -107,7 +107,7 @@ class LowerBound:
         return float(brentq(self._excess, 0.0, high, args=(alpha, anytime), xtol=1e-12))
 
     def refutes(self, mean: float, alpha: float, *, anytime: bool) -> bool:
-        """Tell whether the bound is above this mean."""
+        """Return whether the bound is above this mean."""
         return bool(self.n) and self._excess(mean, alpha, anytime) > 0.0
 
     def _excess(self, mean: float, alpha: float, anytime: bool) -> float:

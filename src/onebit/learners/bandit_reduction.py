@@ -330,7 +330,7 @@ def _inside(learner: Any) -> Any:
 
 
 def _samples(learner: Any) -> bool:
-    """Tell whether labels are drawn from the probabilities of a model."""
+    """Return whether labels are drawn from the probabilities of a model."""
     if isinstance(learner, Learner):
         return isinstance(learner, ProbabilityLearner)
     return gives_probabilities(learner)

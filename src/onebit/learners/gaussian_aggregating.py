@@ -66,7 +66,7 @@ def score(state, x, scores):
 
 @kernel
 def symmetric(T, hx):
-    """Tell whether z has mean zero and the same variance in all directions: x is new."""
+    """Return whether z has mean zero and the same variance in all directions: x is new."""
     for k in range(hx.size):
         if hx[k] != 0.0 or T[k, k] != T[0, 0]:
             return False

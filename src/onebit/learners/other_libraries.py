@@ -44,35 +44,37 @@ class Model(NamedTuple):
 
     def begin_classes(self, first: int) -> None:
         """Refuse: a classifier of another library keeps its own list of classes."""
-        raise ValueError(f"a classifier of another library takes no more classes: {self.model!r}")
+        raise ValueError(
+            f"a classifier of another library cannot take further classes: {self.model!r}"
+        )
 
 
 def is_rivers(model: Any) -> bool:
-    """Tell whether a classifier has the methods of River."""
+    """Return whether a classifier has the methods of River."""
     return hasattr(model, "learn_one")
 
 
 def gives_probabilities(model: Any) -> bool:
-    """Tell whether a classifier is a probability model."""
+    """Return whether a classifier is a probability model."""
     return hasattr(model, "predict_proba") or hasattr(model, "predict_proba_one")
 
 
 def takes_many_classes(model: Any) -> bool:
-    """Tell whether a classifier takes more than two classes."""
+    """Return whether a classifier takes more than two classes."""
     if is_rivers(model):
         return getattr(model, "_multiclass", True)
     return get_tags(model).classifier_tags.multi_class
 
 
 def takes_weights(model: Any) -> bool:
-    """Tell whether a classifier takes weights of examples."""
+    """Return whether a classifier takes weights of examples."""
     if is_rivers(model):
         return "w" in signature(model.learn_one).parameters
     return "sample_weight" in signature(model.partial_fit).parameters
 
 
 def takes_positive_only(model: Any) -> bool:
-    """Tell whether a classifier takes no negative features."""
+    """Return whether a classifier takes no negative features."""
     return not is_rivers(model) and get_tags(model).input_tags.positive_only
 
 

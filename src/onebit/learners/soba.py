@@ -53,7 +53,7 @@ class DiagonalState(NamedTuple):
 
 @lean_kernel
 def updates(progress, m):
-    """Tell whether a round with this m updates (lines 13-16): the sum of n_s m_s stays >= 0."""
+    """Return whether a round with this m updates (lines 13-16): the sum of n_s m_s stays >= 0."""
     return progress.margins[()] + m >= 0.0
 
 

@@ -108,7 +108,7 @@ class SoftmaxThompson(ProbabilityLearner):
 
     `OneBitClassifier` is a mixture of several such models that see x differently. It also notices
     changes, and chooses a constant label where that is better. Take one model on its own if you
-    know what x is like, or to see what a view is worth.
+    know which view suits x, or to compare views.
 
     Parameters
     ----------

@@ -121,7 +121,7 @@ def fill_products(state, x):
 
 @kernel
 def has_digits(A_inv, x, T):
-    """Tell whether any number on the diagonal of T is more than rounding error."""
+    """Return whether any number on the diagonal of T is more than rounding error."""
     return np.diag(T).max() > SETTLED * A_inv.first * squared_norm(x)
 
 

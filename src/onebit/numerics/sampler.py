@@ -292,7 +292,7 @@ def slice_sample(W, V, Z, U, y, weights, B, loss, rng):
 
 @kernel
 def inside(Z, U, a, y, weights, highest):
-    """Tell whether the loss at W + a V is at most `highest`."""
+    """Return whether the loss at W + a V is at most `highest`."""
     return loss_on_line(Z, U, a, y, weights, highest) <= highest
 
 

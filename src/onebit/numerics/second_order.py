@@ -163,7 +163,7 @@ def inner(z, dense):
 
 @kernel
 def is_settled(A_inv, z, v, q):
-    """Tell whether v = A^{-1} z and q = z' v are only rounding error.
+    """Return whether v = A^{-1} z and q = z' v are only rounding error.
 
     The weights are then so well determined along z that no step could move them. v' v <= first * q
     as long as rounding has made no eigenvalue of A^{-1} negative.

@@ -324,7 +324,7 @@ def _gather(room, n):
 
 @lean_kernel
 def _is_alike(t, w):
-    """Tell whether a draw is near enough; up to rounding, as many may be at the end of a bin."""
+    """Return whether a draw is near enough; up to rounding, as many may be at the end of a bin."""
     return abs(t) <= 1.01 and abs(w) <= 1.01
 
 

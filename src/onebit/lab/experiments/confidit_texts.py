@@ -323,7 +323,7 @@ def _within_points(of: dict[int, pd.DataFrame], after: str) -> Iterator[Finding]
 def _everywhere(
     of: dict[int, pd.DataFrame], claim: str, holds: Callable[[pd.Series], bool]
 ) -> Finding:
-    """Tell whether something holds for the errors on all data at all noise levels."""
+    """Return whether something holds for the errors on all data at all noise levels."""
     found = {
         f"{stream} at {noise} %": holds(some.set_index("learner").error)
         for noise, table in of.items()

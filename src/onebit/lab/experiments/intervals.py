@@ -101,7 +101,7 @@ class Recorded(LowerBound):
         self.n += len(found)
 
     def ever_refutes(self, means: np.ndarray, alpha: float) -> bool:
-        """Tell whether the mean so far was below the bound at some time."""
+        """Return whether the mean so far was below the bound at some time."""
         n = np.arange(1, means.size + 1)[:, None]
         so_far = means.cumsum()[:, None] / n
         gained, bets, prior = np.concatenate(self.gained), BETS, log_prior_anytime()

@@ -138,7 +138,7 @@ function onSubmit(id, work) {
 onSubmit("add-label", () => change(() => ask("POST", modelPath() + "/labels", { add: [byId("new-label").value] }), "It is a label now."));
 onSubmit("retire-label", () => {
   const name = byId("old-label").value;
-  change(() => ACTIONS.retire({ label: name }), "It is chosen no more.");
+  change(() => ACTIONS.retire({ label: name }), "It will not be chosen any longer.");
 });
 onSubmit("add-shadow", () => change(() => ask("POST", modelPath() + "/shadows", { name: byId("shadow-name").value, learner: byId("shadow-learner").value || "OneBitClassifier" }), "It learns beside the model now."));
 byId("freeze").addEventListener("click", () => change(() => ask("PATCH", modelPath(), { frozen: !report.model.frozen }), "Done."));
