@@ -68,7 +68,7 @@ class ChoosingMixin(BaseLearner):
         if self._started:
             with self._run.lock:
                 self._utility(self._run, new.worth, new.cost)
-        self._terms = _none_if_empty(new)
+        self._set_terms(new)
         return self
 
     def set_limits(self, *, max_exploration: float | None = None) -> Self:
@@ -91,8 +91,14 @@ class ChoosingMixin(BaseLearner):
         )
         if new.max_exploration is None and self._started:
             self._run.window = Window()
-        self._terms = _none_if_empty(new)
+        self._set_terms(new)
         return self
+
+    def _set_terms(self, terms: Terms) -> None:
+        self._terms = None if terms == Terms() else terms
+        if self._started:
+            with self._run.lock:
+                self._run.decide = None
 
     def _own_terms(self) -> Terms:
         return Terms() if self._terms is None else self._terms
@@ -140,9 +146,10 @@ class ChoosingMixin(BaseLearner):
         p: np.ndarray,
     ) -> int:
         """Fill scores and policy of one example; return the greedy label."""
-        if run.decide is None:
+        if run.choose is None:
             run.compile_decide()
-        _, _, greedy = run.decide(run.state, example, scores, offer, p, CHOOSE)
+            run.decide = run.choose if self._terms is None else None
+        _, _, greedy = run.choose(run.state, example, scores, offer, p, CHOOSE)
         utility, explore, share = conditions
         if utility is not None and utility.distinguishes(offer):
             greedy = self._fill_valued_policy(run, utility, offer, scores, p, greedy)
@@ -240,7 +247,3 @@ class ChoosingMixin(BaseLearner):
     def _compile_learn(run: Run) -> None:
         if run.learn is None:
             run.learn = run.kernels.learn(run.state)
-
-
-def _none_if_empty(terms: Terms) -> Terms | None:
-    return None if terms == Terms() else terms

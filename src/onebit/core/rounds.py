@@ -81,7 +81,10 @@ class RoundsMixin(ChoosingMixin):
         lock = run.lock
         try:
             lock.acquire(False) or lock.wait()
-            decision = self._decide(run, example, among, id, options)
+            if options is None:
+                decision = self._decide(run, example, among, id)
+            else:
+                decision = self._decide_with(options, run, example, among, id)
         except BaseException:
             lock.release_if_owned()
             raise
@@ -135,7 +138,10 @@ class RoundsMixin(ChoosingMixin):
                     x = row.py_func(rows, i)
                     indices = x.indices.copy() if rows.sparse else run.all_features
                     example = Example(indices, x.values.copy(), x.n_features)
-                    decisions.append(self._decide(run, example, among, names[i], options))
+                    if options is None:
+                        decisions.append(self._decide(run, example, among, names[i]))
+                    else:
+                        decisions.append(self._decide_with(options, run, example, among, names[i]))
         return decisions
 
     def _check_decide_many(
@@ -149,25 +155,27 @@ class RoundsMixin(ChoosingMixin):
             self._conditions(run, options)
         return run, rows, [None if name is None else check_id(name) for name in names]
 
-    def _decide(
-        self,
-        run: Run,
-        example: Example,
-        among: Any,
-        name: str | None,
-        options: Options | None = None,
-    ) -> Decision:
+    def _decide(self, run: Run, example: Example, among: Any, name: str | None) -> Decision:
         """Choose a label, while holding the lock."""
         if run.decide is None:
+            if self._terms is not None:
+                return self._decide_with(None, run, example, among, name)
             run.compile_decide()
         offer = run.default_offer if among is None else run.current_offer(among)
-        if options is None and self._terms is None:
-            label, probability, _ = run.decide(run.state, example, run.scores, offer, run.p, DRAW)
-        else:
-            conditions = self._conditions(run, options)
-            label, probability, _ = self._choose(run, example, offer, conditions)
+        label, probability, _ = run.decide(run.state, example, run.scores, offer, run.p, DRAW)
         confidence = None if run.softmax_probability is None else run.confidence(run.scores, label)
         offered = run.default_among if among is None else run.labels_at(offer)
+        return new_decision(example, run.labels[label], probability, offered, name, confidence)
+
+    def _decide_with(
+        self, options: Options | None, run: Run, example: Example, among: Any, name: str | None
+    ) -> Decision:
+        """Choose a label with terms, while holding the lock."""
+        offer = run.current_offer(among)
+        conditions = self._conditions(run, options)
+        label, probability, _ = self._choose(run, example, offer, conditions)
+        offered = run.default_among if among is None else run.labels_at(offer)
+        confidence = run.confidence(run.scores, label)
         return new_decision(example, run.labels[label], probability, offered, name, confidence)
 
     def learn(

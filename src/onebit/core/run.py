@@ -40,6 +40,9 @@ class Run:
         As `_begin` returned them, and the parameters of the start.
     decide, learn
         The compiled single rounds; None until they are first needed.
+    choose
+        The same as `decide`, which is None in a run with terms: so rounds without take no time to
+        look for them.
     scores, p
         Arrays for the scores and the policy of a single round.
     retired
@@ -61,6 +64,7 @@ class Run:
     __slots__ = (
         "all_features",
         "all_labels",
+        "choose",
         "classes",
         "conditions",
         "decide",
@@ -112,6 +116,7 @@ class Run:
         self.window = Window(*window)
         self.conditions: Any = None
         self.softmax_probability: Any = None
+        self.choose: Any = None
         self.decide: Any = None
         self.learn: Any = None
         self.replace_state(classes, kernels, state, parameters)
@@ -123,7 +128,7 @@ class Run:
         inspect_entry()
         if self.inverse_temperature is not None:
             self.softmax_probability = softmax_probability_entry()
-        self.decide = decide
+        self.choose = self.decide = decide
 
     def replace_state(
         self, classes: np.ndarray, kernels: Kernels, state: Any, parameters: dict[str, Any]
