@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from onebit.core import storage
-from onebit.core.confidence import softmax_probability_entry
+from onebit.core.confidence import right_probability_entry
 from onebit.core.decision import MAX_REMEMBERED_IDS, id_of, key_of
 from onebit.core.engine import Kernels, kernels_named
 from onebit.core.example import INDEX, inspect_entry
@@ -47,7 +47,9 @@ class Run:
         The labels on offer by default, as kernels and as decisions have them.
     inverse_temperature
         None if the learner has no probability model, and decisions no confidence.
-    softmax_probability
+    exclusive
+        Whether exactly one label is right, by that model.
+    right_probability
         Computes the confidence, if there is one; compiled with `decide`.
     learned
         The keys of decisions that were learned from, the oldest first.
@@ -60,6 +62,7 @@ class Run:
         "decide",
         "default_among",
         "default_offer",
+        "exclusive",
         "feature_names",
         "feedback",
         "inverse_temperature",
@@ -72,8 +75,8 @@ class Run:
         "parameters",
         "positions",
         "retired",
+        "right_probability",
         "scores",
-        "softmax_probability",
         "state",
     )
 
@@ -89,6 +92,7 @@ class Run:
         retired: Iterable[int] = (),
         learned: Iterable[str] = (),
         feature_names: np.ndarray | None = None,
+        exclusive: bool = True,
         *,
         lock: FairLock | None = None,
     ) -> None:
@@ -96,12 +100,13 @@ class Run:
             # Compiled code does not check whether an array is read-only, as a mapped file is.
             kernels, state = kernels_named(*kernels), storage.writeable(state)
         self.feedback, self.inverse_temperature = feedback, inverse_temperature
+        self.exclusive = exclusive
         self.all_features = np.arange(n_features, dtype=INDEX)
         self.all_features.flags.writeable = False  # all dense examples share it
         self.feature_names = feature_names
         self.lock = FairLock() if lock is None else lock
         self.learned = dict.fromkeys(map(key_of, learned))
-        self.softmax_probability: Any = None
+        self.right_probability: Any = None
         self.decide: Any = None
         self.learn: Any = None
         self.replace_state(classes, kernels, state, parameters)
@@ -112,7 +117,7 @@ class Run:
         decide = self.kernels.decide(self.state)
         inspect_entry()
         if self.inverse_temperature is not None:
-            self.softmax_probability = softmax_probability_entry()
+            self.right_probability = right_probability_entry()
         self.decide = decide
 
     def replace_state(
@@ -179,10 +184,10 @@ class Run:
 
     def confidence(self, scores: np.ndarray, label: int) -> float | None:
         """Return the probability, by these scores, that a label is right; None without a model."""
-        if self.softmax_probability is None:
+        if self.right_probability is None:
             return None
         self.mask_retired(scores)
-        return self.softmax_probability(scores, self.inverse_temperature, label)
+        return self.right_probability(scores, self.inverse_temperature, self.exclusive, label)
 
     def remember(self, key: int | str) -> None:
         """Remember the key of a decision that was learned from."""
@@ -211,4 +216,5 @@ class Run:
                 sorted(self.retired),
                 self.last_ids(),
                 self.feature_names,
+                self.exclusive,
             )

@@ -323,7 +323,7 @@ class OneBitClassifier(ProbabilityLearner):
 
     uses_truth, _truth_feedback = True, TOLD
     takes_descriptions = True
-    state_version = 3
+    state_version = 4
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.ONE_BIT_CLASSIFIER
@@ -402,6 +402,7 @@ class OneBitClassifier(ProbabilityLearner):
                 n_features,
                 n_classes,
                 full=is_full[view],
+                exclusive=bool(self.exclusive),
                 scaled=bool(self.standardize),
                 described=view == "line",
                 **given,
