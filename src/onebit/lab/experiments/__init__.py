@@ -17,6 +17,7 @@ from onebit.lab.experiments import (
     gaptron,
     intervals,
     labels,
+    limits,
     logs,
     raw,
     soba,
@@ -36,6 +37,7 @@ OURS = (
     constants,
     boosting,
     intervals,
+    limits,
     logs,
 )
 
