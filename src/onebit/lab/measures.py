@@ -106,9 +106,8 @@ class Online:
 ONLINE = Online()
 
 
-def counted(labels: np.ndarray, y: np.ndarray, since: int, seconds: float) -> dict[str, Any]:
-    """Return the result of labels alone, with the columns of all runs."""
-    rounds, mistakes = y.size - since, int(np.count_nonzero(labels[since:] != y[since:]))
+def result_of_counts(rounds: int, mistakes: int, seconds: float) -> dict[str, Any]:
+    """Return a result of which no more is known, with the columns of all runs."""
     return {
         "rounds": rounds,
         "mistakes": mistakes,
@@ -117,6 +116,12 @@ def counted(labels: np.ndarray, y: np.ndarray, since: int, seconds: float) -> di
         "error": mistakes / rounds,
         "seconds": seconds,
     }
+
+
+def counted(labels: np.ndarray, y: np.ndarray, since: int, seconds: float) -> dict[str, Any]:
+    """Return the result of labels alone, with the columns of all runs."""
+    mistakes = int(np.count_nonzero(labels[since:] != y[since:]))
+    return result_of_counts(y.size - since, mistakes, seconds)
 
 
 def _after(history: History, since: int) -> History:
