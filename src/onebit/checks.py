@@ -351,7 +351,7 @@ def check_bad_input_is_refused(learner: Learner) -> None:
 
 
 def check_state_stays_the_same_size(learner: Learner) -> None:
-    """A learner takes no more memory after many rounds than after one."""
+    """Memory does not grow from the first round to the last of many."""
     learner, X, y = _trained(learner)
     before = {name: value.shape for name, value in _state(learner).items()}
     play(learner, np.tile(X, (5, 1)), np.tile(y, 5))
@@ -409,7 +409,7 @@ def _stream(learner: Learner) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _labels(learner: Learner) -> np.ndarray:
-    """Return three labels, or two for a learner that takes no more."""
+    """Return three labels, or two for a learner of two labels."""
     return LABELS if learner.__sklearn_tags__().classifier_tags.multi_class else LABELS[:2]
 
 

@@ -69,7 +69,7 @@ class Online:
     feedback: Feedback = IMMEDIATE
 
     def first_counted(self, rounds: int) -> int:
-        """Return the first of so many rounds that is counted."""
+        """Return the first round that is counted, of a run of this length."""
         if self.last:
             return rounds - rounds // self.last
         return CHANGES[self.change].begins(rounds) if self.change else 0
@@ -107,7 +107,7 @@ ONLINE = Online()
 
 
 def result_of_counts(rounds: int, mistakes: int, seconds: float) -> dict[str, Any]:
-    """Return a result of which no more is known, with the columns of all runs."""
+    """Return a result with the columns of all runs, from counts alone."""
     return {
         "rounds": rounds,
         "mistakes": mistakes,
