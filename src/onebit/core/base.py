@@ -167,7 +167,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
         feedback: Any,
     ) -> None:
         """Learn from one round, while holding the lock."""
-        run.learn(run.state, example, run.scores, label, probability, offer, feedback)
+        run.learn(run.packed, example, run.scores, label, probability, offer, feedback)
 
     def _play(
         self, run: Run, rows: Rows, truth: np.ndarray, recorded: RoundRecord | None = None

@@ -116,7 +116,7 @@ class RoundsMixin(BaseLearner):
         if run.decide is None:
             run.compile_decide()
         offer = run.default_offer if among is None else run.current_offer(among)
-        label, probability, _ = run.decide(run.state, example, run.scores, offer, run.p, DRAW)
+        label, probability, _ = run.decide(run.packed, example, run.scores, offer, run.p, DRAW)
         confidence = None if run.softmax_probability is None else run.confidence(run.scores, label)
         offered = run.default_among if among is None else run.labels_at(offer)
         return new_decision(example, run.labels[label], probability, offered, name, confidence)

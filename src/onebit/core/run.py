@@ -37,6 +37,8 @@ class Run:
         None if the learner did not start with a data frame.
     kernels, state, parameters
         As `_begin` returned them, and the parameters of the start.
+    packed
+        The state as single rounds take it.
     decide, learn
         The compiled single rounds; None until they are first needed.
     scores, p
@@ -54,6 +56,7 @@ class Run:
     """
 
     __slots__ = (
+        "_state",
         "all_features",
         "all_labels",
         "classes",
@@ -69,12 +72,12 @@ class Run:
         "learned",
         "lock",
         "p",
+        "packed",
         "parameters",
         "positions",
         "retired",
         "scores",
         "softmax_probability",
-        "state",
     )
 
     def __init__(
@@ -106,6 +109,15 @@ class Run:
         self.learn: Any = None
         self.replace_state(classes, kernels, state, parameters)
         self.retire(retired)
+
+    @property
+    def state(self) -> Any:
+        """The state."""
+        return self._state
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self._state, self.packed = state, self.kernels.pack(state)
 
     def compile_decide(self) -> None:
         """Compile what `decide` needs, the largest part first: another process compiles `learn`."""

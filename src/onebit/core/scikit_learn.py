@@ -183,12 +183,12 @@ class ScikitLearnMixin(BatchesMixin):
         run, rows = self._prepare_evaluation(X)
         with run.lock:  # classes may be added before the last row
             evaluate = run.kernels.evaluate(count_rows(rows))
-            state, offer = run.state, run.current_offer(among)
+            packed, offer = run.packed, run.current_offer(among)
             scores = np.empty((count_rows(rows), run.classes.size))
             p = np.empty_like(scores[: None if with_policy else 0])
             retired = sorted(run.retired)
         for lo, hi in blocks(len(scores)):
             with run.lock:
-                evaluate(state, slice_rows(rows, lo, hi), scores[lo:hi], offer, p[lo:hi])
+                evaluate(packed, slice_rows(rows, lo, hi), scores[lo:hi], offer, p[lo:hi])
         scores[:, retired] = -np.inf
         return run, scores, p

@@ -251,7 +251,7 @@ class Folklore(ProbabilityLearner):
     ) -> None:
         if isinstance(feedback, np.ndarray):
             learn = SOFT.learn(run.state)
-            learn(run.state, example, run.scores, label, probability, offer, feedback)
+            learn(run.packed, example, run.scores, label, probability, offer, feedback)
         else:
             super()._update(run, example, label, probability, offer, feedback)
 
