@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -175,6 +176,15 @@ class ReplayableLearner:
             self.learner.add_classes(add)
         if retire:
             self.learner.retire_classes(retire)
+
+    @property
+    def takes_descriptions(self) -> bool:
+        """Whether its labels can be described."""
+        return self.learner.takes_descriptions
+
+    def describe(self, descriptions: Mapping[Any, Any]) -> None:
+        """Say what labels mean: a record for each."""
+        self.learner.describe({name: self.example(one) for name, one in descriptions.items()})
 
     def _draw_from(self, key: bytes) -> None:
         digest = blake2b(self._seed + key, digest_size=32).digest()

@@ -119,7 +119,8 @@ ROUTES = [
         (404, 409, 410),
     ),
     Route(
-        *("POST", f"{_MODEL}/labels", handlers.change_labels, "admin", "Add and retire labels."),
+        *("POST", f"{_MODEL}/labels", handlers.change_labels, "admin"),
+        "Add, retire and describe labels.",
         *(LabelsBody, api.ModelView, (404,)),
     ),
     Route(
