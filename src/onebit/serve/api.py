@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, defstruct
 from msgspec.structs import fields
 
-from onebit.serve.rows import Id, Label, Labels, LearnerSpec, ModelSpec, Name
+from onebit.serve.rows import Id, Kind, Label, Labels, LearnerSpec, ModelSpec, Name
 
 
 class RefusedError(Exception):
@@ -202,7 +202,7 @@ class LogRow(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     """A row of a log, as it is exported: a line of JSON."""
 
     n: int
-    kind: Literal["model", "decision", "feedback", "labels", "settings", "shadow"]
+    kind: Kind
     at: float
     body: Raw
     """The content of the row: a JSON object."""

@@ -20,7 +20,7 @@ import msgspec
 
 from onebit.core.validation import short
 from onebit.serve import asgi
-from onebit.serve.access import Access
+from onebit.serve.access import SUBSCRIPTION_KEY, Access
 from onebit.serve.api import Problem, RefusedError
 from onebit.serve.limits import Limits
 from onebit.serve.log import Log, LogError
@@ -41,7 +41,7 @@ LONGEST_PATH = 400
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
-_SINGLE_HEADERS = (b"host", b"authorization", b"content-type")
+_SINGLE_HEADERS = (b"host", b"authorization", b"content-type", SUBSCRIPTION_KEY)
 """Headers of which a proxy could read another one than this service, if there were two."""
 
 _encode = msgspec.json.Encoder().encode

@@ -13,7 +13,7 @@ from onebit.serve.api import Feedback, FeedbackResult
 from onebit.serve.live import LiveModel
 from onebit.serve.log import Entry
 from onebit.serve.model import Model, PendingDecision, agree
-from onebit.serve.rows import FeedbackBody, body_of, text_of
+from onebit.serve.rows import ActivationBody, FeedbackBody, body_of, text_of
 from onebit.serve.writer import PendingRow
 
 if TYPE_CHECKING:
@@ -106,6 +106,20 @@ async def _known(
                 decision = PendingDecision(body_of(row))
                 found[str(row.id)] = _Known(decision, feedback.get(row.id))
     return found
+
+
+async def activate(service: Service, live: LiveModel, name: str) -> bool:
+    """Note that a deferred decision is shown; return whether there is a decision of this id."""
+    known = await _known(service, live, [Feedback(name)], look_up=False)
+    if name not in known:
+        return False
+    if known[name].decision.body.deferred and known[name].feedback is None:
+        body = ActivationBody()
+        entry = Entry(live.key, "activation", name, time.time(), text_of(body))
+        (n,) = await service.writer.write(live, [PendingRow(entry, body)])
+        if not n:  # it was activated before, or the model was removed
+            service.check_there(live)
+    return True
 
 
 def _fault(model: Model, item: Feedback) -> str | None:

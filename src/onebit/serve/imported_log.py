@@ -13,6 +13,7 @@ from onebit.serve.api import LogRow
 from onebit.serve.model import Model, PendingDecision
 from onebit.serve.rows import (
     BODIES,
+    ActivationBody,
     DecisionBody,
     FeedbackBody,
     LabelsBody,
@@ -86,6 +87,8 @@ class ImportedLog:
             self._decisions.add(row)
             if self._most_labels is not None:
                 pending = PendingDecision(body, model.checked_decision(body))
+        elif isinstance(body, ActivationBody):
+            self._decisions.activate(row)
         elif isinstance(body, FeedbackBody):
             self._decisions.answer(row)
             if row.id not in model.awaited:
@@ -114,14 +117,14 @@ class _Decisions:
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")
         self._db.execute(
-            "CREATE TABLE decision (id TEXT PRIMARY KEY, body TEXT NOT NULL, answered INT NOT NULL)"
-            " WITHOUT ROWID"
+            "CREATE TABLE decision (id TEXT PRIMARY KEY, body TEXT NOT NULL, "
+            "answered INT NOT NULL, activated INT NOT NULL) WITHOUT ROWID"
         )
         self._db.execute("BEGIN")
 
     def add(self, row: Row) -> None:
         """Add a decision; refuse a second one of its id."""
-        query = "INSERT OR IGNORE INTO decision VALUES (?, ?, 0)"
+        query = "INSERT OR IGNORE INTO decision VALUES (?, ?, 0, 0)"
         if not self._db.execute(query, (row.id, row.body)).rowcount:
             raise _repeated(row)
 
@@ -130,6 +133,16 @@ class _Decisions:
         query = "UPDATE decision SET answered = 1 WHERE id = ? AND answered = 0"
         if not self._db.execute(query, (row.id,)).rowcount and self.find(row) is not None:
             raise _repeated(row)
+
+    def activate(self, row: Row) -> None:
+        """Note the activation of a decision; refuse a second one, and one of no decision."""
+        query = "UPDATE decision SET activated = 1 WHERE id = ? AND activated = 0"
+        if not self._db.execute(query, (row.id,)).rowcount:
+            raise (
+                _repeated(row)
+                if self.find(row)
+                else InvalidLogError(f"row {row.n} activates {row.id!r}, which nobody decided")
+            )
 
     def find(self, row: Row) -> PendingDecision | None:
         """Return the decision that a row is feedback for; None if there is none."""
@@ -151,8 +164,8 @@ def _parsed(line: bytes, n: int) -> tuple[Row, object]:
         raise InvalidLogError(f"row {n}: {error}") from None
     if found.n != n:
         raise InvalidLogError(f"row {n} is expected, and there is row {found.n}")
-    if (found.id is None) == (found.kind in ("decision", "feedback")):
-        raise InvalidLogError(f"row {n}: decisions and feedback have an id, and no other rows")
+    if (found.id is None) == (found.kind in ("decision", "feedback", "activation")):
+        raise InvalidLogError(f"row {n}: rows of decisions have an id, and no other rows")
     if (found.kind == "model") != (n == 1):
         raise InvalidLogError(f"row {n}: the first row makes the model, and no other one")
     if isinstance(body, ModelSpec) and body.seed is None:

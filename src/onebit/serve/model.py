@@ -324,6 +324,8 @@ class Model:
             if known is None:
                 raise ValueError(f"row {row.n} is feedback for {row.id!r}, which nobody decided")
             self._add_feedback(row, body, known)
+        elif row.kind == "activation":
+            pass  # it matters only once the decision expires
         elif row.kind == "settings":
             self._change_settings(body, row)
         elif row.kind in ("labels", "shadow"):

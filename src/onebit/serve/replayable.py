@@ -137,6 +137,11 @@ class ReplayableLearner:
         """Return the probability that this learner gives to a label."""
         return float(self.learner.policy(x, among)[0, self.learner._run.positions[label]])
 
+    def probabilities(self, x: Example, among: list[Any]) -> dict[Any, float]:
+        """Return the probability that this learner gives to each label on offer."""
+        p, positions = self.learner.policy(x, among)[0], self.learner._run.positions
+        return {label: float(p[positions[label]]) for label in among}
+
     def explored(self, decision: Decision) -> bool:
         """Return whether the decision that was just made differs from the greedy label."""
         run = self.learner._run

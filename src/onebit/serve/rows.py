@@ -34,7 +34,7 @@ Name = Annotated[
     ),
 ]
 
-Kind = Literal["model", "decision", "feedback", "labels", "settings", "shadow"]
+Kind = Literal["model", "decision", "feedback", "activation", "labels", "settings", "shadow"]
 
 
 class Row(NamedTuple):
@@ -147,6 +147,8 @@ class DecisionBody(Struct, frozen=True, omit_defaults=True):
     """The probability with which the choice of the product was taken."""
     model_probability: float | None = None
     """The probability that the model gave to the label."""
+    deferred: bool = False
+    """Whether its label may never be shown: unless activated, it expires as nothing."""
 
 
 class FeedbackBody(Struct, frozen=True, omit_defaults=True):
@@ -156,6 +158,10 @@ class FeedbackBody(Struct, frozen=True, omit_defaults=True):
     truth: Label | UnsetType | None = UNSET
     """The right label; null means none of these."""
     expired: Literal["nothing", "wrong"] | UnsetType = UNSET
+
+
+class ActivationBody(Struct, frozen=True):
+    """A decision that was deferred, and is shown: it has no content."""
 
 
 class LabelsBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -179,6 +185,7 @@ BODIES: dict[str, Any] = {
     "model": ModelSpec,
     "decision": DecisionBody,
     "feedback": FeedbackBody,
+    "activation": ActivationBody,
     "labels": LabelsBody,
     "settings": Settings,
     "shadow": ShadowBody,
