@@ -32,7 +32,7 @@ from onebit.serve.starting import import_running
 import_running()
 heavy = {"pandas.core", "scipy.stats._stats_py", "scipy.optimize", "sklearn.linear_model",
          "sklearn.metrics", "sklearn.pipeline", "onebit.streams", "onebit.lab", "matplotlib",
-         "onebit.evaluation", "numpy.f2py.crackfortran"}
+         "onebit.evaluation", "numpy.f2py.crackfortran", "opentelemetry"}
 print(sorted(heavy & set(sys.modules)))
 import numpy, pandas, scipy.stats
 print(pandas.Series([1]).sum(), scipy.stats.norm.cdf(0.0), numpy.f2py.get_include()[-3:])
