@@ -157,7 +157,7 @@ async def remove_model(app: App, request: Request) -> Reply:
 
 
 async def change_labels(app: App, request: Request) -> Reply:
-    """Add and retire labels."""
+    """Add, retire and describe labels."""
     live = await _model(app, request)
     labels: LabelsBody = request.body
     await app.service.change_labels(live, labels)
