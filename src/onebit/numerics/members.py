@@ -172,6 +172,13 @@ class Mixture(NamedTuple):
             for (name, member), weight in zip(self.named.items(), self.trust.tolist(), strict=True)
         ]
 
+    @property
+    def deviations(self) -> np.ndarray:
+        """The deviations of the draws of the last policy, if it explored."""
+        if self.trust.size == 1:
+            return self.members.line.posterior.scratch.deviations
+        return self.scratch.deviations
+
     def retire_classes(self, retired: list[int]) -> None:
         """Take these classes, and no others, to be neither right nor learned about."""
         for member in self.named.values():
