@@ -9,12 +9,12 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 
 from onebit.core import registry, storage
+from onebit.core.explanation import ExplanationMixin
 from onebit.core.labels import LabelsMixin
 from onebit.core.rounds import RoundsMixin
-from onebit.core.scikit_learn import ScikitLearnMixin
 
 
-class Learner(RoundsMixin, LabelsMixin, ScikitLearnMixin):
+class Learner(RoundsMixin, LabelsMixin, ExplanationMixin):
     """A classifier that learns from feedback on its own decisions.
 
     A subclass returns its kernels and its initial state in `_begin`, and sets the class attributes

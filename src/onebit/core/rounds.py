@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Sequence
-from typing import Any, Never
+from typing import Any, Never, overload
 from weakref import ref
 
 import numpy as np
@@ -25,6 +25,7 @@ from onebit.core.engine import DRAW
 from onebit.core.example import Example, Rows, count_rows, row
 from onebit.core.generator import LEAST_PROBABILITY
 from onebit.core.lesson import Lesson, as_lesson, check_bit, check_probability
+from onebit.core.lists import DecisionList, decide_list, learn_list
 from onebit.core.offer import label_list
 from onebit.core.run import Run
 
@@ -32,8 +33,21 @@ from onebit.core.run import Run
 class RoundsMixin(BaseLearner):
     """The online interface: `decide` and `learn`, for one example and for many."""
 
-    def decide(self, x: Any, among: Any = None, *, id: str | None = None) -> Decision:  # noqa: A002
-        """Choose a label for one example.
+    @overload
+    def decide(self, x: Any, among: Any = None, *, id: str | None = None) -> Decision: ...
+    @overload
+    def decide(
+        self, x: Any, among: Any = None, *, id: str | None = None, top: int
+    ) -> DecisionList: ...
+    def decide(
+        self,
+        x: Any,
+        among: Any = None,
+        *,
+        id: str | None = None,  # noqa: A002
+        top: int | None = None,
+    ) -> Decision | DecisionList:
+        """Choose a label for one example, or several in order.
 
         Parameters
         ----------
@@ -44,11 +58,16 @@ class RoundsMixin(BaseLearner):
             conditional on them. By default all labels that are not retired are on offer.
         id : str, optional
             Identifies the decision, in at most 200 characters; by default a unique id is generated.
+        top : int, optional
+            Choose a list of so many labels, or of all that are on offer if these are fewer. Each
+            place is drawn as a decision among the labels that the places before it left.
 
         Returns
         -------
-        Decision
+        Decision; DecisionList if `top` is given
         """
+        if top is not None:
+            return decide_list(self, x, among, id, top)
         if self._run is not None:  # the usual case, spared one call
             if id is not None:
                 check_id(id)
@@ -123,12 +142,13 @@ class RoundsMixin(BaseLearner):
 
     def learn(
         self,
-        decision: Decision,
+        decision: Decision | DecisionList,
         *unnamed: Never,
-        correct: bool | None = None,
+        correct: Any = None,
         truth: Any = None,
+        taken: Any = None,
     ) -> None:
-        """Learn from the feedback for a decision, now or later, in any order.
+        """Learn from the feedback for a decision or a list, now or later, in any order.
 
         Late feedback is applied to the current weights, with the probability that the decision was
         made with. Learning twice from a decision is an error; see `has_learned`. Feedback about a
@@ -136,17 +156,27 @@ class RoundsMixin(BaseLearner):
 
         Parameters
         ----------
-        decision : Decision
+        decision : Decision or DecisionList
             From `decide`, or made by hand from a log.
         correct : bool, 0 or 1, optional
-            Whether the label was right: all that a bandit learner needs.
+            Whether the label was right: all that a bandit learner needs. For a list, a sequence
+            with a bit for each place, None where it is not known.
         truth : label or NONE_OF_THESE, optional
             The right label, in place of `correct`; a full-information learner needs it. Whether a
             bandit learner learns more from it than one bit is `uses_truth`. NONE_OF_THESE, if no
             label is right, is ignored: it does not say which label is right if one is.
+        taken : label or NONE_OF_THESE, optional
+            For a list, in place of `correct`: the label that was taken, the first right one. Labels
+            before it were seen and are wrong; of those after it nothing is learned. NONE_OF_THESE
+            says that all were seen and are wrong.
         """
         if unnamed:
             refuse_positional("learn", unnamed)
+        if type(decision) is not Decision or taken is not None:
+            if isinstance(decision, DecisionList) or taken is not None:
+                learn_list(self, decision, correct, truth, taken)
+                return
+            check_decision(decision)
         if self._run is not None:  # the usual case, spared one call
             lesson = self._lesson(decision, correct, truth)
         else:
@@ -211,11 +241,15 @@ class RoundsMixin(BaseLearner):
             return self._lessons(decisions, bits, truths)
         return found
 
-    def has_learned(self, decision: Decision | str) -> bool:
+    def has_learned(self, decision: Decision | DecisionList | str) -> bool:
         """Return whether the learner has learned from a decision, or from one with this id.
+
+        It has learned from a list if it has from any of its places.
 
         It remembers the ids of the last 100,000 decisions, also after it was saved and loaded.
         """
+        if isinstance(decision, DecisionList):
+            return any(self.has_learned(place) for place in decision)
         key = key_of(decision) if isinstance(decision, str) else check_decision(decision)._key
         by_id = self._started and key in self._run.learned
         return by_id or (not isinstance(decision, str) and ref(self) in decision._learned_by)

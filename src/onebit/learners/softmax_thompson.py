@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -10,8 +11,12 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
+from onebit.core.example import Example
+from onebit.core.explanation import Term, check_sum
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
+from onebit.core.run import Run
 from onebit.core.state import Count, Generator, Within
+from onebit.numerics.contributions import Weighed, sample_of, terms_of
 from onebit.numerics.members import Member, new_member
 from onebit.numerics.posterior import (
     TOLD,
@@ -270,3 +275,12 @@ class SoftmaxThompson(ProbabilityLearner):
         scales = new_scales(n_features) if is_scaled else None
         state = State(model, np.zeros((), dtype=np.int64), scales, rng)
         return FORMS[sized.covariance, self.view], state
+
+    def _terms(
+        self, run: Run, example: Example, scores: np.ndarray, k: int, other: int
+    ) -> list[Term]:
+        model = Weighed("", run.state.model, {k: 1.0, other: -1.0})
+        sample, score = sample_of([model.member]), partial(self._scores_of, run)
+        terms = terms_of([model], run.state.scales, example, sample, score)
+        check_sum(self, terms, scores[k], scores[other])
+        return terms
