@@ -51,6 +51,10 @@ def assert_adds_up(learner, x, **chosen):
     return found
 
 
+def kinds_in(found):
+    return {one.input.kind for reason in found.reasons for one in reason.contributions}
+
+
 def table(d, n=300, K=3, seed=0):
     """Rows with levels, numbers and zeros, and labels that follow from two columns."""
     rng = np.random.default_rng(seed)
@@ -71,7 +75,7 @@ def test_reasons_of_members_add_up(views, K):
     learner = OneBitClassifier(views=views, classes=range(K), random_state=0).fit(X, y)
     for x in (*X[:3], np.zeros(4), 100.0 * X[0]):
         assert_adds_up(learner, x)
-    kinds = {term.input.kind for reason in learner.explain(X[0]).reasons for term in reason.terms}
+    kinds = kinds_in(learner.explain(X[0]))
     expected = {"line": set(), "cells": {BIN, PAIR, AVERAGE}, "products": {PRODUCT, AVERAGE}}
     assert expected[views] <= kinds
 
@@ -133,8 +137,7 @@ def test_reasons_with_descriptions_and_retired_labels_add_up():
         decision = learner.decide(x)
         learner.learn(decision, correct=bool(decision.label == truth))
     found = assert_adds_up(learner, X[0])
-    kinds = {term.input.kind for reason in found.reasons for term in reason.terms}
-    assert DESCRIPTION in kinds
+    assert DESCRIPTION in kinds_in(found)
     learner.retire_classes([1])
     found = assert_adds_up(learner, X[0])
     assert {found.label, found.against} == {0, 2}
@@ -198,7 +201,7 @@ def test_a_bin_is_about_its_column(j):
     code = int((bins.edges[j] < X[2, j]).sum()) if is_numeric else code_of(learner, j, X[2, j])
     reasons = planted("cells", 1 + 4 + CODES * j + code)
     assert {reason.columns for reason in reasons} == {(j,)}
-    (cell,) = {term.input.cell for term in reasons[0].terms if term.input.kind == BIN}
+    (cell,) = {one.input.cell for one in reasons[0].contributions if one.input.kind == BIN}
     assert cell == (expected_cell(bins, j, X[2, j]),)
 
 
@@ -363,7 +366,7 @@ def test_a_picture_shows_the_reasons():
 def test_json_has_everything():
     found = explained()
     told = json.loads(json.dumps(found.to_dict()))
-    amounts = [term["amount"] for reason in told["reasons"] for term in reason["terms"]]
+    amounts = [one["amount"] for reason in told["reasons"] for one in reason["contributions"]]
     assert math.fsum(amounts) == pytest.approx(told["difference"], abs=1e-12)
     assert told["label"] == found.label
 

@@ -53,7 +53,7 @@ def trained(learner, seed=0):
 def choose(learner, x, offer):
     """Fill the scratch of a learner with what it knows of x."""
     example, run = learner.decide(x).x, learner._run
-    run.decide(run.state, example, np.zeros(K), np.array(offer), np.zeros(K), CHOOSE)
+    run.decide(run.packed, example, np.zeros(K), np.array(offer), np.zeros(K), CHOOSE)
 
 
 def draws_of_mixture(learner, x, offer, rng, n):
@@ -178,6 +178,24 @@ def test_the_first_place_is_the_decision():
         left.remove(one.label)
     assert chosen.probability == pytest.approx(np.prod(chosen.probabilities))
     assert [place.id for place in chosen] == [f"{chosen.id}#{i}" for i in (1, 2, 3)]
+
+
+def test_lists_have_the_terms_of_decisions():
+    """Worth, cost, limits and explore=False hold for each place."""
+    learner, X, _ = trained(OneBitClassifier(explore=1.0))
+    ranked = tuple(one.label for one in learner.rank(X[0]))
+    greedy = learner.decide(X[0], top=4, explore=False)
+    assert greedy.labels == ranked
+    assert greedy.probabilities == (1.0,) * 4
+    worth, cost = {0: 5.0, 3: 0.1}, {1: 0.05}
+    other, _, _ = trained(OneBitClassifier(explore=1.0))
+    left = list(range(K))
+    for place in learner.decide(X[0], top=3, worth=worth, cost=cost):
+        one = other.decide(X[0], among=left, worth=worth, cost=cost)
+        assert (one.label, one.probability) == (place.label, place.probability)
+        left.remove(one.label)
+    learner.set_limits(max_exploration=0.0)
+    assert learner.decide(X[0], top=4).labels == ranked
 
 
 # Feedback

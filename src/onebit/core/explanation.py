@@ -1,4 +1,4 @@
-"""Reasons: what spoke for a label, and for another one, as terms that add up."""
+"""Reasons: what spoke for a label, and for another one, as contributions that add up."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Input(NamedTuple):
     cell: tuple[str, ...] = ()
 
 
-class Term(NamedTuple):
+class Contribution(NamedTuple):
     """What one input adds to the difference of two scores.
 
     Attributes
@@ -100,14 +100,14 @@ class Reason:
         What it adds: positive if it speaks for the label, negative if for the other one.
     columns : tuple of int
         The features; none for the constant, which holds for every x.
-    terms : tuple of Term
+    contributions : tuple of Contribution
         The inputs of models that make it up.
     """
 
     text: str
     amount: float
     columns: tuple[int, ...]
-    terms: tuple[Term, ...]
+    contributions: tuple[Contribution, ...]
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Explanation:
     @property
     def difference(self) -> float:
         """The score of the label less that of the other one."""
-        return math.fsum(term.amount for reason in self.reasons for term in reason.terms)
+        return math.fsum(one.amount for reason in self.reasons for one in reason.contributions)
 
     @property
     def per_feature(self) -> np.ndarray:
@@ -152,9 +152,9 @@ class Explanation:
         """
         amounts = np.zeros(self.n_features)
         for reason in self.reasons:
-            for term in reason.terms:
-                for j in term.input.columns:
-                    amounts[j] += term.amount / len(term.input.columns)
+            for one in reason.contributions:
+                for j in one.input.columns:
+                    amounts[j] += one.amount / len(one.input.columns)
         return amounts
 
     def shown(self, n: int = SHOWN) -> list[tuple[str, float]]:
@@ -179,15 +179,15 @@ class Explanation:
                     "text": reason.text,
                     "amount": reason.amount,
                     "columns": list(reason.columns),
-                    "terms": [
+                    "contributions": [
                         {
-                            "member": term.member,
-                            "kind": term.input.kind,
-                            "columns": list(term.input.columns),
-                            "cell": list(term.input.cell),
-                            "amount": term.amount,
+                            "member": one.member,
+                            "kind": one.input.kind,
+                            "columns": list(one.input.columns),
+                            "cell": list(one.input.cell),
+                            "amount": one.amount,
                         }
-                        for term in reason.terms
+                        for one in reason.contributions
                     ],
                 }
                 for reason in self.reasons
@@ -314,8 +314,8 @@ class ExplanationMixin(RankingMixin):
         with run.lock:
             scores = learner._scores_of(run, example)
             k, other = _both(run, scores, label, against, among)
-            terms = learner._terms(run, example, scores, k, other)
-        difference = math.fsum(term.amount for term in terms)
+            contributions = learner._contributions(run, example, scores, k, other)
+        difference = math.fsum(one.amount for one in contributions)
         probabilities = probabilities_by(run, scores)
         return Explanation(
             label=run.labels[k],
@@ -324,14 +324,14 @@ class ExplanationMixin(RankingMixin):
             probabilities=None
             if probabilities is None
             else (float(probabilities[k]), float(probabilities[other])),
-            reasons=reasons_of(terms, naming),
+            reasons=reasons_of(contributions, naming),
             n_features=example.n_features,
         )
 
-    def _terms(
+    def _contributions(
         self, run: Run, example: Example, scores: np.ndarray, k: int, other: int
-    ) -> list[Term]:
-        """Return the terms of the difference of two scores, while holding the lock.
+    ) -> list[Contribution]:
+        """Return what each input adds to the difference of two scores, while holding the lock.
 
         The scratch is that of the example, whose scores were filled last.
         """
@@ -342,22 +342,24 @@ class ExplanationMixin(RankingMixin):
                 f"{type(self).__name__} cannot explain: its scores are not sums over features"
             ) from None
         amounts = (W[:, k] - W[:, other]) * self._linear_values(run, example)
-        terms = [
-            Term(Input(LINEAR, (j,)), amount)
+        contributions = [
+            Contribution(Input(LINEAR, (j,)), amount)
             for j, amount in zip(example.indices.tolist(), amounts.tolist(), strict=True)
             if amount
         ]
-        check_sum(self, terms, scores[k], scores[other])
-        return terms
+        check_sum(self, contributions, scores[k], scores[other])
+        return contributions
 
     def _linear_values(self, run: Run, example: Example) -> np.ndarray:
         """Return what the weights of the example's features are multiplied with, in the scores."""
         return example.values
 
 
-def check_sum(learner: Any, terms: Sequence[Term], score: float, other: float) -> None:
-    """Raise ValueError unless the terms add up to the difference of two scores."""
-    error = abs(math.fsum(term.amount for term in terms) - (score - other))
+def check_sum(
+    learner: Any, contributions: Sequence[Contribution], score: float, other: float
+) -> None:
+    """Raise ValueError unless the contributions add up to the difference of two scores."""
+    error = abs(math.fsum(one.amount for one in contributions) - (score - other))
     if not error <= TOLERANCE * max(1.0, abs(score), abs(other)):
         raise ValueError(
             f"{type(learner).__name__} cannot explain this x: its scores are not sums over features"
@@ -418,23 +420,23 @@ def naming_by(known: Mapping[int, FeatureName]) -> Naming:
     return name_of
 
 
-def reasons_of(terms: Sequence[Term], naming: Naming) -> tuple[Reason, ...]:
-    """Return the terms by the names of their features, the largest sums first."""
+def reasons_of(contributions: Sequence[Contribution], naming: Naming) -> tuple[Reason, ...]:
+    """Return the contributions by the names of their features, the largest sums first."""
     known: dict[int, FeatureName] = {}
-    groups: dict[tuple[str, ...], list[Term]] = {}
-    for term in terms:
-        for j in term.input.columns:
+    groups: dict[tuple[str, ...], list[Contribution]] = {}
+    for one in contributions:
+        for j in one.input.columns:
             if j not in known:
                 known[j] = naming(j)
-        key = tuple(dict.fromkeys(known[j].name for j in term.input.columns))
-        groups.setdefault(key, []).append(term)
+        key = tuple(dict.fromkeys(known[j].name for j in one.input.columns))
+        groups.setdefault(key, []).append(one)
     reasons = [
         Reason(
             text=" & ".join(dict.fromkeys(known[j].text for j in group[0].input.columns))
             or "in general",
-            amount=math.fsum(term.amount for term in group),
-            columns=tuple(sorted({j for term in group for j in term.input.columns})),
-            terms=tuple(group),
+            amount=math.fsum(one.amount for one in group),
+            columns=tuple(sorted({j for one in group for j in one.input.columns})),
+            contributions=tuple(group),
         )
         for group in groups.values()
     ]

@@ -120,21 +120,29 @@ def id_of_place(name: str, place: int) -> str:
     return f"{name}#{place}"
 
 
-def decide_list(learner: Any, x: Any, among: Any, name: str | None, top: int) -> DecisionList:
-    """Return the list that a learner chooses for x, of at most `top` places."""
+def decide_list(
+    learner: Any, x: Any, among: Any, name: str | None, options: Any, top: int
+) -> DecisionList:
+    """Return the list that a learner chooses for x, of at most `top` places.
+
+    `options` are the arguments worth, cost and explore; None if all have their defaults.
+    """
     if not isinstance(top, Integral) or isinstance(top, bool) or top < 1:
         raise ValueError(f"top is a number of places, at least 1; got {top!r}")
     if name is not None:
         check_id(id_of_place(check_id(name), int(top)))
     among = None if among is None else label_list(among, "among")
-    run, example = learner._validated(type(learner)._check_decide, x, among, name)
+    run, example = learner._validated(type(learner)._check_decide, x, among, name, options)
     name = new_id() if name is None else name
     with run.lock:
         left = list(run.labels_at(run.current_offer(among)))
-        places = []
+        places: list[Decision] = []
         for place in range(1, min(int(top), len(left)) + 1):
-            offer = among if place == 1 else left
-            decision = learner._decide(run, example, offer, id_of_place(name, place))
+            arguments = run, example, among if place == 1 else left, id_of_place(name, place)
+            if options is None:
+                decision = learner._decide(*arguments)
+            else:
+                decision = learner._decide_with(options, *arguments)
             left.remove(decision.label)
             places.append(decision)
     return DecisionList(places, name)

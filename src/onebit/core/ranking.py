@@ -90,7 +90,7 @@ class RankingMixin(ScikitLearnMixin):
         """Return the scores of one example, while holding the lock; the scratch is that of it."""
         scores = np.empty(run.classes.size)
         decide = run.kernels.decide(run.state)
-        decide(run.state, example, scores, run.default_offer, np.empty_like(scores), SCORE)
+        decide(run.packed, example, scores, run.default_offer, np.empty_like(scores), SCORE)
         run.mask_retired(scores)
         return scores
 

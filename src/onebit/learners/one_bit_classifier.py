@@ -8,17 +8,19 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
 from onebit.core.example import Example
-from onebit.core.explanation import Term, check_sum
+from onebit.core.explanation import Contribution, check_sum
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.run import Run
 from onebit.core.state import Count, Generator
+from onebit.core.terms import Utility
 from onebit.learners.one_bit_files import migrated
 from onebit.numerics.argmax import argmax
 from onebit.numerics.changes import (
@@ -37,7 +39,7 @@ from onebit.numerics.changes import (
     verdict,
 )
 from onebit.numerics.constant import Rates, forget_rates, hedge, new_rates, rate
-from onebit.numerics.contributions import sample_of, terms_of, weighed_members
+from onebit.numerics.contributions import contributions_of, sample_of, weighed_members
 from onebit.numerics.descriptions import (
     MEAN,
     RENEWED,
@@ -69,6 +71,7 @@ from onebit.numerics.scales import (
     new_scales,
     observe_values,
 )
+from onebit.numerics.values import valued_policy
 from onebit.numerics.views import NAMES, affordable
 from onebit.theory import bounds
 
@@ -428,6 +431,24 @@ class OneBitClassifier(ProbabilityLearner):
         view = sized.views if self.standardize else "prepared"
         return FORMS[sized.covariance, view], state
 
+    def _fill_valued_policy(
+        self,
+        run: Run,
+        utility: Utility,
+        offer: np.ndarray,
+        scores: np.ndarray,
+        p: np.ndarray,
+        greedy: int,
+    ) -> int:
+        state = run.state
+        deviations = np.zeros(p.size)  # of a learner that does not explore
+        if state.settings.explores:
+            deviations = state.mixture.deviations
+        best = valued_policy(log_softmax(scores), deviations, *utility, offer, p)
+        floor = state.settings.floor
+        p[offer] = floor + (1.0 - offer.size * floor) * p[offer]
+        return best
+
     @classmethod
     def _migrate_parameters(cls, version: int, parameters: dict[str, Any]) -> dict[str, Any]:
         # Files of version 0 are from before there were members; some, from before the scales.
@@ -445,11 +466,11 @@ class OneBitClassifier(ProbabilityLearner):
         new.numbers[RENEWED] = 0.0 if scales is None else scales.totals[SETTLED]
         run.state = state.described(new)
 
-    def _terms(
+    def _contributions(
         self, run: Run, example: Example, scores: np.ndarray, k: int, other: int
-    ) -> list[Term]:
+    ) -> list[Contribution]:
         state = run.state
-        terms = terms_of(
+        found = contributions_of(
             weighed_members(state.mixture, k, other),
             state.scales,
             example,
@@ -457,8 +478,8 @@ class OneBitClassifier(ProbabilityLearner):
             partial(self._scores_of, run),
         )
         if min(scores[k], scores[other]) > LEAST_SCORE:  # which is a bound, not a logarithm
-            check_sum(self, terms, scores[k], scores[other])
-        return terms
+            check_sum(self, found, scores[k], scores[other])
+        return found
 
     @property
     def coef_(self) -> np.ndarray:

@@ -7,16 +7,18 @@ from numbers import Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
 from onebit.core.example import Example
-from onebit.core.explanation import Term, check_sum
+from onebit.core.explanation import Contribution, check_sum
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.run import Run
 from onebit.core.state import Count, Generator, Within
-from onebit.numerics.contributions import Weighed, sample_of, terms_of
+from onebit.core.terms import Utility
+from onebit.numerics.contributions import Weighed, contributions_of, sample_of
 from onebit.numerics.members import Member, new_member
 from onebit.numerics.posterior import (
     TOLD,
@@ -27,6 +29,7 @@ from onebit.numerics.posterior import (
     score_posterior,
 )
 from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe_values
+from onebit.numerics.values import valued_policy
 from onebit.numerics.views import encode, last_encoded, n_encoded, observe_view
 from onebit.theory import bounds
 
@@ -276,11 +279,23 @@ class SoftmaxThompson(ProbabilityLearner):
         state = State(model, np.zeros((), dtype=np.int64), scales, rng)
         return FORMS[sized.covariance, self.view], state
 
-    def _terms(
+    def _fill_valued_policy(
+        self,
+        run: Run,
+        utility: Utility,
+        offer: np.ndarray,
+        scores: np.ndarray,
+        p: np.ndarray,
+        greedy: int,
+    ) -> int:
+        deviations = run.state.model.posterior.scratch.deviations
+        return valued_policy(log_softmax(scores), deviations, *utility, offer, p)
+
+    def _contributions(
         self, run: Run, example: Example, scores: np.ndarray, k: int, other: int
-    ) -> list[Term]:
+    ) -> list[Contribution]:
         model = Weighed("", run.state.model, {k: 1.0, other: -1.0})
         sample, score = sample_of([model.member]), partial(self._scores_of, run)
-        terms = terms_of([model], run.state.scales, example, sample, score)
-        check_sum(self, terms, scores[k], scores[other])
-        return terms
+        found = contributions_of([model], run.state.scales, example, sample, score)
+        check_sum(self, found, scores[k], scores[other])
+        return found

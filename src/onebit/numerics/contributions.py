@@ -1,7 +1,7 @@
 """What each input of a model adds to the difference of two labels' scores.
 
 The kernels leave what a model sees of x, normalised, in its scratch, and its weights are the state:
-the terms below are products of the two. Nothing is scaled, cut or normalised a second time here.
+contributions are products of the two. Nothing is scaled, cut or normalised a second time here.
 
 Every x has a bin in each column, and all weights of a column could be raised, and those of another
 lowered, without any change of scores. So where a view has a sample of examples, what each column,
@@ -27,8 +27,8 @@ from onebit.core.explanation import (
     LINEAR,
     PAIR,
     PRODUCT,
+    Contribution,
     Input,
-    Term,
 )
 from onebit.numerics.bins import Bins, cells_of_bins, columns_of_bins, sampled_rows
 from onebit.numerics.descriptions import MEAN
@@ -76,18 +76,18 @@ class Added(NamedTuple):
     second: np.ndarray
 
 
-def terms_of(
+def contributions_of(
     models: list[Weighed],
     scales: Scales | None,
     example: Example,
     sample: np.ndarray | None,
     score: Score,
-) -> list[Term]:
-    """Return the terms of the sum of the models' scores, times their factors.
+) -> list[Contribution]:
+    """Return what each input adds to the sum of the models' scores, times their factors.
 
     The last x is the example; afterwards it may be one of the sample, if there is one.
     """
-    terms = []
+    found = []
     for model in models:
         view = model.member.view_of_x
         cells = cells_of_bins(view) if isinstance(view, Bins) else {}
@@ -102,8 +102,10 @@ def terms_of(
             if amount:
                 columns = tuple(column for column in (i, j) if column >= 0)
                 cell = tuple(cells[c] for c in columns) if kind in (BIN, PAIR) else ()
-                terms.append(Term(Input(kind, columns, cell), amount, model.name))
-    return terms if sample is None else terms + average_terms(models, scales, sample, score)
+                found.append(Contribution(Input(kind, columns, cell), amount, model.name))
+    if sample is not None:
+        found += average_contributions(models, scales, sample, score)
+    return found
 
 
 def added_by(model: Weighed, scales: Scales | None, example: Example) -> Added:
@@ -150,10 +152,10 @@ def inputs_of(
     return kinds.tolist(), first, second
 
 
-def average_terms(
+def average_contributions(
     models: list[Weighed], scales: Scales | None, sample: np.ndarray, score: Score
-) -> list[Term]:
-    """Return terms that move averages over a sample of examples to the constant."""
+) -> list[Contribution]:
+    """Return contributions that move averages over a sample of examples to the constant."""
     d = sample.shape[1]
     totals = {model.name: np.zeros((d + 1, d + 1)) for model in models}
     for values in sample:
@@ -162,16 +164,16 @@ def average_terms(
         for model in models:
             added = added_by(model, scales, example)
             np.add.at(totals[model.name], (added.first, added.second), added.amounts)
-    terms = []
+    found = []
     for name, total in totals.items():
         total /= max(1, len(sample))
         total[-1, -1] = 0.0  # the constant
         for i, j in zip(*np.nonzero(total), strict=True):
             columns = tuple(int(column) for column in (i, j) if column < d)
             amount = float(total[i, j])
-            terms.append(Term(Input(AVERAGE, columns), -amount, name))
-            terms.append(Term(Input(AVERAGE, ()), amount, name))
-    return terms
+            found.append(Contribution(Input(AVERAGE, columns), -amount, name))
+            found.append(Contribution(Input(AVERAGE, ()), amount, name))
+    return found
 
 
 def sample_of(members: Iterable[Member]) -> np.ndarray | None:
