@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
 from onebit.core.example import Example
+from onebit.core.explanation import Contribution, check_sum
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.run import Run
@@ -37,6 +39,7 @@ from onebit.numerics.changes import (
     verdict,
 )
 from onebit.numerics.constant import Rates, forget_rates, hedge, new_rates, rate
+from onebit.numerics.contributions import contributions_of, sample_of, weighed_members
 from onebit.numerics.descriptions import (
     MEAN,
     RENEWED,
@@ -47,6 +50,7 @@ from onebit.numerics.descriptions import (
     renew_now,
 )
 from onebit.numerics.members import (
+    LEAST_SCORE,
     Mixture,
     WeightedMember,
     change_mixture,
@@ -463,6 +467,21 @@ class OneBitClassifier(ProbabilityLearner):
         renew_now(new, scales)
         new.numbers[RENEWED] = 0.0 if scales is None else scales.totals[SETTLED]
         run.state = state.described(new)
+
+    def _contributions(
+        self, run: Run, example: Example, scores: np.ndarray, k: int, other: int
+    ) -> list[Contribution]:
+        state = run.state
+        found = contributions_of(
+            weighed_members(state.mixture, k, other),
+            state.scales,
+            example,
+            sample_of(state.mixture.named.values()),
+            partial(self._scores_of, run),
+        )
+        if min(scores[k], scores[other]) > LEAST_SCORE:  # which is a bound, not a logarithm
+            check_sum(self, found, scores[k], scores[other])
+        return found
 
     @property
     def coef_(self) -> np.ndarray:

@@ -68,6 +68,9 @@ from onebit.numerics.winning import fill_winning
 RIGHT, WRONG = 0, 1
 """Places in `Scratch.said`."""
 
+LEAST_SCORE = -700.0
+"""The score of labels whose probability is below 1e-300."""
+
 
 class Member(NamedTuple):
     """A model of the mixture.
@@ -272,7 +275,7 @@ def score_mixture(mixture, x, inputs, scores):
         return
     fill_mixture(mixture, scores)
     for k in range(scores.size):
-        scores[k] = math.log(scores[k]) if scores[k] > 1e-300 else -700.0
+        scores[k] = math.log(scores[k]) if scores[k] > 1e-300 else LEAST_SCORE
         if line.retired[k]:
             scores[k] = -math.inf
 
