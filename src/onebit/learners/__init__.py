@@ -15,6 +15,8 @@ from onebit.learners.boosting.online_mbbm import OnlineBBM as OnlineBBM
 from onebit.learners.boosting.online_mbbm import OnlineMBBM as OnlineMBBM
 from onebit.learners.confidit import Confidit as Confidit
 from onebit.learners.exp_concave_reduction import ExpConcaveReduction as ExpConcaveReduction
+from onebit.learners.fast_cb import FastCB as FastCB
+from onebit.learners.fenchel_young import FenchelYoung as FenchelYoung
 from onebit.learners.folklore import Folklore as Folklore
 from onebit.learners.gaptron import Gaptron as Gaptron
 from onebit.learners.gaussian_aggregating import GaussianAggregating as GaussianAggregating
