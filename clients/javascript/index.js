@@ -90,6 +90,7 @@ export class Client {
 
   newest(limit = 20) { return this.#ask("GET", this.#path + "/decisions?limit=" + limit); }
   addClasses(classes) { return this.#change("POST", "/labels", { add: classes }); }
+  describe(labels) { return this.#change("POST", "/labels", { describe: labels }); }
   retireClasses(classes) { return this.#change("POST", "/labels", { retire: classes }); }
   freeze() { return this.#change("PATCH", "", { frozen: true }); }
   unfreeze() { return this.#change("PATCH", "", { frozen: false }); }

@@ -183,7 +183,7 @@ def test_another_one_teaches_when_the_teacher_is_killed(url):
     first = OwnProcess("--database", url)
     first.wait()
     with Client(first.url, "m") as client:
-        client.make(TICKETS, expiry_seconds=1, **SMALL)
+        client.make(list(TICKETS), expiry_seconds=1, **SMALL)
         soon(lambda: client.show()["is_leader"])
         with InProcess(PostgresLog(url)) as second:
             assert not second.live().is_leader

@@ -58,6 +58,9 @@ class Walk:
         if self.rng.random() < 0.5 and len(self.labels) < 8:
             self.labels.append(f"label {len(self.labels)}")
             self.send("POST", "/labels", {"add": self.labels[-1:]})
+        elif self.rng.random() < 0.3:
+            described = [{"name": name, "description": f"card {name}"} for name in self.labels]
+            self.send("POST", "/labels", {"describe": self.some(described)})
         else:
             self.send("POST", "/labels", {self.some(["add", "retire"])[0]: self.some(self.labels)})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +43,11 @@ def decisions_in(rows: Rows, where: str, revisions: Mapping[str, Any] | None = N
         try:
             kind, body = row["kind"], row["body"]
             if kind == "model":
-                labels = list(body["labels"])
+                labels = _names(body["labels"])
             elif kind == "labels":
-                labels += [label for label in body.get("add", ()) if label not in labels]
-                retired = (retired - set(body.get("add", ()))) | set(body.get("retire", ()))
+                added = _names(body.get("add", ()))
+                labels += [label for label in added if label not in labels]
+                retired = (retired - set(added)) | set(body.get("retire", ()))
             elif kind == "decision":
                 offer = [label for label in labels if label not in retired]
                 awaited[row["id"]] = line, _decision(row, offer)
@@ -59,6 +60,11 @@ def decisions_in(rows: Rows, where: str, revisions: Mapping[str, Any] | None = N
                 f"{type(error).__name__} {error}"
             ) from None
     yield from awaited.values()
+
+
+def _names(labels: Iterable[Any]) -> list[Any]:
+    """Return the names of labels, of which some have a description."""
+    return [label["name"] if isinstance(label, dict) else label for label in labels]
 
 
 def _decision(row: Mapping[str, Any], offer: list[Any]) -> dict[str, Any]:

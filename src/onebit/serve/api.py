@@ -130,6 +130,8 @@ class LabelView(Struct, frozen=True):
     chosen: int
     right: int
     wrong: int
+    description: str | None
+    """What it means, as text; long ones are cut."""
 
 
 class ShadowView(Struct, frozen=True):

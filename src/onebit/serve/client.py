@@ -199,11 +199,18 @@ class _Methods:
         """Make the model; see `POST /v1/models`. Return the client.
 
         If there was no answer, calling it again makes the same model.
+
+        Parameters
+        ----------
+        labels : iterable of labels, or mapping from labels to descriptions
+            Descriptions are as in `describe`; None where there is none.
+        **spec
+            Further fields of the request.
         """
         # With a seed from the client, a repeated request is recognised.
         if self._seed is None:
             self._seed = secrets.randbits(53)
-        body = {"name": self.model, "labels": list(map(_plain, labels)), **spec}
+        body = {"name": self.model, "labels": _labels(labels), **spec}
         if body.get("seed") is None:
             body["seed"] = self._seed
 
@@ -233,8 +240,24 @@ class _Methods:
         return self._request("GET", f"{self._path}/decisions?limit={limit}")
 
     def add_classes(self, classes: Iterable[Any]) -> Any:
-        """Add labels, or bring them back. Return the client."""
-        return self._post("labels", {"add": list(map(_plain, classes))}, lambda _: self)
+        """Add labels, or bring them back. Return the client.
+
+        Parameters
+        ----------
+        classes : iterable of labels, or mapping from labels to descriptions
+            Descriptions are as in `describe`; None where there is none.
+        """
+        return self._post("labels", {"add": _labels(classes)}, lambda _: self)
+
+    def describe(self, descriptions: Mapping[Any, Any]) -> Any:
+        """Say what labels mean. Return the client.
+
+        Parameters
+        ----------
+        descriptions : mapping from labels to records
+            Such as a text for each label, in the form of what decisions are about.
+        """
+        return self._post("labels", {"describe": _labels(descriptions)}, lambda _: self)
 
     def retire_classes(self, classes: Iterable[Any]) -> Any:
         """Stop offering labels. Return the client."""
@@ -507,6 +530,16 @@ def _question(record: Any, among: Any, decision_id: str | None) -> dict[str, Any
     # With an id from the client, a repeated question is decided once.
     question = {"record": _plain(record), "id": decision_id or new_id()}
     return question if among is None else question | {"among": list(map(_plain, among))}
+
+
+def _labels(labels: Iterable[Any]) -> list[Any]:
+    """Return labels as they are sent; a mapping has their descriptions."""
+    if not isinstance(labels, Mapping):
+        return list(map(_plain, labels))
+    return [
+        _plain(name) if x is None else {"name": _plain(name), "description": _plain(x)}
+        for name, x in labels.items()
+    ]
 
 
 def _decision(question: dict[str, Any], answer: dict[str, Any]) -> Decision:

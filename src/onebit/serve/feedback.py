@@ -14,7 +14,7 @@ from onebit.serve.api import Feedback, FeedbackResult
 from onebit.serve.live import LiveModel
 from onebit.serve.log import Entry
 from onebit.serve.model import Model, PendingDecision, agree
-from onebit.serve.rows import FeedbackBody, body_of, text_of
+from onebit.serve.rows import ActivationBody, FeedbackBody, body_of, text_of
 from onebit.serve.writer import PendingRow
 
 if TYPE_CHECKING:
@@ -108,6 +108,20 @@ async def _known(
                 feedback = words[name].feedback if name in words else None
                 found[name] = _Known(decision, feedback)
     return found
+
+
+async def activate(service: Service, live: LiveModel, name: str) -> bool:
+    """Note that a deferred decision is shown; return whether there is a decision of this id."""
+    known = await _known(service, live, [Feedback(name)], look_up=False)
+    if name not in known:
+        return False
+    if known[name].decision.body.deferred and known[name].feedback is None:
+        body = ActivationBody()
+        entry = Entry(live.key, "activation", name, time.time(), text_of(body))
+        (n,) = await service.writer.write(live, [PendingRow(entry, body)])
+        if not n:  # it was activated before, or the model was removed
+            service.check_there(live)
+    return True
 
 
 def fault_of(model: Model, item: Feedback) -> str | None:

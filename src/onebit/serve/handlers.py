@@ -163,7 +163,7 @@ async def erase(app: App, request: Request) -> Reply:
 
 
 async def change_labels(app: App, request: Request) -> Reply:
-    """Add and retire labels."""
+    """Add, retire and describe labels."""
     live = await _model(app, request)
     labels: LabelsBody = request.body
     await app.service.change_labels(live, labels)

@@ -14,6 +14,8 @@ from onebit.serve.api import LogRow
 from onebit.serve.model import Model, PendingDecision
 from onebit.serve.rows import (
     BODIES,
+    OF_DECISIONS,
+    ActivationBody,
     DecisionBody,
     ErasedBody,
     ErasureBody,
@@ -104,6 +106,8 @@ class ImportedLog:
         elif isinstance(body, RevisionBody):
             self.is_revised = True
             self._decisions.check_revision(row, body)
+        elif isinstance(body, ActivationBody):
+            self._decisions.activate(row)
         elif isinstance(body, FeedbackBody):
             self._decisions.answer(row)
             if row.id not in model.awaited:
@@ -142,14 +146,14 @@ class _Decisions:
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")
         self._db.execute(
-            "CREATE TABLE decision (id TEXT PRIMARY KEY, body TEXT NOT NULL, answered INT)"
-            " WITHOUT ROWID"
+            "CREATE TABLE decision (id TEXT PRIMARY KEY, body TEXT NOT NULL, answered INT, "
+            "activated INT NOT NULL) WITHOUT ROWID"
         )
         self._db.execute("BEGIN")
 
     def add(self, row: Row) -> None:
         """Add a decision; refuse a second one of its id."""
-        query = "INSERT OR IGNORE INTO decision VALUES (?, ?, NULL)"
+        query = "INSERT OR IGNORE INTO decision VALUES (?, ?, NULL, 0)"
         if not self._db.execute(query, (row.id, row.body)).rowcount:
             raise _repeated(row)
 
@@ -166,6 +170,16 @@ class _Decisions:
             raise InvalidLogError(
                 f"row {row.n} revises the feedback for {row.id!r} in row {body.since}, where it "
                 "is not"
+            )
+
+    def activate(self, row: Row) -> None:
+        """Note the activation of a decision; refuse a second one, and one of no decision."""
+        query = "UPDATE decision SET activated = 1 WHERE id = ? AND activated = 0"
+        if not self._db.execute(query, (row.id,)).rowcount:
+            raise (
+                _repeated(row)
+                if self.find(row)
+                else InvalidLogError(f"row {row.n} activates {row.id!r}, which nobody decided")
             )
 
     def find(self, row: Row) -> PendingDecision | None:
@@ -188,8 +202,8 @@ def _parsed(line: bytes, n: int) -> tuple[Row, object, str | None]:
         raise InvalidLogError(f"row {n}: {error}") from None
     if found.n != n:
         raise InvalidLogError(f"row {n} is expected, and there is row {found.n}")
-    if (found.id is None) == (found.kind in ("decision", "feedback", "revision")):
-        raise InvalidLogError(f"row {n}: decisions and feedback have an id, and no other rows")
+    if (found.id is None) == (found.kind in OF_DECISIONS):
+        raise InvalidLogError(f"row {n}: rows of decisions have an id, and no other rows")
     if (found.kind == "model") != (n == 1):
         raise InvalidLogError(f"row {n}: the first row makes the model, and no other one")
     if isinstance(body, ModelSpec) and body.seed is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -24,6 +25,7 @@ Label = (
     | Annotated[int, Meta(ge=-(2**53), le=2**53)]
 )
 Labels = Annotated[list[Label], Meta(min_length=1)]
+Description = str | dict[str, Any] | list[Any]
 Name = Annotated[
     str,
     Meta(
@@ -36,6 +38,7 @@ Kind = Literal[
     "model",
     "decision",
     "feedback",
+    "activation",
     "labels",
     "settings",
     "shadow",
@@ -43,6 +46,9 @@ Kind = Literal[
     "erasure",
     "erased",
 ]
+
+OF_DECISIONS = ("decision", "feedback", "activation", "revision")
+"""Kinds of rows that have the id of a decision."""
 
 AMENDING = ("revision", "erasure")
 """Kinds of rows that change what earlier rows say; see `amending`."""
@@ -75,6 +81,14 @@ class Row(NamedTuple):
     at: float
     body: str
     code: int | None = None
+
+
+class DescribedLabel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A label, and what it means."""
+
+    name: Label
+    description: Description | None = None
+    """What the label means, in the form of a record; null without a description."""
 
 
 class ApprenticeSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -115,7 +129,8 @@ class LearnerSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 class ModelSpec(LearnerSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a model is made from: the first row of its log."""
 
-    labels: Annotated[list[Label], Meta(min_length=2)]
+    labels: Annotated[list[Label | DescribedLabel], Meta(min_length=2)]
+    """Names, or objects with a name and a description."""
     input: Literal["records", "numbers"] = "records"
     """What decisions are about: texts and JSON objects, or lists of numbers."""
     n_features: Annotated[int, Meta(ge=1, le=2**24)] | None = None
@@ -149,6 +164,8 @@ class DecisionBody(Struct, frozen=True, omit_defaults=True):
     """The probability with which the choice of the product was taken."""
     model_probability: float | None = None
     """The probability that the model gave to the label."""
+    deferred: bool = False
+    """Whether its label may never be shown: unless activated, it expires as nothing."""
 
 
 class FeedbackBody(Struct, frozen=True, omit_defaults=True):
@@ -179,11 +196,17 @@ class ErasedBody(Struct, frozen=True):
     """What is left of an erased row: its number and its time."""
 
 
-class LabelsBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Labels that come and go."""
+class ActivationBody(Struct, frozen=True):
+    """A decision that was deferred, and is shown: it has no content."""
 
-    add: list[Label] = []
+
+class LabelsBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Labels that come and go, and what labels mean."""
+
+    add: list[Label | DescribedLabel] = []
     retire: list[Label] = []
+    describe: list[DescribedLabel] = []
+    """Labels that get a description, or another one."""
 
 
 class ShadowBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -198,6 +221,7 @@ BODIES: dict[str, Any] = {
     "model": ModelSpec,
     "decision": DecisionBody,
     "feedback": FeedbackBody,
+    "activation": ActivationBody,
     "labels": LabelsBody,
     "settings": Settings,
     "shadow": ShadowBody,
@@ -208,6 +232,20 @@ BODIES: dict[str, Any] = {
 
 _DECODERS = {kind: msgspec.json.Decoder(body) for kind, body in BODIES.items()}
 _encode = msgspec.json.Encoder().encode
+
+
+def names_of(labels: Sequence[Label | DescribedLabel]) -> list[Label]:
+    """Return the names of labels."""
+    return [one.name if isinstance(one, DescribedLabel) else one for one in labels]
+
+
+def descriptions_of(labels: Sequence[Label | DescribedLabel]) -> dict[Label, Description]:
+    """Return the descriptions of labels, by name, where there are any."""
+    return {
+        one.name: one.description
+        for one in labels
+        if isinstance(one, DescribedLabel) and one.description is not None
+    }
 
 
 def body_of(row: Row) -> Any:

@@ -282,9 +282,12 @@ class Service:
         await self._write(live, "settings", settings)
 
     async def change_labels(self, live: LiveModel, labels: LabelsBody) -> None:
-        """Add and retire labels."""
-        if not labels.add and not labels.retire:
-            raise RefusedError(422, "add or retire at least one label")
+        """Add, retire and describe labels."""
+        if labels == LabelsBody():
+            raise RefusedError(422, "add, retire or describe at least one label")
+        for one in labels.describe:
+            if one.description is None:
+                raise RefusedError(422, f"the description of {short(one.name)} is missing")
         async with live.changing:
             self.check_labels(len(live.model.shape.labels) + len(labels.add))
             async with self.hold(live) as model:

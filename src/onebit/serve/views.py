@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, structs
 
 from onebit.serve.amending import feedback_in
@@ -25,6 +26,9 @@ from onebit.serve.rows import DecisionBody, body_of
 from onebit.serve.slicing import in_slices
 from onebit.serve.statistics import Segment, Tally, merged
 from onebit.serve.versions import version_marks
+
+LONGEST_SHOWN = 300
+"""Most characters of a description that are shown; the log has it whole."""
 
 
 def view_of(live: LiveModel) -> ModelView:
@@ -75,9 +79,10 @@ def _fields(live: LiveModel) -> dict[str, Any]:
     meta, shape = live.model.meta, live.model.shape
     statistics, retired = meta.statistics, set(shape.retired)
     labels = [
-        LabelView(label, label in retired, tally.chosen, tally.right, tally.wrong)
+        LabelView(label, label in retired, tally.chosen, tally.right, tally.wrong, description)
         for label in shape.labels
         for tally in [statistics.labels.get(str(label), Tally())]
+        for description in [_shown(meta.descriptions.get(str(label)))]
     ]
     return {
         "name": live.name,
@@ -100,6 +105,14 @@ def _fields(live: LiveModel) -> dict[str, Any]:
         "accuracy": accuracy(statistics.right, statistics.wrong),
         "labels": labels,
     }
+
+
+def _shown(description: str | None) -> str | None:
+    """Return what a label means, from JSON, as people read it."""
+    if description is None:
+        return None
+    text = msgspec.json.decode(description) if description.startswith('"') else description
+    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
 
 
 async def newest(log: Log, live: LiveModel, limit: int) -> list[DecisionView]:
