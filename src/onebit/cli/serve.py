@@ -33,7 +33,7 @@ Database = Annotated[
 ]
 
 log_app = typer.Typer(
-    help="Verify, erase from, back up and restore the logs of the service.",
+    help="Verify, back up, restore and erase the logs of the service.",
     add_completion=False,
     rich_markup_mode=None,
 )
@@ -229,7 +229,10 @@ def erase(
     data: Data = "onebit-data",
     database: Database = None,
 ) -> None:
-    """Erase decisions with their feedback from a log that no service uses, or from a database."""
+    """Erase decisions with their feedback.
+
+    A folder must not be in use: ask its service instead.
+    """
     _needs_serve()
     from msgspec import UNSET
 
