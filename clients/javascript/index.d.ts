@@ -1,6 +1,12 @@
 export type Label = string | number;
 export type DataRecord = string | { [field: string]: unknown } | number[];
 
+/** A label, and what it means, in the form of a record. */
+export interface DescribedLabel {
+  name: Label;
+  description?: DataRecord | null;
+}
+
 export interface Decision {
   id: string;
   label: Label;
@@ -49,14 +55,20 @@ export class Client {
   decide(record: DataRecord, options?: DecideOptions & { id?: string }): Promise<Decision>;
   decideMany(records: DataRecord[], options?: DecideOptions & { ids?: string[] | null }): Promise<Decision[]>;
   learn(decision: Decision | string, feedback: Feedback): Promise<void>;
+  /** Sends feedback in place of what was sent before, as if it had been sent then. */
+  revise(decision: Decision | string, feedback: Feedback): Promise<void>;
+  /** Withdraws the feedback for a decision, as if it had never been sent. */
+  withdraw(decision: Decision | string): Promise<void>;
   learnMany(decisions: (Decision | string)[], feedback: Feedback[]): Promise<void>;
 
-  make(labels: Label[], spec?: { [field: string]: unknown }): Promise<this>;
+  make(labels: (Label | DescribedLabel)[], spec?: { [field: string]: unknown }): Promise<this>;
   show(): Promise<Details>;
   /** How the model does, and what to do about it; times in seconds since 1970. */
   report(range?: { since?: number; until?: number }): Promise<Details>;
   newest(limit?: number): Promise<Details[]>;
-  addClasses(classes: Label[]): Promise<this>;
+  addClasses(classes: (Label | DescribedLabel)[]): Promise<this>;
+  /** Say what labels mean. */
+  describe(labels: DescribedLabel[]): Promise<this>;
   retireClasses(classes: Label[]): Promise<this>;
   freeze(): Promise<this>;
   unfreeze(): Promise<this>;

@@ -63,6 +63,14 @@ export class Client {
     }
   }
 
+  async revise(decision, feedback) {
+    await this.#post("revise", this.#feedback(decision, feedback));
+  }
+
+  async withdraw(decision) {
+    await this.#post("revise", { id: idOf(decision), withdrawn: true });
+  }
+
   // The model
 
   async make(labels, spec = {}) {
@@ -82,6 +90,7 @@ export class Client {
 
   newest(limit = 20) { return this.#ask("GET", this.#path + "/decisions?limit=" + limit); }
   addClasses(classes) { return this.#change("POST", "/labels", { add: classes }); }
+  describe(labels) { return this.#change("POST", "/labels", { describe: labels }); }
   retireClasses(classes) { return this.#change("POST", "/labels", { retire: classes }); }
   freeze() { return this.#change("PATCH", "", { frozen: true }); }
   unfreeze() { return this.#change("PATCH", "", { frozen: false }); }

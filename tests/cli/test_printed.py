@@ -505,7 +505,7 @@ def test_serve_starts_with_what_was_asked_for(onebit_command, monkeypatch):
     onebit_command(
         "serve --data d --database postgresql://x --host 0.0.0.0 --port 0 --workers 2 "
         "--log-requests --most-body 1024 --most-items 1 --most-features 3 --most-labels 2 "
-        "--most-requests 5 --demo"
+        "--most-requests 5 --opentelemetry --demo"
     )
     (how, plain), (other, given) = asked
     assert (how, other) == ("serve", "demo")
@@ -522,6 +522,7 @@ def test_serve_starts_with_what_was_asked_for(onebit_command, monkeypatch):
     limits = given.limits
     assert (limits.body, limits.items, limits.features, limits.labels) == (1024, 1, 3, 2)
     assert limits.in_flight == 5
+    assert (plain.opentelemetry, given.opentelemetry) == (False, True)
     code, _, err = onebit_command("serve --workers 2")
     assert (code, len(asked)) == (2, 2)
     assert "--database" in err

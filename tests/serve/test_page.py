@@ -59,10 +59,16 @@ def test_from_nothing_to_a_decision_by_keyboard(open_page):
     page.focus("#new-name")
     page.keyboard.type("tickets")
     page.keyboard.press("Tab")
-    page.keyboard.type("billing, <b>bold</b>, login")
+    page.keyboard.type("billing: <b>card</b>: charged")
+    page.keyboard.press("Enter")
+    page.keyboard.type("<b>bold</b>")
+    page.keyboard.press("Enter")
+    page.keyboard.type("login")
+    page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_selector("#labels tbody tr >> nth=2")
     assert "<b>bold</b>" in page.inner_text("#labels")
+    assert "<b>card</b>: charged" in page.inner_text("#labels tr:has-text('billing') .record")
     page.focus("#record")
     page.keyboard.type('{"subject": "<script>alert(1)</script>"}')
     page.keyboard.press("Tab")
@@ -89,7 +95,7 @@ def test_from_nothing_to_a_decision_by_keyboard(open_page):
 def test_it_fits_and_moves(open_page, running, scheme, width):
     name = f"{scheme}-{width}"
     with Client(running.url, name) as client:
-        client.make(TICKETS, **SMALL)
+        client.make(list(TICKETS), **SMALL)
         decisions = client.decide_many(["card charged"] * 40)
         client.learn_many(decisions[:30], correct=[True, False] * 15)
         page = open_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
@@ -324,7 +330,7 @@ def test_a_range_of_time_and_the_order_of_labels(open_page, stories):
 
 def test_a_model_is_changed_and_downloaded(open_page, running):
     with Client(running.url, "changed") as client:
-        client.make("abc", learner="Banditron", parameters={"gamma": 0.1}, **SMALL)
+        client.make("abc", **SMALL)
         page = open_page()
         page.on("dialog", lambda dialog: dialog.accept())
         choose(page, "changed")
@@ -332,6 +338,18 @@ def test_a_model_is_changed_and_downloaded(open_page, running):
         page.fill("#new-label", "d")
         page.keyboard.press("Enter")
         page.wait_for_selector("#manage-said:has-text('a label now')")
+        assert page.input_value("#new-label") == ""
+        page.fill("#new-label", "e")
+        page.fill("#new-description", '{"subject": "<i>fax</i>"}')
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#labels .record:has-text('<i>fax</i>')")
+        page.select_option("#described-label", "b")
+        page.fill("#description", "my parcel is late")
+        with page.expect_response("**/report*"):  # what is typed and chosen stays
+            page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        page.click("#describe-label button")
+        page.wait_for_selector("#manage-said:has-text('knows what it means')")
+        page.wait_for_selector("#labels tr:has-text('my parcel is late')")
         page.select_option("#old-label", "a")
         page.click("#retire-label button")
         page.wait_for_selector("#manage-said:has-text('not be chosen any longer')")
@@ -343,8 +361,10 @@ def test_a_model_is_changed_and_downloaded(open_page, running):
         page.wait_for_selector("#freeze:has-text('Unfreeze')")
         found = client.show()
         assert [(one["label"], one["retired"]) for one in found["labels"]] == [
-            *(("a", True), ("b", False), ("c", False), ("d", False))
+            *(("a", True), ("b", False), ("c", False), ("d", False), ("e", False))
         ]
+        meaning = [None, "my parcel is late", None, None, '{"subject":"<i>fax</i>"}']
+        assert [one["description"] for one in found["labels"]] == meaning
         assert (found["frozen"], len(found["shadows"])) == (True, 1)
         for button, name in (
             ("#get-log", "changed.jsonl"),

@@ -21,6 +21,9 @@ test("decisions and feedback", async () => {
   await assert.rejects(client.learn(decision, { correct: false }), RefusedError);
   await assert.rejects(client.learn("nobody", { correct: true }), RefusedError);
   await assert.rejects(client.learn(decision, {}), TypeError);
+  await client.revise(decision, { correct: false });
+  await client.withdraw(decision.id);
+  await assert.rejects(client.revise("nobody", { correct: true }), RefusedError);
   const again = await client.decide("x", { id: "one" });
   assert.equal((await client.decide("x", { id: "one" })).label, again.label);
   const many = await client.decideMany(["x", "y"], { ids: ["p", "q"] });
@@ -37,6 +40,7 @@ test("decisions and feedback", async () => {
 test("the model, shadows and logs", async () => {
   const client = await new Client(URL_, "js-model").make(["a", "b"], SMALL);
   await client.addClasses(["c"]);
+  await assert.rejects(client.describe([{ name: "a", description: "card" }]), RefusedError); // Banditron takes none
   await client.retireClasses(["a"]);
   await client.freeze();
   assert.equal((await client.show()).frozen, true);
@@ -56,6 +60,14 @@ test("the model, shadows and logs", async () => {
   await assert.rejects(copy.importLog("{}"), RefusedError);
   await client.delete();
   await assert.rejects(client.show(), (error) => error instanceof ServiceError && error.status === 404);
+});
+
+test("labels say what they mean", async () => {
+  const client = new Client(URL_, "js-described");
+  await client.make([{ name: "a", description: "card" }, "b"], { n_features: 1024 });
+  await client.describe([{ name: "b", description: { subject: "parcel" } }]);
+  await client.addClasses([{ name: "c", description: "fax" }]);
+  assert.deepEqual((await client.show()).labels.map((one) => one.description), ["card", '{"subject":"parcel"}', "fax"]);
 });
 
 test("a request without an answer is repeated with the same id", async () => {

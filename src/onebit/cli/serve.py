@@ -94,6 +94,10 @@ def serve(
         bool,
         typer.Option("--log-requests", help="Log every request, not only what changes models."),
     ] = False,
+    opentelemetry: Annotated[
+        bool,
+        typer.Option("--opentelemetry", help="Send traces by OTLP, as the variables OTEL_... say."),
+    ] = False,
     most_body: Annotated[
         int, typer.Option(metavar="N", min=1024, help="Refuse requests of more bytes than this.")
     ] = 2**20,
@@ -129,7 +133,7 @@ def serve(
     proxies, origins = tuple(trusted_proxy or ()), tuple(allow_origin or ())
     options = running.Options(
         data, database, host, port, workers, log_requests, limits, proxies, origins
-    )
+    )._replace(opentelemetry=opentelemetry)
     if demo:
         from onebit.serve.demo import serve_demo
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, defstruct
 from msgspec.structs import fields
 
-from onebit.serve.rows import Id, Label, Labels, LearnerSpec, ModelSpec, Name
+from onebit.serve.rows import Id, Kind, Label, Labels, LearnerSpec, ModelSpec, Name
 
 
 class RefusedError(Exception):
@@ -61,6 +61,13 @@ class Feedback(Struct, frozen=True, forbid_unknown_fields=True):
     """The right label; null if it is none of these."""
 
 
+class Revision(Feedback, frozen=True, forbid_unknown_fields=True):
+    """Other feedback for a decision, in place of earlier feedback: `correct`, or `truth`."""
+
+    withdrawn: bool = False
+    """Whether the earlier feedback is withdrawn; then there is neither `correct` nor `truth`."""
+
+
 Status = Literal["accepted", "repeated", "unknown", "expired", "contradiction", "invalid"]
 
 
@@ -101,6 +108,8 @@ class LabelView(Struct, frozen=True):
     chosen: int
     right: int
     wrong: int
+    description: str | None
+    """What it means, as text; long ones are cut."""
 
 
 class ShadowView(Struct, frozen=True):
@@ -200,8 +209,11 @@ class LogRow(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     """A row of a log, as it is exported: a line of JSON."""
 
     n: int
-    kind: Literal["model", "decision", "feedback", "labels", "settings", "shadow"]
+    kind: Kind
     at: float
     body: Raw
     """The content of the row: a JSON object."""
     id: Id | None = None
+    code: Annotated[str, Meta(max_length=200)] | None = None
+    """The code that made this row and those up to the next row that names one: its version and a
+    fingerprint. Empty if it is not known; without any, of an export by an earlier version."""

@@ -173,17 +173,44 @@ class _Methods:
         feedback = [_feedback(*one) for one in zip(found, bits, truths, strict=True)]
         return self._post("feedback", feedback, _check_results) if found else self._return(None)
 
+    def revise(
+        self,
+        decision: Decision | str,
+        *unnamed: Never,
+        correct: Any = None,
+        truth: Any = None,
+    ) -> Any:
+        """Send feedback in place of what was sent before, as if it had been sent then.
+
+        It is the first feedback if there was none.
+        """
+        refuse_positional("revise", unnamed)
+        feedback = _feedback(decision, correct, truth)
+        return self._post("revise", feedback, lambda result: _check_results([result]))
+
+    def withdraw(self, decision: Decision | str) -> Any:
+        """Withdraw the feedback for a decision, as if it had never been sent."""
+        body = {"id": _id_of(decision), "withdrawn": True}
+        return self._post("revise", body, lambda result: _check_results([result]))
+
     # The model
 
     def make(self, labels: Iterable[Any], **spec: Any) -> Any:
         """Make the model; see `POST /v1/models`. Return the client.
 
         If there was no answer, calling it again makes the same model.
+
+        Parameters
+        ----------
+        labels : iterable of labels, or mapping from labels to descriptions
+            Descriptions are as in `describe`; None where there is none.
+        **spec
+            Further fields of the request.
         """
         # With a seed from the client, a repeated request is recognised.
         if self._seed is None:
             self._seed = secrets.randbits(53)
-        body = {"name": self.model, "labels": list(map(_plain, labels)), **spec}
+        body = {"name": self.model, "labels": _labels(labels), **spec}
         if body.get("seed") is None:
             body["seed"] = self._seed
 
@@ -213,8 +240,24 @@ class _Methods:
         return self._request("GET", f"{self._path}/decisions?limit={limit}")
 
     def add_classes(self, classes: Iterable[Any]) -> Any:
-        """Add labels, or bring them back. Return the client."""
-        return self._post("labels", {"add": list(map(_plain, classes))}, lambda _: self)
+        """Add labels, or bring them back. Return the client.
+
+        Parameters
+        ----------
+        classes : iterable of labels, or mapping from labels to descriptions
+            Descriptions are as in `describe`; None where there is none.
+        """
+        return self._post("labels", {"add": _labels(classes)}, lambda _: self)
+
+    def describe(self, descriptions: Mapping[Any, Any]) -> Any:
+        """Say what labels mean. Return the client.
+
+        Parameters
+        ----------
+        descriptions : mapping from labels to records
+            Such as a text for each label, in the form of what decisions are about.
+        """
+        return self._post("labels", {"describe": _labels(descriptions)}, lambda _: self)
 
     def retire_classes(self, classes: Iterable[Any]) -> Any:
         """Stop offering labels. Return the client."""
@@ -456,6 +499,16 @@ def _question(record: Any, among: Any, decision_id: str | None) -> dict[str, Any
     return question if among is None else question | {"among": list(map(_plain, among))}
 
 
+def _labels(labels: Iterable[Any]) -> list[Any]:
+    """Return labels as they are sent; a mapping has their descriptions."""
+    if not isinstance(labels, Mapping):
+        return list(map(_plain, labels))
+    return [
+        _plain(name) if x is None else {"name": _plain(name), "description": _plain(x)}
+        for name, x in labels.items()
+    ]
+
+
 def _decision(question: dict[str, Any], answer: dict[str, Any]) -> Decision:
     among = question.get("among")
     return Decision(
@@ -471,12 +524,17 @@ def _decision(question: dict[str, Any], answer: dict[str, Any]) -> Decision:
 def _feedback(decision: Decision | str, correct: Any, truth: Any) -> dict[str, Any]:
     if (correct is None) == (truth is None):
         raise ValueError("learn takes either correct=... or truth=...")
-    name = decision if isinstance(decision, str) else decision.id
-    if name is None:
-        raise ValueError(f"the service knows decisions by their id; {decision!r} has none")
+    name = _id_of(decision)
     if truth is not None:
         return {"id": name, "truth": None if truth is NONE_OF_THESE else _plain(truth)}
     return {"id": name, "correct": bool(correct)}
+
+
+def _id_of(decision: Decision | str) -> str:
+    name = decision if isinstance(decision, str) else decision.id
+    if name is None:
+        raise ValueError(f"the service knows decisions by their id; {decision!r} has none")
+    return name
 
 
 def _check_results(results: list[dict[str, Any]]) -> None:

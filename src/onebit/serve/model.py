@@ -26,6 +26,8 @@ from onebit.serve.rows import (
     Settings,
     ShadowBody,
     body_of,
+    descriptions_of,
+    names_of,
 )
 from onebit.serve.statistics import Statistics
 
@@ -80,6 +82,8 @@ class Meta(Struct):
     expiry_seconds: float | None
     expired_counts_as: str
     apprentice: Apprentice | None = None
+    descriptions: dict[str, str] = {}
+    """What labels mean, by the label as text: records, as JSON."""
 
 
 class Shape(NamedTuple):
@@ -114,9 +118,12 @@ class Model:
         spec: ModelSpec = body_of(row)
         if spec.seed is None:
             raise ValueError("the first row of a log has the seed of the model")
-        if len(set(spec.labels)) < len(spec.labels):
+        labels, described = names_of(spec.labels), descriptions_of(spec.labels)
+        if len(set(labels)) < len(labels):
             raise ValueError("labels has a label twice")
-        learner = ReplayableLearner.begin(spec, spec, spec.labels)
+        learner = ReplayableLearner.begin(spec, spec, labels)
+        if described:
+            learner.describe(described)
         meta = Meta(
             1,
             spec,
@@ -126,6 +133,7 @@ class Model:
             False,
             spec.expiry_seconds,
             spec.expired_counts_as,
+            descriptions=_as_texts(described),
         )
         if spec.apprentice is not UNSET:
             meta.apprentice = Apprentice(1)
@@ -316,8 +324,12 @@ class Model:
             if known is None:
                 raise ValueError(f"row {row.n} is feedback for {row.id!r}, which nobody decided")
             self._add_feedback(row, body, known)
+        elif row.kind == "activation":
+            pass  # it matters only once the decision expires
         elif row.kind == "settings":
             self._change_settings(body, row)
+        elif row.kind in ("revision", "erasure", "erased"):
+            pass  # earlier rows were applied as they are since then
         elif row.kind in ("labels", "shadow"):
             # A change that others have made impossible since it was requested has no effect.
             with contextlib.suppress(ValueError, TypeError):
@@ -330,8 +342,7 @@ class Model:
     def try_change(self, body: LabelsBody | ShadowBody) -> None:
         """Change a copy: raise ValueError if it is not possible, and compile what it needs."""
         if isinstance(body, LabelsBody):
-            for learner in self.learners.values():
-                learner.change_labels(body.add, body.retire)
+            _change_labels(self.learners, body)
             return
         self._change(body, self.n + 1)
         if body.action == "add":
@@ -349,19 +360,23 @@ class Model:
             self._change_shadow(body, n)
             return
         learners = {name: learner.copy() for name, learner in self.learners.items()}
-        for learner in learners.values():
-            learner.change_labels(body.add, body.retire)
+        _change_labels(learners, body)
         self._learners, self._offered = learners, None
 
     def _mark(self, body: LabelsBody | ShadowBody, at: float) -> None:
-        """Note a change of labels or shadows, for the page."""
+        """Note a change of labels or shadows, for the page, and what labels mean now."""
         statistics = self.meta.statistics
         if isinstance(body, ShadowBody):
             statistics.add_mark(at, f"shadow {_DONE[body.action]}", [body.name])
             return
-        for kind, labels in (("labels added", body.add), ("labels retired", body.retire)):
+        self.meta.descriptions |= _as_texts(descriptions_of([*body.add, *body.describe]))
+        for kind, labels in (
+            ("labels added", body.add),
+            ("labels retired", body.retire),
+            ("labels described", body.describe),
+        ):
             if labels:
-                statistics.add_mark(at, kind, labels)
+                statistics.add_mark(at, kind, names_of(labels))
 
     @property
     def offered(self) -> int:
@@ -391,7 +406,7 @@ class Model:
             apprentice = self.meta.apprentice
             if apprentice is not None and apprentice.add_bit(given, correct, row.n):
                 self._mark_decider(row.at)
-        feedback = feedback_for(body)
+        feedback = feedback_for(body, self.learner.labels)
         if self.meta.frozen or not feedback:
             return
         decision = pending.decision
@@ -449,6 +464,8 @@ class Model:
                 raise ValueError(f"a model has at most {MOST_SHADOWS} shadows")
             spec = LearnerSpec() if body.spec is None else body.spec
             learner = ReplayableLearner.begin(meta.spec, spec, self.learner.labels)
+            if meta.descriptions and learner.takes_descriptions:
+                learner.describe(self._descriptions())
             learner.change_labels([], self.learner.retired)
             self._add_shadow(body.name, spec, learner, n)
             return
@@ -459,14 +476,35 @@ class Model:
             self._add_shadow(PREVIOUS, meta.decider, self.learner, n)
             meta.decider, self.learners[""] = shadow.spec, learner
 
+    def _descriptions(self) -> dict[Any, Any]:
+        """Return what labels mean, by label, in the order of the labels."""
+        texts = self.meta.descriptions
+        described = [label for label in self.learner.labels if str(label) in texts]
+        return {label: msgspec.json.decode(texts[str(label)]) for label in described}
+
     def _add_shadow(self, name: str, spec: LearnerSpec, learner: ReplayableLearner, n: int) -> None:
         statistics = self.meta.statistics
         self.meta.shadows[name] = Shadow(spec, n, statistics.right, statistics.wrong)
         self.learners[name] = learner
 
 
+def _change_labels(learners: dict[str, ReplayableLearner], body: LabelsBody) -> None:
+    """Change the labels of learners; shadows that take no descriptions learn without them."""
+    add, described = names_of(body.add), descriptions_of([*body.add, *body.describe])
+    for name, learner in learners.items():
+        learner.change_labels(add, body.retire)
+        if described and (not name or learner.takes_descriptions):
+            learner.describe(described)
+
+
+def _as_texts(descriptions: dict[Any, Any]) -> dict[str, str]:
+    return {str(label): msgspec.json.encode(one).decode() for label, one in descriptions.items()}
+
+
 def is_right(feedback: FeedbackBody, label: Any) -> bool | None:
     """Return whether a label is right by this feedback; None if that is unknown."""
+    if feedback.withdrawn:
+        return None
     if feedback.expired is not UNSET:
         return False if feedback.expired == "wrong" else None
     if feedback.truth is not UNSET:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +137,11 @@ class ReplayableLearner:
         """Return the probability that this learner gives to a label."""
         return float(self.learner.policy(x, among)[0, self.learner._run.positions[label]])
 
+    def probabilities(self, x: Example, among: list[Any]) -> dict[Any, float]:
+        """Return the probability that this learner gives to each label on offer."""
+        p, positions = self.learner.policy(x, among)[0], self.learner._run.positions
+        return {label: float(p[positions[label]]) for label in among}
+
     def explored(self, decision: Decision) -> bool:
         """Return whether the decision that was just made differs from the greedy label."""
         run = self.learner._run
@@ -176,17 +182,32 @@ class ReplayableLearner:
         if retire:
             self.learner.retire_classes(retire)
 
+    @property
+    def takes_descriptions(self) -> bool:
+        """Whether its labels can be described."""
+        return self.learner.takes_descriptions
+
+    def describe(self, descriptions: Mapping[Any, Any]) -> None:
+        """Say what labels mean: a record for each."""
+        self.learner.describe({name: self.example(one) for name, one in descriptions.items()})
+
     def _draw_from(self, key: bytes) -> None:
         digest = blake2b(self._seed + key, digest_size=32).digest()
         self.learner._run.state.rng.data.cast("B")[:] = digest
 
 
-def feedback_for(body: FeedbackBody) -> dict[str, Any]:
-    """Return the arguments for `learn`; none if there is nothing to learn."""
+def feedback_for(body: FeedbackBody, labels: list[Any]) -> dict[str, Any]:
+    """Return the arguments for `learn`; none if there is nothing to learn.
+
+    A revision may name a label that was added after the feedback that it revises. When that was
+    given, none of the labels was right.
+    """
+    if body.withdrawn:
+        return {}
     if body.expired is not UNSET:
         return {"correct": False} if body.expired == "wrong" else {}
     if body.truth is not UNSET:
-        return {"truth": NONE_OF_THESE if body.truth is None else body.truth}
+        return {"truth": body.truth if body.truth in labels else NONE_OF_THESE}
     return {"correct": body.correct}
 
 

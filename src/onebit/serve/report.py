@@ -276,6 +276,7 @@ def _label(
         _trend(was, now, min(recent.right + recent.wrong, before.right + before.wrong)),
         answered.answered[name] / old if old >= LEAST_WINDOW else None,
         dict(sorted(recent.truths.items(), key=lambda item: -item[1])),
+        view.description,
     )
 
 

@@ -77,6 +77,8 @@ class LabelReport(Struct, frozen=True):
     """Share of its decisions that have feedback, of those older than an hour."""
     truths: dict[str, int]
     """The truths of late when it was wrong, most frequent first; empty for none of the labels."""
+    description: str | None
+    """What it means, as text; long ones are cut."""
 
 
 class ApprenticeView(Struct, frozen=True):

@@ -3,7 +3,7 @@
 
 import { showFindings, showGood, showShadows } from "./page_answers.js";
 import { showCurve, showMarks } from "./page_chart.js";
-import { byId, node, when } from "./page_dom.js";
+import { byId, fillChoice, node, when } from "./page_dom.js";
 import { showLabels } from "./page_labels.js";
 
 const SECONDS = 2;
@@ -77,8 +77,7 @@ function showModels(models) {
   byId("empty").hidden = names.length > 0;
   byId("content").hidden = names.length === 0;
   if (!names.includes(current)) current = names.length ? names[0] : null;
-  const shown = [...byId("model").options].map((option) => option.value);
-  if (shown.join("\n") !== names.join("\n")) byId("model").replaceChildren(...names.map((name) => node("option", { value: name }, name)));
+  fillChoice(byId("model"), names);
   if (current !== null) byId("model").value = current;
 }
 
@@ -114,11 +113,13 @@ function freshName() {
   for (let i = 1; ; i++) if (!names.includes("fresh-" + i)) return "fresh-" + i;
 }
 
-async function change(work, done) {
+// Does a change, says so, and empties the fields that it came from.
+async function change(work, done, ...fields) {
   byId("manage-said").textContent = "one moment …";
   document.activeElement.blur();
   try {
     byId("manage-said").textContent = (await work()) === false ? "" : done;
+    for (const field of fields) byId(field).value = "";
   } catch (error) {
     byId("manage-said").textContent = error.message;
   }
@@ -135,7 +136,16 @@ function onSubmit(id, work) {
   });
 }
 
-onSubmit("add-label", () => change(() => ask("POST", modelPath() + "/labels", { add: [byId("new-label").value] }), "It is a label now."));
+const described = (name, text) => (text.trim() ? { name, description: recordIn(text.trim()) } : name);
+
+onSubmit("add-label", () => {
+  const label = described(byId("new-label").value, byId("new-description").value);
+  change(() => ask("POST", modelPath() + "/labels", { add: [label] }), "It is a label now.", "new-label", "new-description");
+});
+onSubmit("describe-label", () => {
+  const label = described(labelOf(byId("described-label").value), byId("description").value);
+  change(() => ask("POST", modelPath() + "/labels", { describe: [label] }), "The model knows what it means now.", "description");
+});
 onSubmit("retire-label", () => {
   const name = byId("old-label").value;
   change(() => ACTIONS.retire({ label: name }), "It will not be chosen any longer.");
@@ -208,8 +218,14 @@ onSubmit("login", () => {
   refresh();
 });
 
+function labelsIn(text) {
+  const lines = text.trim().split("\n");
+  const parts = lines.length > 1 ? lines.map((line) => line.split(/:(.*)/s)) : text.split(",").map((name) => [name, ""]);
+  return parts.map(([name, meaning = ""]) => described(name.trim(), meaning)).filter((label) => label !== "");
+}
+
 onSubmit("make", async () => {
-  const labels = byId("new-labels").value.split(",").map((label) => label.trim()).filter(Boolean);
+  const labels = labelsIn(byId("new-labels").value);
   byId("make-error").textContent = "one moment …";
   try {
     await ask("POST", "/v1/models", { name: byId("new-name").value, labels });
