@@ -55,6 +55,10 @@ export class Client {
   decide(record: DataRecord, options?: DecideOptions & { id?: string }): Promise<Decision>;
   decideMany(records: DataRecord[], options?: DecideOptions & { ids?: string[] | null }): Promise<Decision[]>;
   learn(decision: Decision | string, feedback: Feedback): Promise<void>;
+  /** Sends feedback in place of what was sent before, as if it had been sent then. */
+  revise(decision: Decision | string, feedback: Feedback): Promise<void>;
+  /** Withdraws the feedback for a decision, as if it had never been sent. */
+  withdraw(decision: Decision | string): Promise<void>;
   learnMany(decisions: (Decision | string)[], feedback: Feedback[]): Promise<void>;
 
   make(labels: (Label | DescribedLabel)[], spec?: { [field: string]: unknown }): Promise<this>;

@@ -63,6 +63,14 @@ export class Client {
     }
   }
 
+  async revise(decision, feedback) {
+    await this.#post("revise", this.#feedback(decision, feedback));
+  }
+
+  async withdraw(decision) {
+    await this.#post("revise", { id: idOf(decision), withdrawn: true });
+  }
+
   // The model
 
   async make(labels, spec = {}) {

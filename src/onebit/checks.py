@@ -274,6 +274,82 @@ def check_labels_come_and_go(learner: Learner) -> None:
         _round(learner, x, "mauve")
 
 
+def check_worth_and_cost(learner: Learner) -> None:
+    """Worth and cost are refused, or decisions with them have the probabilities of the policy."""
+    learner, X, y = _trained(learner)
+    labels = learner.classes_.tolist()
+    given: dict[str, Any] = {"worth": {labels[0]: 3.0}, "cost": {labels[1]: 0.5}}
+    before = _state(learner)
+    refusal = _said_by(lambda: learner.decide(X[0], **given))
+    if refusal:
+        assert "has no model of it" in refusal
+        _assert_refused(partial(learner.set_utility, **given), "has no model of it")
+        _assert_same(before, _state(learner))
+        return
+    p = learner.policy(X, **given)
+    assert (p >= 0.0).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    drawn = [learner.decide(X[3], **given) for _ in range(1_000)]
+    counts = np.array([sum(d.label == label for d in drawn) for label in labels])
+    assert (counts[p[3] == 0] == 0).all()
+    if np.count_nonzero(p[3]) > 1:
+        assert chisquare(counts[p[3] > 0], len(drawn) * p[3][p[3] > 0]).pvalue > 1e-6
+    assert all(d.probability == p[3, labels.index(d.label)] for d in drawn)
+    same: dict[str, Any] = {"worth": dict.fromkeys(labels, 2.0), "cost": dict.fromkeys(labels, 1)}
+    np.testing.assert_array_equal(learner.policy(X, **same), learner.policy(X))
+    before = _state(learner)
+    for other in (learner.set_utility(**given), _copied(learner), copy.deepcopy(learner)):
+        np.testing.assert_array_equal(other.policy(X), p)
+        np.testing.assert_array_equal(other.policy(X, worth={}, cost={}), learner.policy(X, **same))
+        _assert_same(before, _state(other))
+    one_by_one, played = copy.deepcopy(learner), _copied(learner)
+    history = play(played, X, y)
+    for x, truth, mistake in zip(X, y, history.mistakes, strict=True):
+        assert _round(one_by_one, x, truth) == mistake
+    _assert_same(_state(one_by_one), _state(played))
+    learner.retire_classes(labels[:1])
+    among = labels[1:]
+    for p in (learner.policy(X), learner.policy(X, among)):
+        assert (p[:, 0] == 0.0).all()
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    for wrong, words in [
+        ({"cost": {"mauve": 1.0}}, "unknown label 'mauve'"),
+        ({"cost": 1.0}, "cost is a mapping"),
+        ({"worth": {labels[0]: -1.0}}, "at least 0"),
+        ({"worth": {labels[0]: np.nan}}, "finite"),
+    ]:
+        _assert_refused(partial(learner.decide, X[0], **cast("Any", wrong)), words)
+        _assert_refused(partial(learner.set_utility, **cast("Any", wrong)), words)
+
+
+def check_exploration_has_limits(learner: Learner) -> None:
+    """A decision that may not explore is the greedy label; a limit holds in every window."""
+    learner, X, y = _trained(learner)
+    before = _state(learner)
+    for x in X[:20]:
+        decision = learner.decide(x, explore=False)
+        assert decision.probability == 1.0
+        assert decision.label == learner.predict(decision.x)[0]
+    _assert_same(before, _state(learner))
+    assert (learner.policy(X, explore=False).max(axis=1) == 1.0).all()
+    limited = _fresh(learner).set_limits(max_exploration=0.01)
+    assert play(limited, X, y).n_explored <= 10
+    one_by_one = _fresh(learner).set_limits(max_exploration=0.01)
+    for x, truth in zip(X[:60], y[:60], strict=True):
+        _round(one_by_one, x, truth)
+    one_by_one = _copied(one_by_one)
+    p = one_by_one.policy(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    assert (p.max(axis=1) >= 0.9 - 1e-12).all(), "of ten that are left, each allows 0.01"
+    for x, truth in zip(X[60:], y[60:], strict=True):
+        _round(one_by_one, x, truth)
+    _assert_same(_state(one_by_one), _state(limited))
+    unlimited = _fresh(learner).set_limits(max_exploration=1.0)
+    assert play(unlimited, X, y).n_explored == play(_fresh(learner), X, y).n_explored
+    _assert_refused(partial(limited.set_limits, max_exploration=1.5), "in [0, 1]")
+    _assert_refused(partial(limited.decide, X[0], explore=cast("Any", 0)), "True or False")
+
+
 def check_bad_input_is_refused(learner: Learner) -> None:
     """Bad input gets an error that names the offender, and leaves the learner unchanged."""
     learner, X, y = _trained(learner)
@@ -351,7 +427,7 @@ def check_bad_input_is_refused(learner: Learner) -> None:
 
 
 def check_state_stays_the_same_size(learner: Learner) -> None:
-    """A learner takes no more memory after many rounds than after one."""
+    """Memory does not grow from the first round to the last of many."""
     learner, X, y = _trained(learner)
     before = {name: value.shape for name, value in _state(learner).items()}
     play(learner, np.tile(X, (5, 1)), np.tile(y, 5))
@@ -409,7 +485,7 @@ def _stream(learner: Learner) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _labels(learner: Learner) -> np.ndarray:
-    """Return three labels, or two for a learner that takes no more."""
+    """Return three labels, or two for a learner of two labels."""
     return LABELS if learner.__sklearn_tags__().classifier_tags.multi_class else LABELS[:2]
 
 
@@ -430,6 +506,12 @@ def _saved(learner: Learner) -> Any:
         path = Path(folder) / "learner.safetensors"
         learner.save(path)
         return load(path)
+
+
+def _copied(learner: Learner) -> Any:
+    """Return a copy of a learner: by a file, if it can be saved."""
+    saves = "check_saved_learner_goes_on" not in learner.exempt
+    return _saved(learner) if saves else copy.deepcopy(learner)
 
 
 def _assert_alike(one: Decision, other: Decision) -> None:

@@ -39,12 +39,14 @@ EXPIRED, GONE = FeedbackBody(expired="wrong"), FeedbackBody(expired="nothing")
         (NONE, False, {"truth": NONE_OF_THESE}),
         (EXPIRED, False, {"correct": False}),
         (GONE, None, {}),
+        (FeedbackBody(withdrawn=True), None, {}),
+        (FeedbackBody(truth="later"), False, {"truth": NONE_OF_THESE}),
     ],
     ids=str,
 )
 def test_what_feedback_says_of_a_label(feedback, right, said):
     assert is_right(feedback, "a") is right
-    assert feedback_for(feedback) == said
+    assert feedback_for(feedback, ["a", "b"]) == said
 
 
 @pytest.mark.parametrize(

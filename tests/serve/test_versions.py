@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
@@ -17,19 +18,25 @@ from onebit.serve.sqlite_log import VERSION, SQLiteLog
 from onebit.serve.verify import verify
 from services import in_folder
 
-EARLIER = Path(__file__).parent / "data" / "version1"
-"""A log as the first version of the tables wrote it: `log.sqlite` as SQL, and its snapshots."""
+EARLIER = Path(__file__).parent / "data"
+"""Logs as earlier versions of the tables wrote them: `log.sqlite` as SQL, and its snapshots."""
+
+
+def folder_of(version, folder):
+    """Make a folder as an earlier version of the tables wrote it."""
+    earlier = EARLIER / f"version{version}"
+    shutil.copytree(earlier / "snapshots", folder / "snapshots")
+    with sqlite3.connect(folder / "log.sqlite") as db:
+        db.executescript((earlier / "log.sql").read_text())
+        db.execute(f"PRAGMA user_version = {version}")
+    db.close()
+    return folder
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A folder of the first version: 25 rows of a model of numbers, and a key."""
-    shutil.copytree(EARLIER / "snapshots", tmp_path / "snapshots")
-    with sqlite3.connect(tmp_path / "log.sqlite") as db:
-        db.executescript((EARLIER / "log.sql").read_text())
-        db.execute("PRAGMA user_version = 1")
-    db.close()
-    return tmp_path
+    return folder_of(1, tmp_path)
 
 
 def verdict(folder, name="numbers"):
@@ -98,6 +105,23 @@ def test_a_log_of_the_first_version_is_verified_at_once(folder):
     assert (found.faults, found.rows, found.checked) == ([], 25, 12)
     assert is_same_or_earlier(found)
     assert version_of(folder) == VERSION
+
+
+def test_feedback_in_a_log_of_the_version_before_can_be_revised(tmp_path):
+    with in_folder(folder_of(3, tmp_path)) as service:
+        path = "/v1/models/numbers"
+        assert version_of(tmp_path) == VERSION
+        for word in ({"correct": True}, {"correct": False}, {"withdrawn": True}):
+            (said,) = service.ask("POST", f"{path}/revise", [{"id": "T1"} | word])
+            assert said["status"] == ("repeated" if word == {"correct": False} else "accepted")
+            service.ask("POST", f"{path}/revise", [{"id": "T1", "correct": False}])
+        twice = service.ask("POST", f"{path}/feedback", {"id": "T2", "correct": False}, 409)
+        assert twice["status"] == "contradiction"
+        while service.live("numbers").restoring is not None:
+            time.sleep(0.01)
+        rounds(service, 2)
+    found = verdict(tmp_path)
+    assert (found.faults, found.rows, found.checked) == ([], 23, 10)
 
 
 def test_tables_in_use_by_the_version_before_are_left_alone(folder):

@@ -162,6 +162,9 @@ def test_bounds_on_regret(T, d, K, B, R):
     )
     found = bounds.boosting_regression(T)
     assert found == pytest.approx(reference.boosting_regression(T, *boosting_parameters(T)))
+    B, R = 2.0, 1.0 + math.log(T)
+    expected = reference.boosting_regression(T, 1 / (2 * B * R + 2), 2 * R / B, B, R)
+    assert bounds.boosting_regression(T, "paper") == pytest.approx(expected)
     for gamma in (None, 0.2):
         found = bounds.bandit_reduction(T, K, 30.0, 25.0, gamma)
         used = min(1.0, math.sqrt(K * 25 / T)) if gamma is None else gamma

@@ -21,6 +21,9 @@ test("decisions and feedback", async () => {
   await assert.rejects(client.learn(decision, { correct: false }), RefusedError);
   await assert.rejects(client.learn("nobody", { correct: true }), RefusedError);
   await assert.rejects(client.learn(decision, {}), TypeError);
+  await client.revise(decision, { correct: false });
+  await client.withdraw(decision.id);
+  await assert.rejects(client.revise("nobody", { correct: true }), RefusedError);
   const again = await client.decide("x", { id: "one" });
   assert.equal((await client.decide("x", { id: "one" })).label, again.label);
   const many = await client.decideMany(["x", "y"], { ids: ["p", "q"] });

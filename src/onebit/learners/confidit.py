@@ -324,9 +324,9 @@ class ConfidenceLearner(Learner):
         _foresee(run, count_rows(rows))
         super()._replay(run, rows, *logged)
 
-    def _update(self, run: Run, *lesson: Any) -> None:
+    def _update(self, run: Run, *lesson: Any) -> Any:
         _foresee(run, 1)
-        super()._update(run, *lesson)
+        return super()._update(run, *lesson)
 
 
 def _foresee(run: Run, n_rounds: int) -> None:

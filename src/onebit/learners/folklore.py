@@ -248,12 +248,11 @@ class Folklore(ProbabilityLearner):
         probability: float,
         offer: np.ndarray,
         feedback: Any,
-    ) -> None:
+    ) -> Any:
         if isinstance(feedback, np.ndarray):
             learn = SOFT.learn(run.state)
-            learn(run.state, example, run.scores, label, probability, offer, feedback)
-        else:
-            super()._update(run, example, label, probability, offer, feedback)
+            return learn(run.packed, example, run.scores, label, probability, offer, feedback)
+        return super()._update(run, example, label, probability, offer, feedback)
 
 
 def _distribution(truth: Any, classes: np.ndarray) -> np.ndarray:

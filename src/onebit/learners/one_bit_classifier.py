@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +18,7 @@ from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.run import Run
 from onebit.core.state import Count, Generator
+from onebit.core.terms import Utility
 from onebit.learners.one_bit_files import migrated
 from onebit.numerics.argmax import argmax
 from onebit.numerics.changes import (
@@ -65,6 +67,7 @@ from onebit.numerics.scales import (
     new_scales,
     observe_values,
 )
+from onebit.numerics.values import valued_policy
 from onebit.numerics.views import NAMES, affordable
 from onebit.theory import bounds
 
@@ -423,6 +426,24 @@ class OneBitClassifier(ProbabilityLearner):
         )
         view = sized.views if self.standardize else "prepared"
         return FORMS[sized.covariance, view], state
+
+    def _fill_valued_policy(
+        self,
+        run: Run,
+        utility: Utility,
+        offer: np.ndarray,
+        scores: np.ndarray,
+        p: np.ndarray,
+        greedy: int,
+    ) -> int:
+        state = run.state
+        deviations = np.zeros(p.size)  # of a learner that does not explore
+        if state.settings.explores:
+            deviations = state.mixture.deviations
+        best = valued_policy(log_softmax(scores), deviations, *utility, offer, p)
+        floor = state.settings.floor
+        p[offer] = floor + (1.0 - offer.size * floor) * p[offer]
+        return best
 
     @classmethod
     def _migrate_parameters(cls, version: int, parameters: dict[str, Any]) -> dict[str, Any]:

@@ -6,12 +6,15 @@ from numbers import Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
+from onebit.core.run import Run
 from onebit.core.state import Count, Generator, Within
+from onebit.core.terms import Utility
 from onebit.numerics.members import Member, new_member
 from onebit.numerics.posterior import (
     TOLD,
@@ -22,6 +25,7 @@ from onebit.numerics.posterior import (
     score_posterior,
 )
 from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe_values
+from onebit.numerics.values import valued_policy
 from onebit.numerics.views import encode, last_encoded, n_encoded, observe_view
 from onebit.theory import bounds
 
@@ -270,3 +274,15 @@ class SoftmaxThompson(ProbabilityLearner):
         scales = new_scales(n_features) if is_scaled else None
         state = State(model, np.zeros((), dtype=np.int64), scales, rng)
         return FORMS[sized.covariance, self.view], state
+
+    def _fill_valued_policy(
+        self,
+        run: Run,
+        utility: Utility,
+        offer: np.ndarray,
+        scores: np.ndarray,
+        p: np.ndarray,
+        greedy: int,
+    ) -> int:
+        deviations = run.state.model.posterior.scratch.deviations
+        return valued_policy(log_softmax(scores), deviations, *utility, offer, p)

@@ -172,6 +172,13 @@ class Mixture(NamedTuple):
             for (name, member), weight in zip(self.named.items(), self.trust.tolist(), strict=True)
         ]
 
+    @property
+    def deviations(self) -> np.ndarray:
+        """The deviations of the draws of the last policy, if it explored."""
+        if self.trust.size == 1:
+            return self.members.line.posterior.scratch.deviations
+        return self.scratch.deviations
+
     def retire_classes(self, retired: list[int]) -> None:
         """Take these classes, and no others, to be neither right nor learned about."""
         for member in self.named.values():
@@ -364,7 +371,10 @@ def add_moments(member, i, trust, least, offer, means, variances):
 def learn_mixture(mixture, inputs, rounds, label, correct):
     """Let every member learn from the bit; weigh them by it; return whether any was updated."""
     p, said, updated = mixture.scratch.p, mixture.scratch.said, mixture.scratch.updated
-    fill_mixture(mixture, p)
+    if mixture.trust.size == 1:
+        p = mixture.members.line.posterior.scratch.p
+    else:
+        fill_mixture(mixture, p)
     others = sum_of_others(p, label)
     total = p[label] + others
     said[RIGHT], said[WRONG] = p[label] / total, others / total
@@ -391,13 +401,14 @@ def learn_members(member, i, trust, least, inputs, rounds, label, correct, updat
 @lean_kernel
 def share_weights(trust, share):
     """Let weights add up to one again, and give a share of them back to all members."""
+    if trust.size == 1:
+        trust[0] = 1.0
+        return
     total = 0.0
     for m in range(trust.size):
         total += trust[m]
     for m in range(trust.size):
         trust[m] = (1.0 - share) * (trust[m] / total) + share / trust.size
-    if trust.size == 1:
-        trust[0] = 1.0  # exactly
 
 
 @each

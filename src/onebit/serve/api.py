@@ -61,6 +61,13 @@ class Feedback(Struct, frozen=True, forbid_unknown_fields=True):
     """The right label; null if it is none of these."""
 
 
+class Revision(Feedback, frozen=True, forbid_unknown_fields=True):
+    """Other feedback for a decision, in place of earlier feedback: `correct`, or `truth`."""
+
+    withdrawn: bool = False
+    """Whether the earlier feedback is withdrawn; then there is neither `correct` nor `truth`."""
+
+
 Status = Literal["accepted", "repeated", "unknown", "expired", "contradiction", "invalid"]
 
 
@@ -207,3 +214,6 @@ class LogRow(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     body: Raw
     """The content of the row: a JSON object."""
     id: Id | None = None
+    code: Annotated[str, Meta(max_length=200)] | None = None
+    """The code that made this row and those up to the next row that names one: its version and a
+    fingerprint. Empty if it is not known; without any, of an export by an earlier version."""

@@ -173,6 +173,26 @@ class _Methods:
         feedback = [_feedback(*one) for one in zip(found, bits, truths, strict=True)]
         return self._post("feedback", feedback, _check_results) if found else self._return(None)
 
+    def revise(
+        self,
+        decision: Decision | str,
+        *unnamed: Never,
+        correct: Any = None,
+        truth: Any = None,
+    ) -> Any:
+        """Send feedback in place of what was sent before, as if it had been sent then.
+
+        It is the first feedback if there was none.
+        """
+        refuse_positional("revise", unnamed)
+        feedback = _feedback(decision, correct, truth)
+        return self._post("revise", feedback, lambda result: _check_results([result]))
+
+    def withdraw(self, decision: Decision | str) -> Any:
+        """Withdraw the feedback for a decision, as if it had never been sent."""
+        body = {"id": _id_of(decision), "withdrawn": True}
+        return self._post("revise", body, lambda result: _check_results([result]))
+
     # The model
 
     def make(self, labels: Iterable[Any], **spec: Any) -> Any:
@@ -504,12 +524,17 @@ def _decision(question: dict[str, Any], answer: dict[str, Any]) -> Decision:
 def _feedback(decision: Decision | str, correct: Any, truth: Any) -> dict[str, Any]:
     if (correct is None) == (truth is None):
         raise ValueError("learn takes either correct=... or truth=...")
-    name = decision if isinstance(decision, str) else decision.id
-    if name is None:
-        raise ValueError(f"the service knows decisions by their id; {decision!r} has none")
+    name = _id_of(decision)
     if truth is not None:
         return {"id": name, "truth": None if truth is NONE_OF_THESE else _plain(truth)}
     return {"id": name, "correct": bool(correct)}
+
+
+def _id_of(decision: Decision | str) -> str:
+    name = decision if isinstance(decision, str) else decision.id
+    if name is None:
+        raise ValueError(f"the service knows decisions by their id; {decision!r} has none")
+    return name
 
 
 def _check_results(results: list[dict[str, Any]]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import UNSET
 
 from onebit.core.validation import short
+from onebit.serve.amending import feedback_in
 from onebit.serve.api import Feedback, FeedbackResult
 from onebit.serve.live import LiveModel
 from onebit.serve.log import Entry
@@ -49,7 +50,7 @@ async def give_feedback(
     at = time.time()
     for i, item in enumerate(items):
         name, body = item.id, FeedbackBody(item.correct, item.truth)
-        if (fault := _fault(live.model, item)) is not None:
+        if (fault := fault_of(live.model, item)) is not None:
             results[i] = FeedbackResult(name, "invalid", fault)
         elif name not in known:
             results[i] = FeedbackResult(name, "unknown", "there is no decision of this id")
@@ -100,11 +101,12 @@ async def _known(
     missing = {item.id for item in items if item.id not in found}
     if missing:
         rows = await service.log.find(live.key, list(missing))
-        feedback = {row.id: body_of(row) for row in rows if row.kind == "feedback"}
+        words = feedback_in(rows)
         for row in rows:
             if row.kind == "decision":
-                decision = PendingDecision(body_of(row))
-                found[str(row.id)] = _Known(decision, feedback.get(row.id))
+                name, decision = str(row.id), PendingDecision(body_of(row))
+                feedback = words[name].feedback if name in words else None
+                found[name] = _Known(decision, feedback)
     return found
 
 
@@ -122,7 +124,8 @@ async def activate(service: Service, live: LiveModel, name: str) -> bool:
     return True
 
 
-def _fault(model: Model, item: Feedback) -> str | None:
+def fault_of(model: Model, item: Feedback) -> str | None:
+    """Return what is wrong with feedback; None if it can be learned from."""
     if (item.correct is UNSET) == (item.truth is UNSET):
         return "feedback has either correct or truth"
     if item.truth is not UNSET and item.truth is not None:
@@ -136,6 +139,9 @@ def _compared(
     name: str, body: FeedbackBody, earlier: FeedbackBody, decision: PendingDecision
 ) -> FeedbackResult:
     """Return the result of feedback for a decision that has feedback already."""
+    if earlier.withdrawn:
+        message = "the feedback for this decision was withdrawn; revise it"
+        return FeedbackResult(name, "contradiction", message)
     if earlier.expired is not UNSET:
         return FeedbackResult(name, "expired", "no feedback came for this decision in time")
     if agree(body, earlier, decision.body.label):

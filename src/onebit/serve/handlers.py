@@ -13,8 +13,8 @@ from urllib.parse import parse_qs
 import msgspec
 
 from onebit.core.validation import short
-from onebit.serve import decisions, feedback, importing, views
-from onebit.serve.api import DecisionRequest, Feedback, NewModel, NewShadow, RefusedError
+from onebit.serve import decisions, feedback, importing, revising, views
+from onebit.serve.api import DecisionRequest, Feedback, NewModel, NewShadow, RefusedError, Revision
 from onebit.serve.live import LiveModel
 from onebit.serve.replaying import exported
 from onebit.serve.report import report_of
@@ -67,6 +67,15 @@ async def give_feedback(app: App, request: Request) -> Reply:
         (result,) = await feedback.give_feedback(app.service, live, [body])
         return Reply(_encode(result), _STATUS.get(result.status, 200))
     return Reply(_encode(await feedback.give_feedback(app.service, live, body)))
+
+
+async def revise_feedback(app: App, request: Request) -> Reply:
+    """Accept feedback in place of earlier feedback, for one decision, or for each of a list."""
+    live, body = await _model(app, request), request.body
+    if isinstance(body, Revision):
+        (result,) = await revising.revise(app.service, live, [body])
+        return Reply(_encode(result), _STATUS.get(result.status, 200))
+    return Reply(_encode(await revising.revise(app.service, live, body)))
 
 
 async def newest_decisions(app: App, request: Request) -> Reply:

@@ -36,6 +36,8 @@ class LiveModel:
         The row of its newest snapshot.
     snapshotting : asyncio.Task or None
         Writes a snapshot.
+    restoring : asyncio.Task or None
+        Makes the model again, as a row has changed what earlier ones say.
     is_leader : bool
         Whether this process makes its snapshots and expires its decisions.
     free : asyncio.Event
@@ -66,6 +68,7 @@ class LiveModel:
         self.changing = asyncio.Lock()
         self.snapshot_at = 0
         self.snapshotting: asyncio.Task[None] | None = None
+        self.restoring: asyncio.Task[None] | None = None
         self.is_leader = True
         self.free = asyncio.Event()
         self.free.set()

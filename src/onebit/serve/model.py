@@ -328,6 +328,8 @@ class Model:
             pass  # it matters only once the decision expires
         elif row.kind == "settings":
             self._change_settings(body, row)
+        elif row.kind in ("revision", "erasure", "erased"):
+            pass  # earlier rows were applied as they are since then
         elif row.kind in ("labels", "shadow"):
             # A change that others have made impossible since it was requested has no effect.
             with contextlib.suppress(ValueError, TypeError):
@@ -404,7 +406,7 @@ class Model:
             apprentice = self.meta.apprentice
             if apprentice is not None and apprentice.add_bit(given, correct, row.n):
                 self._mark_decider(row.at)
-        feedback = feedback_for(body)
+        feedback = feedback_for(body, self.learner.labels)
         if self.meta.frozen or not feedback:
             return
         decision = pending.decision
@@ -501,6 +503,8 @@ def _as_texts(descriptions: dict[Any, Any]) -> dict[str, str]:
 
 def is_right(feedback: FeedbackBody, label: Any) -> bool | None:
     """Return whether a label is right by this feedback; None if that is unknown."""
+    if feedback.withdrawn:
+        return None
     if feedback.expired is not UNSET:
         return False if feedback.expired == "wrong" else None
     if feedback.truth is not UNSET:

@@ -108,9 +108,9 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     problem = {"application/json": {"schema": schemas[repr(Problem)]}}
     for status in sorted(refused):
         operation["responses"][str(status)] = {"description": _WHY[status], "content": problem}
-    if route.name == "give_feedback":
+    if route.name in ("give_feedback", "revise_feedback"):
         result = {"application/json": {"schema": schemas[repr(route.returns)]}}
-        for status in (404, 409, 410, 422):
+        for status in sorted(refused & {404, 409, 410, 422}):
             schema = {
                 "anyOf": [
                     problem["application/json"]["schema"],

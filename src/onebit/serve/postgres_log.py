@@ -16,6 +16,7 @@ from onebit.serve.code import this_code
 from onebit.serve.log import (
     Entry,
     Head,
+    ImportedRow,
     Key,
     Log,
     LogError,
@@ -29,8 +30,10 @@ from onebit.serve.postgres_connection import BULK_SECONDS, STATEMENT_SECONDS, Co
 from onebit.serve.postgres_import import PostgresImport
 from onebit.serve.postgres_snapshots import digest_of, insert_snapshot, unpacked
 from onebit.serve.postgres_tables import (
+    AMENDS,
     FIND,
     INSERT,
+    IS_ONCE,
     LOCK_MODELS,
     MIGRATIONS,
     TABLES,
@@ -188,11 +191,17 @@ class PostgresLog(Log):
 
         return await self._named(self._write.run(work), name)
 
-    async def begin_import(self, at: float, body: str) -> LogImport:
+    async def begin_import(self, first: ImportedRow) -> LogImport:
         """Write the first row of a model that has no name until all of its rows are written."""
-        new = PostgresImport(self._url, self.code)
-        await new.begin(at, body)
+        new = PostgresImport(self._url, self.code, self._key_of_code)
+        await new.begin(first)
         return new
+
+    async def _key_of_code(self, name: str) -> int:
+        """Return the key of some code, which it gets if necessary."""
+        await self._ask(_ADD_CODE, name, on=self._write)
+        ((key,),) = await self._ask(_KEY_OF_CODE, name)
+        return int(key)
 
     async def _named(self, work: Awaitable[T], name: str) -> T:
         try:
@@ -276,10 +285,22 @@ class PostgresLog(Log):
         query = f"SELECT {COLUMNS} FROM onebit.log WHERE model = %s AND n > %s ORDER BY n LIMIT %s"
         return await self._rows(query, model, after, limit)
 
+    async def head(self, model: int) -> int:
+        """Return the number of the last row."""
+        rows = await self._ask("SELECT rows FROM onebit.model WHERE key = %s", model)
+        return int(rows[0][0]) if rows else 0
+
+    async def amendments(self, model: int) -> list[Row]:
+        """Return the rows that change what earlier rows say, in their order."""
+        query = f"SELECT {COLUMNS} FROM onebit.log WHERE model = %s AND {AMENDS} ORDER BY n"
+        return await self._rows(query, model)
+
     async def find(self, model: int, ids: list[str]) -> list[Row]:
-        """Return all rows of these ids: decisions and feedback."""
-        query = f"SELECT {COLUMNS} FROM onebit.log WHERE model = %s AND id = ANY(%s)"
-        return await self._rows(query, model, ids)
+        """Return all rows of these ids, in their order."""
+        of_ids = f"SELECT {COLUMNS} FROM onebit.log WHERE model = %s AND id = ANY(%s)"
+        # Each kind of row has an index of its own.
+        query = f"{of_ids} AND {IS_ONCE} UNION ALL {of_ids} AND {AMENDS} ORDER BY n"
+        return await self._rows(query, model, ids, model, ids)
 
     async def newest(self, model: int, limit: int) -> list[Row]:
         """Return the last decisions, the last one first."""
@@ -294,8 +315,8 @@ class PostgresLog(Log):
         query = (
             f"SELECT {COLUMNS} FROM onebit.log AS made WHERE model = %s AND n > %s AND n <= %s "
             "AND kind = 'decision' AND NOT EXISTS (SELECT 1 FROM onebit.log AS feedback WHERE "
-            "feedback.model = made.model AND feedback.id = made.id AND feedback.kind = 'feedback') "
-            "ORDER BY n"
+            "feedback.model = made.model AND feedback.id = made.id AND feedback.kind = 'feedback' "
+            f"AND feedback.{IS_ONCE}) ORDER BY n"
         )
         return await self._rows(query, model, after, after + limit)
 

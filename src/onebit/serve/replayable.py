@@ -196,12 +196,18 @@ class ReplayableLearner:
         self.learner._run.state.rng.data.cast("B")[:] = digest
 
 
-def feedback_for(body: FeedbackBody) -> dict[str, Any]:
-    """Return the arguments for `learn`; none if there is nothing to learn."""
+def feedback_for(body: FeedbackBody, labels: list[Any]) -> dict[str, Any]:
+    """Return the arguments for `learn`; none if there is nothing to learn.
+
+    A revision may name a label that was added after the feedback that it revises. When that was
+    given, none of the labels was right.
+    """
+    if body.withdrawn:
+        return {}
     if body.expired is not UNSET:
         return {"correct": False} if body.expired == "wrong" else {}
     if body.truth is not UNSET:
-        return {"truth": NONE_OF_THESE if body.truth is None else body.truth}
+        return {"truth": body.truth if body.truth in labels else NONE_OF_THESE}
     return {"correct": body.correct}
 
 

@@ -124,6 +124,13 @@ ROUTES = [
         (404, 409, 410),
     ),
     Route(
+        *("POST", f"{_MODEL}/revise", handlers.revise_feedback, "feedback"),
+        "Revise or withdraw feedback for one decision, or a list.",
+        api.Revision | list[api.Revision],
+        api.FeedbackResult | list[api.FeedbackResult],
+        (404, 409),
+    ),
+    Route(
         *("POST", f"{_MODEL}/labels", handlers.change_labels, "admin"),
         "Add, retire and describe labels.",
         *(LabelsBody, api.ModelView, (404,)),

@@ -34,7 +34,21 @@ Name = Annotated[
     ),
 ]
 
-Kind = Literal["model", "decision", "feedback", "activation", "labels", "settings", "shadow"]
+Kind = Literal[
+    "model",
+    "decision",
+    "feedback",
+    "activation",
+    "labels",
+    "settings",
+    "shadow",
+    "revision",
+    "erasure",
+    "erased",
+]
+
+AMENDING = ("revision", "erasure")
+"""Kinds of rows that change what earlier rows say; see `amending`."""
 
 
 class Row(NamedTuple):
@@ -152,12 +166,31 @@ class DecisionBody(Struct, frozen=True, omit_defaults=True):
 
 
 class FeedbackBody(Struct, frozen=True, omit_defaults=True):
-    """Feedback for a decision, or what it counts as once it expired."""
+    """Feedback for a decision, or what it counts as once it expired or was withdrawn."""
 
     correct: bool | UnsetType = UNSET
     truth: Label | UnsetType | None = UNSET
     """The right label; null means none of these."""
     expired: Literal["nothing", "wrong"] | UnsetType = UNSET
+    withdrawn: bool = False
+
+
+class RevisionBody(FeedbackBody, frozen=True, kw_only=True, omit_defaults=True):
+    """Other feedback in place of the feedback in an earlier row, as if it had been given there."""
+
+    since: int
+    """The row of the feedback."""
+
+
+class ErasureBody(Struct, frozen=True):
+    """Notes that rows were erased: since then, the model is made from those that remain."""
+
+    since: int
+    """The first erased row."""
+
+
+class ErasedBody(Struct, frozen=True):
+    """What is left of an erased row: its number and its time."""
 
 
 class ActivationBody(Struct, frozen=True):
@@ -189,6 +222,9 @@ BODIES: dict[str, Any] = {
     "labels": LabelsBody,
     "settings": Settings,
     "shadow": ShadowBody,
+    "revision": RevisionBody,
+    "erasure": ErasureBody,
+    "erased": ErasedBody,
 }
 
 _DECODERS = {kind: msgspec.json.Decoder(body) for kind, body in BODIES.items()}

@@ -24,6 +24,7 @@ from onebit.serve.memory import Memory
 from onebit.serve.model import Model
 from onebit.serve.processes import BackgroundProcesses
 from onebit.serve.replaying import restore
+from onebit.serve.restoring import Restorer
 from onebit.serve.rows import (
     Kind,
     LabelsBody,
@@ -78,6 +79,7 @@ class Service:
         self.applier, self.follower = Applier(self), Follower(self)
         self.memory = Memory(self.live, self.limits.memory)
         self.processes = BackgroundProcesses()
+        self.restorer = Restorer(self)
         self.writer = Writer(log, self.applier.apply_written)
         self._reading: dict[str, asyncio.Lock] = {}
         self._being_made: dict[str, asyncio.Future[None]] = {}
@@ -105,6 +107,7 @@ class Service:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.restorer.stop()
         await self.processes.stop()
         await self.writer.stop()
         await self.applier.stop()

@@ -29,7 +29,7 @@ from onebit.serve.log import (
     Snapshot,
 )
 from onebit.serve.rows import Row
-from onebit.serve.sqlite_database import ROOM, VERSION, SQLiteDatabase
+from onebit.serve.sqlite_database import AMENDS, IS_ONCE, ROOM, VERSION, SQLiteDatabase
 
 T = TypeVar("T")
 
@@ -38,6 +38,10 @@ _PATIENCE = 0.003
 interpreter back from it, takes half as long when there is much to do."""
 
 _COLUMNS, _VALUES = "model, n, kind, id, at, body, code", "(?, ?, ?, ?, ?, ?, ?)"
+
+_IDS = f"log INDEXED BY log_ids WHERE {IS_ONCE}"
+_AMENDMENTS = f"log INDEXED BY log_amendments WHERE {AMENDS}"
+"""Rows by their ids: left alone, SQLite uses the primary key, and reads all rows of a model."""
 
 _ROWS_A_STATEMENT = 128
 """Of one INSERT. SQLite keeps as many of them compiled, for each number of rows."""
@@ -69,6 +73,8 @@ class SQLiteLog(Log):
         self._importing: set[int] = set()
         """Models that are being imported."""
         self._code = 0
+        self._codes: dict[str, int] = {}
+        """Keys of the code whose rows were written here."""
         self._flush = 0.0
         """Seconds that the last rows took to be on disk."""
 
@@ -86,7 +92,9 @@ class SQLiteLog(Log):
             database.open()
             with database.errors():
                 if self._alone:
-                    self._code = database.transact(_key_of_code)
+                    self._code = database.transact(
+                        lambda db: self._key_of_code(db, this_code()) or 0
+                    )
                 query = "SELECT key, (SELECT max(n) FROM log WHERE model = key) FROM model"
                 self._heads = dict(database.read.execute(query))
         except OSError as error:
@@ -126,6 +134,16 @@ class SQLiteLog(Log):
         with self._database.errors():
             return dict(self._database.read.execute("SELECT key, name FROM code"))
 
+    def _key_of_code(self, db: sqlite3.Connection, name: str | None) -> int | None:
+        """Return the key of some code, which it gets if necessary; None if it is unknown."""
+        if not name:
+            return None
+        if name not in self._codes:
+            db.execute("INSERT OR IGNORE INTO code (name) VALUES (?)", (name,))
+            query = "SELECT key FROM code WHERE name = ?"
+            (self._codes[name],) = db.execute(query, (name,)).fetchone()
+        return self._codes[name]
+
     # Models
 
     async def models(self) -> dict[str, int]:
@@ -144,13 +162,13 @@ class SQLiteLog(Log):
 
     async def add_model(self, name: str, at: float, body: str) -> int:
         """Write the first row of a model, and return the model's key."""
-        return await self._add_model(name, at, body)
+        return await self._add_model(name, at, body, this_code())
 
-    async def _add_model(self, name: str | None, at: float, body: str) -> int:
+    async def _add_model(self, name: str | None, at: float, body: str, code: str | None) -> int:
         def work(db: sqlite3.Connection) -> int:
             with _taken(name):
                 key = db.execute("INSERT INTO model (name) VALUES (?)", (name,)).lastrowid
-            row = Row(int(key or 0), 1, "model", None, at, body, self._code)
+            row = Row(int(key or 0), 1, "model", None, at, body, self._key_of_code(db, code))
             _insert(db, [row])
             return row.model
 
@@ -158,9 +176,10 @@ class SQLiteLog(Log):
         self._heads[key] = 1
         return key
 
-    async def begin_import(self, at: float, body: str) -> LogImport:
+    async def begin_import(self, first: ImportedRow) -> LogImport:
         """Write the first row of a model that has no name until all of its rows are written."""
-        key = await self._add_model(None, at, body)
+        _, _, at, body, code = first
+        key = await self._add_model(None, at, body, code)
         self._importing.add(key)
         return _SQLiteImport(self, key)
 
@@ -259,7 +278,10 @@ class SQLiteLog(Log):
 
         def work() -> None:
             db, n = self._database.write, self._heads[model]
-            numbered = [(model, n + i, *row, self._code) for i, row in enumerate(rows, start=1)]
+            numbered = [
+                (model, n + i, *row, self._key_of_code(db, code))
+                for i, (*row, code) in enumerate(rows, start=1)
+            ]
             db.execute("PRAGMA synchronous = NORMAL")
             try:
                 _insert(db, numbered)
@@ -288,12 +310,25 @@ class SQLiteLog(Log):
         query = f"SELECT {_COLUMNS} FROM log WHERE model = ? AND n > ? ORDER BY n LIMIT ?"
         return self._rows(query, model, after, limit)
 
+    async def head(self, model: int) -> int:
+        """Return the number of the last row."""
+        with self._database.errors():
+            query = "SELECT max(n) FROM log WHERE model = ?"
+            return self._database.read.execute(query, (model,)).fetchone()[0] or 0
+
+    async def amendments(self, model: int) -> list[Row]:
+        """Return the rows that change what earlier rows say, in their order."""
+        query = f"SELECT {_COLUMNS} FROM {_AMENDMENTS} AND model = ?"
+        return sorted(self._rows(query, model))
+
     async def find(self, model: int, ids: list[str]) -> list[Row]:
-        """Return all rows of these ids: decisions and feedback."""
-        places = ", ".join("?" * len(ids))
-        return self._rows(
-            f"SELECT {_COLUMNS} FROM log WHERE model = ? AND id IN ({places})", model, *ids
+        """Return all rows of these ids, in their order."""
+        of_ids = f"AND model = ? AND id IN ({', '.join('?' * len(ids))})"
+        query = (
+            f"SELECT {_COLUMNS} FROM {_IDS} {of_ids} "
+            f"UNION ALL SELECT {_COLUMNS} FROM {_AMENDMENTS} {of_ids}"
         )
+        return sorted(self._rows(query, model, *ids, model, *ids))
 
     async def newest(self, model: int, limit: int) -> list[Row]:
         """Return the last decisions, the last one first."""
@@ -307,7 +342,7 @@ class SQLiteLog(Log):
         """Return the decisions without feedback among the `limit` rows that follow a row."""
         query = (
             f"SELECT {_COLUMNS} FROM log AS made WHERE model = ? AND n > ? AND n <= ? "
-            "AND kind = 'decision' AND NOT EXISTS (SELECT 1 FROM log WHERE model = made.model "
+            f"AND kind = 'decision' AND NOT EXISTS (SELECT 1 FROM {_IDS} AND model = made.model "
             "AND id = made.id AND kind = 'feedback') ORDER BY n"
         )
         return self._rows(query, model, after, after + limit)
@@ -398,12 +433,6 @@ class _SQLiteImport(LogImport):
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _key_of_code(db: sqlite3.Connection) -> int:
-    db.execute("INSERT OR IGNORE INTO code (name) VALUES (?)", (this_code(),))
-    (key,) = db.execute("SELECT key FROM code WHERE name = ?", (this_code(),)).fetchone()
-    return int(key)
 
 
 class _LeftOutError(Exception):

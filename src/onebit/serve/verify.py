@@ -7,10 +7,12 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from onebit.serve.amending import Amendment, amendments_of, is_current, last_words
+from onebit.serve.applying import SNAPSHOT_ROWS
 from onebit.serve.code import this_code
 from onebit.serve.log import Log, LogError, Snapshot
 from onebit.serve.model import Model
-from onebit.serve.replaying import all_rows, apply_rows
+from onebit.serve.replaying import all_rows, apply_rows, replay_to
 from onebit.serve.rows import DecisionBody, Row, body_of
 
 READ_AHEAD = 20_000
@@ -34,6 +36,8 @@ class Verdict(NamedTuple):
         Decisions that were made again, and are the same or a fault.
     unchecked : int
         Decisions that were not made again, as they were made more than READ_AHEAD rows behind.
+    erased : int
+        Decisions that cannot be made again, as the model had learned from rows erased since then.
     other_snapshots, other_decisions : int
         Snapshots and decisions of another version that this one does not reproduce.
     versions : list of str
@@ -46,6 +50,7 @@ class Verdict(NamedTuple):
     equal: list[int]
     checked: int
     unchecked: int
+    erased: int
     other_snapshots: int
     other_decisions: int
     versions: list[str]
@@ -58,13 +63,15 @@ async def verify(log: Log, key: int, progress: Callable[[int], None] = lambda n:
     Each snapshot must equal, byte for byte, the model after the rows up to it. Each decision must
     be reproduced, with the same probability, by the model in the state that made it. Another
     version of the code may have done both differently: where it did, this one continues from the
-    last snapshot before its own first row, as the service did.
+    last snapshot before its own first row, as the service did. Revised feedback counts from the row
+    of the revision on, and what was made between an erased row and the erasure is not compared.
     """
+    amendments = amendments_of(await log.amendments(key), sys.maxsize)
     snapshots = {snapshot.n: snapshot async for snapshot in log.snapshots(key)}
-    replay = _Replay(log, snapshots, await log.codes())
+    replay = _Replay(log, key, snapshots, await log.codes(), amendments)
     async for rows in all_rows(log, key):
         for row in rows:
-            replay.read(row)
+            await replay.read(row)
         while len(replay.waiting) > READ_AHEAD:
             await replay.apply_next()
         progress(replay.rows)
@@ -80,8 +87,23 @@ class _Replay:
 
     model: Model
 
-    def __init__(self, log: Log, snapshots: dict[int, Snapshot], codes: dict[int, str]) -> None:
-        self._log, self._snapshots, self._codes = log, snapshots, codes
+    def __init__(
+        self,
+        log: Log,
+        key: int,
+        snapshots: dict[int, Snapshot],
+        codes: dict[int, str],
+        amendments: list[Amendment],
+    ) -> None:
+        self._log, self._key, self._snapshots, self._codes = log, key, snapshots, codes
+        self._revisions = [one for one in amendments if one.id is not None]
+        self._erasures = [one for one in amendments if one.id is None]
+        self._n = 1
+        """The last row up to which the model was made again, or is to be (`_is_revised`)."""
+        self._is_revised = False
+        """Whether feedback was revised that the model has applied."""
+        self._earlier: list[Model] = []
+        """States to begin with after a revision."""
         self._own = {key for key, name in codes.items() if name == this_code()}
         self.rows = 0
         self.waiting: deque[Row] = deque()
@@ -92,17 +114,18 @@ class _Replay:
         """Whether this code wrote rows, and whether another one was at work since then."""
         self._equal: list[int] = []
         self._faults: list[str] = []
-        self._checked = self._other_snapshots = self._other_decisions = 0
+        self._checked = self._erased = self._other_snapshots = self._other_decisions = 0
         self._others: set[int | None] = set()
 
-    def read(self, row: Row) -> None:
+    async def read(self, row: Row) -> None:
         """Read the next row of the log."""
         if row.n != self.rows + 1:
             raise LogError(f"row {self.rows + 1} of model {row.model} is missing")
         self.rows = row.n
         if row.n == 1:
             self.model = Model.begin(row)
-            self._compare()
+            self._earlier.append(self.model.copy())
+            await self._compare()
             return
         self.waiting.append(row)
         if row.kind == "decision":
@@ -110,12 +133,31 @@ class _Replay:
 
     async def apply_next(self) -> None:
         """Check the decisions of the current state, and apply the next row."""
-        for decision in self._made.pop(self.model.n, ()):
-            self._check(decision)
+        for decision in self._made.pop(self._n, ()):
+            await self._check(decision)
         row = self.waiting.popleft()
+        self._n = row.n
         self._has_own_rows = self._has_own_rows or row.code in self._own
-        await apply_rows(self._log, self.model, [row])
-        self._compare()
+        self._is_revised = self._is_revised or row.kind == "revision"
+        if not self._is_revised:
+            await apply_rows(self._log, self.model, [row])
+            if row.n % SNAPSHOT_ROWS == 0:
+                self._earlier = [*self._earlier[:1], *self._earlier[1:][-2:], self.model.copy()]
+        await self._compare()
+
+    async def _apply_revisions(self) -> None:
+        """Make the model again, with feedback as it was revised up to now."""
+        revisions = [one for one in self._revisions if one.n <= self._n]
+        self._earlier = [one for one in self._earlier if is_current(one.n, revisions)]
+        self.model, self._is_revised = self._earlier[-1].copy(), False
+        await replay_to(self._log, self._key, self.model, self._n, last_words(revisions))
+        # The service began with a snapshot; of another version, it may have been another state.
+        self._differs = self._differs or bool(self._others)
+
+    @property
+    def _is_erased(self) -> bool:
+        """Whether the state after the last row cannot be made again."""
+        return not is_current(self._n, self._erasures)
 
     def verdict(self) -> Verdict:
         """Return what was found."""
@@ -124,16 +166,19 @@ class _Replay:
             self._equal,
             self._checked,
             sum(map(len, self._made.values())),
+            self._erased,
             self._other_snapshots,
             self._other_decisions,
             sorted({self._codes.get(code or 0, "an earlier version") for code in self._others}),
             self._faults,
         )
 
-    def _compare(self) -> None:
-        snapshot = self._snapshots.get(self.model.n)
-        if snapshot is None:
+    async def _compare(self) -> None:
+        snapshot = self._snapshots.get(self._n)
+        if snapshot is None or self._is_erased:
             return
+        if self._is_revised:
+            await self._apply_revisions()
         if self.model.snapshot() == (snapshot.meta, snapshot.learners):
             self._equal.append(self.model.n)
         elif snapshot.code in self._own and not self._differs:
@@ -155,7 +200,12 @@ class _Replay:
         except ValueError:
             self._differs = True
 
-    def _check(self, row: Row) -> None:
+    async def _check(self, row: Row) -> None:
+        if self._is_erased:
+            self._erased += 1
+            return
+        if self._is_revised:
+            await self._apply_revisions()
         body: DecisionBody = body_of(row)
         # An offer of all labels that are not retired is the model's own default.
         learner, among = self.model.learner, body.among

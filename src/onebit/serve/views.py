@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, structs
 
+from onebit.serve.amending import feedback_in
 from onebit.serve.api import (
     DecisionView,
     LabelView,
@@ -21,7 +22,7 @@ from onebit.serve.live import LiveModel
 from onebit.serve.log import Log
 from onebit.serve.model import is_right
 from onebit.serve.report import Facts, marks_of, shadow_views
-from onebit.serve.rows import DecisionBody, FeedbackBody, body_of
+from onebit.serve.rows import DecisionBody, body_of
 from onebit.serve.slicing import in_slices
 from onebit.serve.statistics import Segment, Tally, merged
 from onebit.serve.versions import version_marks
@@ -118,13 +119,12 @@ async def newest(log: Log, live: LiveModel, limit: int) -> list[DecisionView]:
     """Return the newest decisions, with their feedback."""
     made = await log.newest(live.key, limit)
     rows = await log.find(live.key, [str(row.id) for row in made]) if made else []
-    given: dict[str | None, FeedbackBody] = {
-        row.id: body_of(row) for row in rows if row.kind == "feedback"
-    }
+    given = feedback_in(rows)
     views = []
     for row in made:
         body: DecisionBody = body_of(row)
-        feedback = given.get(row.id)
+        word = given.get(str(row.id))
+        feedback = None if word is None else word.feedback
         truth = None if feedback is None or feedback.truth is UNSET else feedback.truth
         views.append(
             DecisionView(
