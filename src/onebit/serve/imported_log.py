@@ -14,6 +14,7 @@ from onebit.serve.api import LogRow
 from onebit.serve.model import Model, PendingDecision
 from onebit.serve.rows import (
     BODIES,
+    OF_DECISIONS,
     ActivationBody,
     DecisionBody,
     ErasedBody,
@@ -102,14 +103,14 @@ class ImportedLog:
             self._decisions.add(row)
             if self._most_labels is not None:
                 pending = PendingDecision(body, model.checked_decision(body))
+        elif isinstance(body, RevisionBody):
+            self.is_revised = True
+            self._decisions.check_revision(row, body)
         elif isinstance(body, ActivationBody):
             if self._is_erased and self._decisions.find(row) is None:
                 row, body = row._replace(kind="erased"), ErasedBody()
             else:
                 self._decisions.activate(row)
-        elif isinstance(body, RevisionBody):
-            self.is_revised = True
-            self._decisions.check_revision(row, body)
         elif isinstance(body, FeedbackBody):
             self._decisions.answer(row)
             if row.id not in model.awaited:
@@ -165,6 +166,15 @@ class _Decisions:
         if not self._db.execute(query, (row.n, row.id)).rowcount and self.find(row) is not None:
             raise _repeated(row)
 
+    def check_revision(self, row: Row, body: RevisionBody) -> None:
+        """Refuse a revision of feedback that is not there."""
+        query = "SELECT answered FROM decision WHERE id = ?"
+        if self._db.execute(query, (row.id,)).fetchone() != (body.since,):
+            raise InvalidLogError(
+                f"row {row.n} revises the feedback for {row.id!r} in row {body.since}, where it "
+                "is not"
+            )
+
     def activate(self, row: Row) -> None:
         """Note the activation of a decision; refuse a second one, and one of no decision."""
         query = "UPDATE decision SET activated = 1 WHERE id = ? AND activated = 0"
@@ -173,15 +183,6 @@ class _Decisions:
                 _repeated(row)
                 if self.find(row)
                 else InvalidLogError(f"row {row.n} activates {row.id!r}, which nobody decided")
-            )
-
-    def check_revision(self, row: Row, body: RevisionBody) -> None:
-        """Refuse a revision of feedback that is not there."""
-        query = "SELECT answered FROM decision WHERE id = ?"
-        if self._db.execute(query, (row.id,)).fetchone() != (body.since,):
-            raise InvalidLogError(
-                f"row {row.n} revises the feedback for {row.id!r} in row {body.since}, where it "
-                "is not"
             )
 
     def find(self, row: Row) -> PendingDecision | None:
@@ -204,7 +205,7 @@ def _parsed(line: bytes, n: int) -> tuple[Row, object, str | None]:
         raise InvalidLogError(f"row {n}: {error}") from None
     if found.n != n:
         raise InvalidLogError(f"row {n} is expected, and there is row {found.n}")
-    if (found.id is None) == (found.kind in ("decision", "feedback", "activation", "revision")):
+    if (found.id is None) == (found.kind in OF_DECISIONS):
         raise InvalidLogError(f"row {n}: rows of decisions have an id, and no other rows")
     if (found.kind == "model") != (n == 1):
         raise InvalidLogError(f"row {n}: the first row makes the model, and no other one")

@@ -47,6 +47,9 @@ Kind = Literal[
     "erased",
 ]
 
+OF_DECISIONS = ("decision", "feedback", "activation", "revision")
+"""Kinds of rows that have the id of a decision."""
+
 AMENDING = ("revision", "erasure")
 """Kinds of rows that change what earlier rows say; see `amending`."""
 
