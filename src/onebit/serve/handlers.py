@@ -20,6 +20,7 @@ from onebit.serve.replaying import exported
 from onebit.serve.report import report_of
 from onebit.serve.requests import Reply, Request, stream_body
 from onebit.serve.rows import LabelsBody, LearnerSpec, Settings, ShadowBody
+from onebit.serve.slicing import in_parts
 
 if TYPE_CHECKING:
     from onebit.serve.app import App
@@ -199,8 +200,9 @@ async def download_learner(app: App, request: Request) -> Reply:
     model = await app.service.copy_of(live)
     content = await asyncio.to_thread(model.learner.to_bytes)
     disposition = f'attachment; filename="{live.name}.safetensors"'.encode()
-    headers = [(b"content-disposition", disposition)]
-    return Reply(content, media="application/octet-stream", headers=headers)
+    length = (b"content-length", b"%d" % len(content))
+    headers = [(b"content-disposition", disposition), length]
+    return Reply(in_parts(content), media="application/octet-stream", headers=headers)
 
 
 async def export_log(app: App, request: Request) -> Reply:
