@@ -25,6 +25,8 @@ export interface DecideOptions {
   chosen?: Label;
   /** The probability with which the product chose it, if it has one. */
   chosenProbability?: number;
+  /** Whether another label than the best guess may be chosen; by default it may. */
+  explore?: boolean;
 }
 
 /** Whether the label was right, or the right label; null if it is none of them. */
@@ -73,6 +75,8 @@ export class Client {
   freeze(): Promise<this>;
   unfreeze(): Promise<this>;
   expire(seconds: number | null, countsAs?: "nothing" | "wrong"): Promise<this>;
+  /** Of any 1,000 decisions, at most this share is another label than the best guess; null is no limit. */
+  setLimits(limits: { maxExploration?: number | null }): Promise<this>;
   apprentice(settings: ApprenticeSettings | null): Promise<this>;
   delete(): Promise<void>;
 

@@ -38,6 +38,8 @@ class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """The choice of the product, if the model is its apprentice."""
     chosen_probability: Annotated[float, Meta(gt=0, le=1)] | None = None
     """The probability with which the product chose it, if it has one."""
+    explore: bool = True
+    """Whether another label than the best guess may be chosen."""
 
 
 class DecisionResult(Struct, frozen=True):
@@ -155,6 +157,8 @@ class ModelView(Struct, frozen=True):
     frozen: bool
     expiry_seconds: float | None
     expired_counts_as: str
+    max_exploration: float | None
+    """Of any 1,000 decisions, at most this share explores; null is no limit."""
     decisions: int
     explored: int
     right: int

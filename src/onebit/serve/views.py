@@ -59,7 +59,9 @@ async def facts_of(log: Log, live: LiveModel) -> Facts:
     apprentice = model.meta.apprentice
     if apprentice is not None:
         apprentice = structs.replace(apprentice, pending=list(apprentice.pending))
-    return Facts(view_of(live), shadows, segments, marks, apprentice)
+    exploration = model.meta.exploration
+    exploration = structs.replace(exploration, pending=list(exploration.pending))
+    return Facts(view_of(live), shadows, segments, marks, apprentice, exploration)
 
 
 def detail_of(facts: Facts) -> ModelDetail:
@@ -96,6 +98,7 @@ def _fields(live: LiveModel) -> dict[str, Any]:
         "frozen": meta.frozen,
         "expiry_seconds": meta.expiry_seconds,
         "expired_counts_as": meta.expired_counts_as,
+        "max_exploration": None if meta.exploration_limit is None else meta.exploration_limit.share,
         "decisions": statistics.decisions,
         "explored": statistics.explored,
         "right": statistics.right,

@@ -151,6 +151,11 @@ onSubmit("retire-label", () => {
   change(() => ACTIONS.retire({ label: name }), "It will not be chosen any longer.");
 });
 onSubmit("add-shadow", () => change(() => ask("POST", modelPath() + "/shadows", { name: byId("shadow-name").value, learner: byId("shadow-learner").value || "OneBitClassifier" }), "It learns beside the model now."));
+onSubmit("limit", () => {
+  const text = byId("max-exploration").value;
+  const share = text === "" ? null : Number(text) / 100;
+  change(() => ask("PATCH", modelPath(), { max_exploration: share }), share === null ? "There is no limit now." : "The limit holds from now on.", "max-exploration");
+});
 byId("freeze").addEventListener("click", () => change(() => ask("PATCH", modelPath(), { frozen: !report.model.frozen }), "Done."));
 
 async function download(path, name) {
