@@ -78,6 +78,10 @@ export class Client {
   /** Of any 1,000 decisions, at most this share is another label than the best guess; null is no limit. */
   setLimits(limits: { maxExploration?: number | null }): Promise<this>;
   apprentice(settings: ApprenticeSettings | null): Promise<this>;
+  /** Erases decisions with their feedback: by ids, by a field of the record, or before a time. */
+  erase(
+    selection: { ids: string[] } | { field: string | string[]; value: unknown } | { before: number },
+  ): Promise<{ decisions: number; rows: number }>;
   delete(): Promise<void>;
 
   addShadow(name: string, learner?: string, parameters?: { [name: string]: unknown }): Promise<this>;

@@ -97,6 +97,7 @@ export class Client {
   expire(seconds, countsAs = "nothing") { return this.#change("PATCH", "", { expiry_seconds: seconds, expired_counts_as: countsAs }); }
   setLimits({ maxExploration = null } = {}) { return this.#change("PATCH", "", { max_exploration: maxExploration }); }
   apprentice(settings) { return this.#change("PATCH", "", { apprentice: settings }); }
+  erase(selection) { return this.#post("erase", selection); }
   async delete() { await this.#ask("DELETE", this.#path); }
 
   // Shadows
