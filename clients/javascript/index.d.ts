@@ -38,6 +38,16 @@ export interface ApprenticeSettings {
   confidence?: number | null;
 }
 
+export interface Explanation {
+  label: Label;
+  against: Label;
+  /** That each of them is right; null if the learner has no such model. */
+  probabilities: [number, number] | null;
+  difference: number;
+  /** The amounts add up to the difference of the scores: positive ones speak for the label. */
+  reasons: { text: string; amount: number }[];
+}
+
 /** What the service says of a model; see `/openapi.json`. */
 export type Details = { [field: string]: any };
 
@@ -56,6 +66,8 @@ export class Client {
 
   decide(record: DataRecord, options?: DecideOptions & { id?: string }): Promise<Decision>;
   decideMany(records: DataRecord[], options?: DecideOptions & { ids?: string[] | null }): Promise<Decision[]>;
+  /** Why one label scores higher than another one, by what the model knows now. */
+  explain(record: DataRecord, options?: { label?: Label; against?: Label; among?: Label[] }): Promise<Explanation>;
   learn(decision: Decision | string, feedback: Feedback): Promise<void>;
   /** Sends feedback in place of what was sent before, as if it had been sent then. */
   revise(decision: Decision | string, feedback: Feedback): Promise<void>;

@@ -50,6 +50,8 @@ export class Client {
     return answers.map((answer, i) => this.#decision(questions[i], answer));
   }
 
+  explain(record, { label, against, among } = {}) { return this.#post("explain", { record, label, against, among }); }
+
   async learn(decision, feedback) {
     await this.#post("feedback", this.#feedback(decision, feedback));
   }

@@ -74,12 +74,19 @@ def test_from_nothing_to_a_decision_by_keyboard(open_page):
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_selector("#answer:not([hidden])")
-    assert page.evaluate("document.activeElement.id") == "right"
+    page.wait_for_selector("#right:focus")
+    assert "Why " in page.inner_text("#why")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_selector("#try-said:has-text('wrong')")
     page.wait_for_selector("#newest .no")
     assert "<script>" in page.inner_text("#newest")
+    page.focus("#newest button")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#newest .why li:has-text('<script>')")
+    assert page.get_attribute("#newest button", "aria-expanded") == "true"
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#newest:not(:has(.why))")
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,39 @@ class DecisionResult(Struct, frozen=True):
     """The learner's own estimate of the probability that the label is right."""
 
 
+class ExplanationRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """Two labels to compare for a record."""
+
+    record: str | dict[str, Any] | list[Any]
+    label: Label | None = None
+    """By default the best guess."""
+    against: Label | None = None
+    """By default the best guess among the others."""
+    among: Labels | None = None
+    """The labels on offer; by default all that are not retired."""
+
+
+class ReasonView(Struct, frozen=True):
+    """What a feature adds to the difference of two scores."""
+
+    text: str
+    amount: float
+    """Positive if it speaks for the label, negative if for the other one."""
+
+
+class ExplanationView(Struct, frozen=True):
+    """Why one label scores higher than another one, by what the model knows now."""
+
+    label: Label
+    against: Label
+    probabilities: tuple[float, float] | None
+    """That each of them is right, if the learner has such a model."""
+    difference: float
+    """Of their scores: the sum of all amounts."""
+    reasons: list[ReasonView]
+    """The largest amounts first; the last one may be the sum of those that are left out."""
+
+
 class Feedback(Struct, frozen=True, forbid_unknown_fields=True):
     """Feedback for a decision: `correct`, or `truth`."""
 

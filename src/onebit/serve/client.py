@@ -152,6 +152,25 @@ class _Methods:
 
         return self._post("decide", questions, read) if questions else self._return([])
 
+    def explain(
+        self, record: Any, label: Any = None, against: Any = None, among: Any = None
+    ) -> Any:
+        """Return why one label scores higher than another one, by what the model knows now: a dict.
+
+        Parameters
+        ----------
+        record : object
+        label : label, optional
+            By default the best guess.
+        against : label, optional
+            By default the best guess among the others.
+        among : iterable of labels, optional
+            The labels on offer.
+        """
+        given = {"record": record, "label": label, "against": against, "among": among}
+        question = {name: _plain(one) for name, one in given.items() if one is not None}
+        return self._post("explain", question, lambda found: found)
+
     def learn(
         self,
         decision: Decision | str,

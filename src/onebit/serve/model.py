@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Struct, structs
 
 from onebit.core import Decision
+from onebit.core.example import Example
 from onebit.core.validation import short
 from onebit.serve.apprentice import Apprentice, probability_of
 from onebit.serve.estimates import compared, watched
@@ -263,10 +264,7 @@ class Model:
         """
         learner = self.learner
         x = learner.example(record)
-        if x.values.size > most_features:
-            raise ValueError(
-                f"an example has at most {most_features:,} features; this one has {x.values.size:,}"
-            )
+        self.check_size(x, most_features)
         decision = learner.decide(x, among, decision_id, explore=explore, cap=cap)
         body = DecisionBody(
             record,
@@ -282,6 +280,14 @@ class Model:
         if chosen is None:
             return decision, body
         return self._between(decision, body, decision_id, chosen, chosen_probability)
+
+    @staticmethod
+    def check_size(x: Example, most_features: int) -> None:
+        """Raise ValueError for an example of too many features."""
+        if x.values.size > most_features:
+            raise ValueError(
+                f"an example has at most {most_features:,} features; this one has {x.values.size:,}"
+            )
 
     def _between(
         self,

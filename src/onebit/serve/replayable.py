@@ -14,6 +14,7 @@ from onebit import learners
 from onebit.core import NONE_OF_THESE, Decision, storage
 from onebit.core.decision import new_id
 from onebit.core.example import INDEX, Example
+from onebit.core.explanation import Explanation, naming_by
 from onebit.core.registry import chosen_class
 from onebit.core.terms import Conditions, draw_entry, limit_exploration
 from onebit.core.validation import check_example, short
@@ -183,6 +184,14 @@ class ReplayableLearner:
     def position_of(self, label: Any) -> int:
         """Return the place of a label in policies."""
         return self.learner._run.positions[label]
+
+    def explain(
+        self, record: Any, label: Any = None, against: Any = None, among: list[Any] | None = None
+    ) -> Explanation:
+        """Return what spoke for a label and against another one, in the words of the record."""
+        example = self.example(record)
+        naming = None if self.records is None else naming_by(self.records.names(record))
+        return self.learner._explain(example, label, against, among, naming)
 
     def explored(self, decision: Decision) -> bool:
         """Return whether the decision that was just made differs from the greedy label."""
