@@ -140,7 +140,8 @@ class Found:
         slowest = ", ".join(f"{kind} {seconds:.1f}" for kind, seconds in self.slowest.items())
         return (
             f"{self.decisions:,} decisions, {self.feedback:,} bits, {self.revisions:,} revisions, "
-            f"{self.erasures:,} erasures and {self.imports:,} imports acknowledged, {self.exports:,} exports, {self.refused:,} times 503, "
+            f"{self.erasures:,} erasures and {self.imports:,} imports acknowledged, "
+            f"{self.exports:,} exports, {self.refused:,} times 503, "
             f"{self.freezes} freezes, {self.stops} stops; slowest reply in s: {slowest}; "
             f"{len(self.faults)} lost, doubled, late or wrong"
         )

@@ -2,9 +2,9 @@
 
     python tools/pictures.py [NAME ...]
 
-Names: error, one_bit, posterior, exploration, propensity, drift, models, learners, terminal, page. Without
-names, all of them. `error` and `drift` run Vowpal Wabbit beside onebit, and `error` plays a table
-of the folder ONEBIT_DATA; `page` needs chromium.
+Names: error, one_bit, posterior, exploration, propensity, drift, models, learners, terminal, page.
+Without names, all of them. `error` and `drift` run Vowpal Wabbit beside onebit, and `error` plays a
+table of the folder ONEBIT_DATA; `page` needs chromium.
 """
 
 from __future__ import annotations
@@ -460,7 +460,7 @@ def shrink(path: Path) -> None:
 
 
 def draw_models() -> None:
-    """The example that chooses among language models, with five seeds."""
+    """Draw the example that chooses among language models, with five seeds."""
     sys.path.insert(0, str(ROOT / "examples"))
     import route_models
 
