@@ -179,7 +179,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
         feedback: Any,
     ) -> Any:
         """Learn from one round, while holding the lock; return whether anything was updated."""
-        return run.learn(run.state, example, run.scores, label, probability, offer, feedback)
+        return run.learn(run.packed, example, run.scores, label, probability, offer, feedback)
 
     def _play(
         self, run: Run, rows: Rows, truth: np.ndarray, recorded: RoundRecord | None = None

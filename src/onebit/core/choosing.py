@@ -149,7 +149,7 @@ class ChoosingMixin(BaseLearner):
         if run.choose is None:
             run.compile_decide()
             run.decide = run.choose if self._terms is None else None
-        _, _, greedy = run.choose(run.state, example, scores, offer, p, CHOOSE)
+        _, _, greedy = run.choose(run.packed, example, scores, offer, p, CHOOSE)
         utility, explore, share = conditions
         if utility is not None and utility.distinguishes(offer):
             greedy = self._fill_valued_policy(run, utility, offer, scores, p, greedy)
@@ -172,11 +172,10 @@ class ChoosingMixin(BaseLearner):
             run.window.append(label != greedy)
         return label, float(p[label]), greedy
 
-    def _policy_of_each(
+    def _fill_each_policy(
         self,
         run: Run,
         conditions: Conditions,
-        state: Any,
         rows: Rows,
         scores: np.ndarray,
         offer: np.ndarray,

@@ -39,6 +39,8 @@ class Run:
         None if the learner did not start with a data frame.
     kernels, state, parameters
         As `_begin` returned them, and the parameters of the start.
+    packed
+        The state as single rounds take it.
     decide, learn
         The compiled single rounds; None until they are first needed.
     choose
@@ -65,6 +67,7 @@ class Run:
     """
 
     __slots__ = (
+        "_state",
         "all_features",
         "all_labels",
         "choose",
@@ -83,12 +86,12 @@ class Run:
         "learned",
         "lock",
         "p",
+        "packed",
         "parameters",
         "positions",
         "retired",
         "right_probability",
         "scores",
-        "state",
         "window",
     )
 
@@ -127,6 +130,15 @@ class Run:
         self.learn: Any = None
         self.replace_state(classes, kernels, state, parameters)
         self.retire(retired)
+
+    @property
+    def state(self) -> Any:
+        """The state."""
+        return self._state
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self._state, self.packed = state, self.kernels.pack(state)
 
     def compile_decide(self) -> None:
         """Compile what `decide` needs, the largest part first: another process compiles `learn`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -202,15 +201,18 @@ class ScikitLearnMixin(BatchesMixin):
         run, rows = self._prepare_evaluation(X)
         with run.lock:  # classes may be added before the last row
             evaluate = run.kernels.evaluate(count_rows(rows))
-            state, offer = run.state, run.current_offer(among)
+            packed, offer = run.packed, run.current_offer(among)
             scores = np.empty((count_rows(rows), run.classes.size))
             p = np.empty_like(scores[: None if with_policy else 0])
             retired = sorted(run.retired)
             if with_policy and (options is not None or self._terms is not None):
+                # At once: the terms are of the classes that there are now.
                 conditions = self._conditions(run, options)
-                evaluate = partial(self._policy_of_each, run, conditions)
+                self._fill_each_policy(run, conditions, rows, scores, offer, p)
+                scores[:, retired] = -np.inf
+                return run, scores, p
         for lo, hi in blocks(len(scores)):
             with run.lock:
-                evaluate(state, slice_rows(rows, lo, hi), scores[lo:hi], offer, p[lo:hi])
+                evaluate(packed, slice_rows(rows, lo, hi), scores[lo:hi], offer, p[lo:hi])
         scores[:, retired] = -np.inf
         return run, scores, p

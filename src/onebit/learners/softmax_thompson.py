@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -11,10 +12,13 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
+from onebit.core.example import Example
+from onebit.core.explanation import Contribution, check_sum
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.run import Run
 from onebit.core.state import Count, Generator, Within
 from onebit.core.terms import Utility
+from onebit.numerics.contributions import Weighed, contributions_of, sample_of
 from onebit.numerics.members import Member, new_member
 from onebit.numerics.posterior import (
     NONE_RIGHT,
@@ -293,3 +297,12 @@ class SoftmaxThompson(ProbabilityLearner):
         deviations = run.state.model.posterior.scratch.deviations
         means = log_softmax(scores) if run.exclusive else scores
         return valued_policy(means, deviations, *utility, offer, p, logistic=not run.exclusive)
+
+    def _contributions(
+        self, run: Run, example: Example, scores: np.ndarray, k: int, other: int
+    ) -> list[Contribution]:
+        model = Weighed("", run.state.model, {k: 1.0, other: -1.0})
+        sample, score = sample_of([model.member]), partial(self._scores_of, run)
+        found = contributions_of([model], run.state.scales, example, sample, score)
+        check_sum(self, found, scores[k], scores[other])
+        return found

@@ -30,7 +30,6 @@ from onebit.numerics.argmax import argmax
 from onebit.numerics.bins import Bins
 from onebit.numerics.changes import EVERYTHING, SOME, has_changed
 from onebit.numerics.descriptions import (
-    NARROWING,
     Descriptions,
     add_similarities,
     add_worth,
@@ -68,6 +67,9 @@ from onebit.numerics.winning import fill_winning
 RIGHT, WRONG = 0, 1
 """Places in `Scratch.said`."""
 
+LEAST_SCORE = -700.0
+"""The score of labels whose probability is below 1e-300."""
+
 
 class Member(NamedTuple):
     """A model of the mixture.
@@ -85,11 +87,6 @@ class Member(NamedTuple):
     view_of_x: Bins | Products | None
     posterior: Annotated[Posterior, Within(inputs="inputs")]
     descriptions: Descriptions | None
-
-    def begin_classes(self, first: int) -> None:
-        """Give new classes, from `first` on, the prior that descriptions narrow."""
-        if self.descriptions is not None and isinstance(self.posterior.S, np.ndarray):
-            self.posterior.S[:, first:] /= self.descriptions.numbers[NARROWING]
 
 
 class Members(NamedTuple):
@@ -272,7 +269,7 @@ def score_mixture(mixture, x, inputs, scores):
         return
     fill_mixture(mixture, scores)
     for k in range(scores.size):
-        scores[k] = math.log(scores[k]) if scores[k] > 1e-300 else -700.0
+        scores[k] = math.log(scores[k]) if scores[k] > 1e-300 else LEAST_SCORE
         if line.retired[k]:
             scores[k] = -math.inf
 
@@ -374,7 +371,10 @@ def add_moments(member, i, trust, least, offer, means, variances):
 def learn_mixture(mixture, inputs, rounds, label, correct):
     """Let every member learn from the bit; weigh them by it; return whether any was updated."""
     p, said, updated = mixture.scratch.p, mixture.scratch.said, mixture.scratch.updated
-    fill_mixture(mixture, p)
+    if mixture.trust.size == 1:
+        p = mixture.members.line.posterior.scratch.p
+    else:
+        fill_mixture(mixture, p)
     others = sum_of_others(p, label)
     total = p[label] + others
     said[RIGHT], said[WRONG] = p[label] / total, others / total
@@ -401,13 +401,14 @@ def learn_members(member, i, trust, least, inputs, rounds, label, correct, updat
 @lean_kernel
 def share_weights(trust, share):
     """Let weights add up to one again, and give a share of them back to all members."""
+    if trust.size == 1:
+        trust[0] = 1.0
+        return
     total = 0.0
     for m in range(trust.size):
         total += trust[m]
     for m in range(trust.size):
         trust[m] = (1.0 - share) * (trust[m] / total) + share / trust.size
-    if trust.size == 1:
-        trust[0] = 1.0  # exactly
 
 
 @each
