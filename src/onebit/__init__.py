@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from onebit.learners import KernelSeparableBandit as KernelSeparableBandit
     from onebit.learners import LinTS as LinTS
     from onebit.learners import LinUCB as LinUCB
+    from onebit.learners import LogisticThompson as LogisticThompson
+    from onebit.learners import Mixture as Mixture
     from onebit.learners import Newtron as Newtron
     from onebit.learners import Obama as Obama
     from onebit.learners import OneBitClassifier as OneBitClassifier

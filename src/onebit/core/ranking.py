@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.special import softmax
 from sklearn.base import clone
 
 from onebit.core.engine import SCORE
@@ -47,7 +46,8 @@ class RankingMixin(ScikitLearnMixin):
         x : 1-D array, one sparse row, or a row of a data frame
         among : array-like of labels, optional
             The labels to order; by default all that are not retired. Their probabilities are those
-            among all labels, as a label may be right without being on offer.
+            among all labels, as a label may be right without being on offer. They add up to one if
+            labels are `exclusive`, and are those of `right_proba`.
 
         Returns
         -------
@@ -70,7 +70,9 @@ class RankingMixin(ScikitLearnMixin):
         with run.lock:
             scores = self._scores_of(run, example)
             offer = run.current_offer(among)
-        probabilities = probabilities_by(run, scores)
+            probabilities = None
+            if run.inverse_temperature is not None:
+                probabilities = run.probabilities(scores)
         # A stable sort: ties go to the lowest class index.
         order = offer[np.argsort(-scores[offer], kind="stable")]
         return [
@@ -93,10 +95,3 @@ class RankingMixin(ScikitLearnMixin):
         decide(run.packed, example, scores, run.default_offer, np.empty_like(scores), SCORE)
         run.mask_retired(scores)
         return scores
-
-
-def probabilities_by(run: Run, scores: np.ndarray) -> np.ndarray | None:
-    """Return the probability of each label being right by these scores; None without a model."""
-    if run.inverse_temperature is None:
-        return None
-    return softmax(run.inverse_temperature * scores)

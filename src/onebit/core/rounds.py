@@ -29,6 +29,9 @@ from onebit.core.lists import DecisionList, decide_list, learn_list
 from onebit.core.offer import label_list
 from onebit.core.run import Run
 
+_EVERY_LABEL = -1
+"""The subject of feedback about all labels, in place of the position of one."""
+
 
 class RoundsMixin(ChoosingMixin):
     """The online interface: `decide` and `learn`, for one example and for many."""
@@ -193,7 +196,7 @@ class RoundsMixin(ChoosingMixin):
             run.compile_decide()
         offer = run.default_offer if among is None else run.current_offer(among)
         label, probability, _ = run.decide(run.packed, example, run.scores, offer, run.p, DRAW)
-        confidence = None if run.softmax_probability is None else run.confidence(run.scores, label)
+        confidence = None if run.right_probability is None else run.confidence(run.scores, label)
         offered = run.default_among if among is None else run.labels_at(offer)
         return new_decision(example, run.labels[label], probability, offered, name, confidence)
 
@@ -232,7 +235,8 @@ class RoundsMixin(ChoosingMixin):
         truth : label or NONE_OF_THESE, optional
             The right label, in place of `correct`; a full-information learner needs it. Whether a
             bandit learner learns more from it than one bit is `uses_truth`. NONE_OF_THESE, if no
-            label is right, is ignored: it does not say which label is right if one is.
+            label is right, is ignored if labels are `exclusive`: it does not say which label is
+            right if one is. Otherwise each label is learned to be wrong.
         taken : label or NONE_OF_THESE, optional
             For a list, in place of `correct`: the label that was taken, the first right one. Labels
             before it were seen and are wrong; of those after it nothing is learned. NONE_OF_THESE
@@ -355,7 +359,9 @@ class RoundsMixin(ChoosingMixin):
                 )
         subject: Any = label
         if truth is NONE_OF_THESE:
-            subject = None
+            subject, feedback = None, self._none_feedback
+            if not run.exclusive:
+                subject = _EVERY_LABEL
         elif feedback is None:
             feedback = subject = self._encode_truth(truth, run)
             if run.feedback == "bandit" and self.uses_truth:

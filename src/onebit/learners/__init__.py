@@ -23,6 +23,8 @@ from onebit.learners.kernel_confidit import KernelConfidit as KernelConfidit
 from onebit.learners.kernel_separable_bandit import KernelSeparableBandit as KernelSeparableBandit
 from onebit.learners.lin_ts import LinTS as LinTS
 from onebit.learners.lin_ucb import LinUCB as LinUCB
+from onebit.learners.logistic_thompson import LogisticThompson as LogisticThompson
+from onebit.learners.mixture import Mixture as Mixture
 from onebit.learners.newtron import Newtron as Newtron
 from onebit.learners.obama import Obama as Obama
 from onebit.learners.one_bit_classifier import OneBitClassifier as OneBitClassifier

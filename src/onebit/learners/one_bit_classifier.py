@@ -330,7 +330,7 @@ class OneBitClassifier(ProbabilityLearner):
 
     uses_truth, _truth_feedback = True, TOLD
     takes_descriptions = True
-    state_version = 3
+    state_version = 4
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.ONE_BIT_CLASSIFIER
@@ -409,6 +409,7 @@ class OneBitClassifier(ProbabilityLearner):
                 n_features,
                 n_classes,
                 full=is_full[view],
+                exclusive=bool(self.exclusive),
                 scaled=bool(self.standardize),
                 described=view == "line",
                 **given,
@@ -444,7 +445,8 @@ class OneBitClassifier(ProbabilityLearner):
         deviations = np.zeros(p.size)  # of a learner that does not explore
         if state.settings.explores:
             deviations = state.mixture.deviations
-        best = valued_policy(log_softmax(scores), deviations, *utility, offer, p)
+        means = log_softmax(scores) if run.exclusive else scores
+        best = valued_policy(means, deviations, *utility, offer, p, logistic=not run.exclusive)
         floor = state.settings.floor
         p[offer] = floor + (1.0 - offer.size * floor) * p[offer]
         return best

@@ -335,3 +335,5 @@ ONE_BIT_CLASSIFIER = Bound("none proven", why_not="nothing is proven of OneBitCl
 HOEFFDING_TREE = Bound("none", why_not="nothing is proven of HoeffdingTree")
 
 SOFTMAX_THOMPSON = Bound("none proven", why_not="nothing is proven of SoftmaxThompson")
+LOGISTIC_THOMPSON = Bound("none proven", why_not="nothing is proven of LogisticThompson")
+MIXTURE = Bound("none proven", why_not="nothing is proven of the mistakes of Mixture")
