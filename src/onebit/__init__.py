@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from onebit.learners import Banditron as Banditron
     from onebit.learners import Confidit as Confidit
     from onebit.learners import ExpConcaveReduction as ExpConcaveReduction
+    from onebit.learners import FastCB as FastCB
+    from onebit.learners import FenchelYoung as FenchelYoung
     from onebit.learners import Folklore as Folklore
     from onebit.learners import Gaptron as Gaptron
     from onebit.learners import GaussianAggregating as GaussianAggregating

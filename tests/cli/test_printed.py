@@ -584,10 +584,10 @@ def test_keys_are_listed_with_their_limits(onebit_command, monkeypatch):
 def test_logs_are_verified(onebit_command, monkeypatch):
     from onebit.serve.verify import Verdict
 
-    sound = Verdict(1_234, [5, 6], 7, 0, 0, 0, [], [])
+    sound = Verdict(1_234, [5, 6], 7, 0, 0, 0, 0, [], [])
     verdicts = {
         "a": sound,
-        "b": sound._replace(rows=1, equal=[], unchecked=8, faults=["x", "y"]),
+        "b": sound._replace(rows=1, equal=[], unchecked=8, erased=9, faults=["x", "y"]),
         "c": sound._replace(other_snapshots=2_000, other_decisions=3, versions=["0.1", "0.2"]),
     }
 
@@ -611,9 +611,10 @@ def test_logs_are_verified(onebit_command, monkeypatch):
     monkeypatch.setattr("onebit.serve.sqlite_log.SQLiteLog", Fake)
     monkeypatch.setattr("onebit.serve.running.SQLiteLog", Fake, raising=False)
     code, out, err = onebit_command("log verify")
-    first, second, unchecked, third, other = out.splitlines()
+    first, second, erased, unchecked, third, other = out.splitlines()
     assert first.startswith("a: 1,234 rows, 2 snapshots equal to the byte, 7 decisions made again")
     assert second.startswith("b: 1 rows, 0 snapshots")
+    assert erased.startswith("b: 9 decisions cannot be made again")
     assert unchecked.startswith("b: 8 decisions were not made again")
     assert third.startswith("c: 1,234 rows")
     assert "(0.1; 0.2)" in other

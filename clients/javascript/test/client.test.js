@@ -46,6 +46,12 @@ test("the model, shadows and logs", async () => {
   assert.equal((await client.show()).frozen, true);
   await client.unfreeze();
   await client.expire(60, "wrong");
+  await client.setLimits({ maxExploration: 0.05 });
+  assert.equal((await client.show()).max_exploration, 0.05);
+  await client.setLimits({});
+  assert.equal((await client.decide("x", { explore: false })).probability, 1);
+  const explained = await client.explain("x", { label: "b" });
+  assert.deepEqual([explained.label, explained.against, explained.reasons], ["b", "c", []]);
   await client.addShadow("s", "Banditron", { gamma: 0.2 });
   await client.promote("s");
   await client.removeShadow("previous");
@@ -55,8 +61,9 @@ test("the model, shadows and logs", async () => {
   const found = await client.report({ since: 1 });
   assert.deepEqual(found.labels.map((one) => [one.label, one.retired]), [["a", true], ["b", false], ["c", false]]);
   assert.equal(found.model.expiry_seconds, 60);
+  assert.deepEqual(await client.erase({ ids: [decision.id] }), { decisions: 1, rows: 1 });
   const copy = await new Client(URL_, "js-copy").importLog(await client.exportLog());
-  assert.equal((await copy.show()).rows, found.model.rows);
+  assert.equal((await copy.show()).rows, found.model.rows + 1);
   await assert.rejects(copy.importLog("{}"), RefusedError);
   await client.delete();
   await assert.rejects(client.show(), (error) => error instanceof ServiceError && error.status === 404);

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onebit.core.example import Example, dense
-from onebit.core.ranking import RankingMixin
+from onebit.core.ranking import RankingMixin, probabilities_by
 from onebit.core.run import Run
 
 TOLERANCE = 1e-9
@@ -315,16 +315,13 @@ class ExplanationMixin(RankingMixin):
             scores = learner._scores_of(run, example)
             k, other = _both(run, scores, label, against, among)
             contributions = learner._contributions(run, example, scores, k, other)
-            probabilities = None
-            if run.inverse_temperature is not None:
-                p = run.probabilities(scores)
-                probabilities = float(p[k]), float(p[other])
+            p = probabilities_by(run, scores)
         difference = math.fsum(one.amount for one in contributions)
         return Explanation(
             label=run.labels[k],
             against=run.labels[other],
             scores=(float(scores[k]), float(scores[k] - difference)),
-            probabilities=probabilities,
+            probabilities=None if p is None else (float(p[k]), float(p[other])),
             reasons=reasons_of(contributions, naming),
             n_features=example.n_features,
         )

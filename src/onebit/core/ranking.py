@@ -70,9 +70,7 @@ class RankingMixin(ScikitLearnMixin):
         with run.lock:
             scores = self._scores_of(run, example)
             offer = run.current_offer(among)
-            probabilities = None
-            if run.inverse_temperature is not None:
-                probabilities = run.probabilities(scores)
+            probabilities = probabilities_by(run, scores)
         # A stable sort: ties go to the lowest class index.
         order = offer[np.argsort(-scores[offer], kind="stable")]
         return [
@@ -95,3 +93,8 @@ class RankingMixin(ScikitLearnMixin):
         decide(run.packed, example, scores, run.default_offer, np.empty_like(scores), SCORE)
         run.mask_retired(scores)
         return scores
+
+
+def probabilities_by(run: Run, scores: np.ndarray) -> np.ndarray | None:
+    """Return the probability of each label being right by these scores; None without a model."""
+    return None if run.inverse_temperature is None else run.probabilities(scores)

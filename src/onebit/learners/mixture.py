@@ -299,6 +299,11 @@ class Mixture(ProbabilityLearner):
             run = member._start(np.arange(n_classes), n_features)
             if run.inverse_temperature is None:
                 raise ValueError(f"member {name} has no probability model: {given!r}")
+            if not run.exclusive:
+                raise ValueError(
+                    f"in a mixture one label is right, and in the model of member {name} several "
+                    f"may be: {given!r}"
+                )
         n = len(started)
         state = State(
             Members(started),

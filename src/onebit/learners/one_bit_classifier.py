@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
@@ -41,13 +40,11 @@ from onebit.numerics.changes import (
 from onebit.numerics.constant import Rates, forget_rates, hedge, new_rates, rate
 from onebit.numerics.contributions import contributions_of, sample_of, weighed_members
 from onebit.numerics.descriptions import (
-    MEAN,
-    RENEWED,
-    VARIANCE,
     Descriptions,
+    add_prior_means,
     described,
     renew_if_settled,
-    renew_now,
+    worth_of_descriptions,
 )
 from onebit.numerics.members import (
     LEAST_SCORE,
@@ -63,14 +60,7 @@ from onebit.numerics.members import (
     score_mixture,
 )
 from onebit.numerics.posterior import TOLD, Posterior
-from onebit.numerics.scales import (
-    SETTLED,
-    Scales,
-    inputs_of,
-    last_inputs,
-    new_scales,
-    observe_values,
-)
+from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe_values
 from onebit.numerics.values import valued_policy
 from onebit.numerics.views import NAMES, affordable
 from onebit.theory import bounds
@@ -462,10 +452,8 @@ class OneBitClassifier(ProbabilityLearner):
         return migrated(version, arrays)
 
     def _describe(self, run: Run, examples: dict[int, Example]) -> None:
-        state, scales = run.state, run.state.scales
-        new = described(state.descriptions, examples)
-        renew_now(new, scales)
-        new.numbers[RENEWED] = 0.0 if scales is None else scales.totals[SETTLED]
+        state = run.state
+        new = described(state.descriptions, examples, state.scales, state.line)
         run.state = state.described(new)
 
     def _contributions(
@@ -487,8 +475,9 @@ class OneBitClassifier(ProbabilityLearner):
     def coef_(self) -> np.ndarray:
         """Weights of the line, of shape (n_classes, n_features).
 
-        They are for standardised examples of unit length. With other members, scores are not
-        linear in x; `members_` says how far the line is trusted.
+        They are for standardised examples of unit length, and have the descriptions of labels in
+        them. With other members, scores are not linear in x; `members_` says how far the line is
+        trusted.
         """
         return self._line_weights()[:, : self._run.all_features.size]
 
@@ -504,10 +493,7 @@ class OneBitClassifier(ProbabilityLearner):
         with self._run.lock:
             state = self._run.state
             weights = np.array(state.line.W.T, order="C")
-            features, rows = np.flatnonzero(state.descriptions.place), state.descriptions
-            weights[:, features] += (
-                rows.numbers[MEAN] * rows.D[rows.place[features] - 1].T if features.size else 0.0
-            )
+            add_prior_means(state.descriptions, weights)
         return weights
 
     @property
@@ -519,8 +505,7 @@ class OneBitClassifier(ProbabilityLearner):
         """
         check_is_fitted(self)
         with self._run.lock:
-            numbers = self._run.state.descriptions.numbers
-            return float(numbers[MEAN]), math.sqrt(numbers[VARIANCE])
+            return worth_of_descriptions(self._run.state.descriptions)
 
     @property
     def members_(self) -> list[WeightedMember]:

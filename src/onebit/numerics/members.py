@@ -30,7 +30,6 @@ from onebit.numerics.argmax import argmax
 from onebit.numerics.bins import Bins
 from onebit.numerics.changes import EVERYTHING, SOME, has_changed
 from onebit.numerics.descriptions import (
-    NARROWING,
     Descriptions,
     add_similarities,
     add_worth,
@@ -88,11 +87,6 @@ class Member(NamedTuple):
     view_of_x: Bins | Products | None
     posterior: Annotated[Posterior, Within(inputs="inputs")]
     descriptions: Descriptions | None
-
-    def begin_classes(self, first: int) -> None:
-        """Give new classes, from `first` on, the prior that descriptions narrow."""
-        if self.descriptions is not None and isinstance(self.posterior.S, np.ndarray):
-            self.posterior.S[:, first:] /= self.descriptions.numbers[NARROWING]
 
 
 class Members(NamedTuple):

@@ -13,13 +13,14 @@ from urllib.parse import parse_qs
 import msgspec
 
 from onebit.core.validation import short
-from onebit.serve import decisions, feedback, importing, revising, views
+from onebit.serve import decisions, erasing, feedback, importing, revising, views
 from onebit.serve.api import DecisionRequest, Feedback, NewModel, NewShadow, RefusedError, Revision
 from onebit.serve.live import LiveModel
 from onebit.serve.replaying import exported
 from onebit.serve.report import report_of
 from onebit.serve.requests import Reply, Request, stream_body
 from onebit.serve.rows import LabelsBody, LearnerSpec, Settings, ShadowBody
+from onebit.serve.slicing import in_parts
 
 if TYPE_CHECKING:
     from onebit.serve.app import App
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _STATUS = {"unknown": 404, "expired": 410, "contradiction": 409, "invalid": 422}
 """Status of the reply to refused feedback for one decision."""
 
-_PAGE_PARTS = ("answers", "chart", "dom", "labels")
+_PAGE_PARTS = ("answers", "chart", "dom", "labels", "why")
 PAGE_FILES = {
     "/": "page.html",
     "/page.css": "page.css",
@@ -86,6 +87,16 @@ async def newest_decisions(app: App, request: Request) -> Reply:
     if not re.fullmatch(r"[0-9]{1,3}", limit) or not 1 <= int(limit) <= 200:
         raise RefusedError(422, f"limit is a number from 1 to 200; got {short(limit)}")
     return Reply(_encode(await views.newest(app.service.log, live, int(limit))))
+
+
+async def explain(app: App, request: Request) -> Reply:
+    """Explain why one label scores higher than another one."""
+    live, body = await _model(app, request), request.body
+    try:
+        view = views.explanation_of(live.model, body, app.limits.features)
+    except (ValueError, TypeError) as error:
+        raise RefusedError(422, str(error)) from None
+    return Reply(_encode(view))
 
 
 # Models
@@ -156,6 +167,12 @@ async def remove_model(app: App, request: Request) -> Reply:
     return Reply(b"", 204)
 
 
+async def erase(app: App, request: Request) -> Reply:
+    """Erase decisions with their feedback."""
+    live = await _model(app, request)
+    return Reply(_encode(await erasing.erase(app.service, live, request.body)))
+
+
 async def change_labels(app: App, request: Request) -> Reply:
     """Add, retire and describe labels."""
     live = await _model(app, request)
@@ -193,8 +210,9 @@ async def download_learner(app: App, request: Request) -> Reply:
     model = await app.service.copy_of(live)
     content = await asyncio.to_thread(model.learner.to_bytes)
     disposition = f'attachment; filename="{live.name}.safetensors"'.encode()
-    headers = [(b"content-disposition", disposition)]
-    return Reply(content, media="application/octet-stream", headers=headers)
+    length = (b"content-length", b"%d" % len(content))
+    headers = [(b"content-disposition", disposition), length]
+    return Reply(in_parts(content), media="application/octet-stream", headers=headers)
 
 
 async def export_log(app: App, request: Request) -> Reply:
