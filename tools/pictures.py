@@ -2,9 +2,9 @@
 
     python tools/pictures.py [NAME ...]
 
-Names: error, one_bit, posterior, exploration, propensity, drift, learners, terminal, page. Without
-names, all of them. `error` and `drift` run Vowpal Wabbit beside onebit, and `error` plays a table
-of the folder ONEBIT_DATA; `page` needs chromium.
+Names: error, one_bit, posterior, exploration, propensity, drift, models, learners, terminal, page.
+Without names, all of them. `error` and `drift` run Vowpal Wabbit beside onebit, and `error` plays a
+table of the folder ONEBIT_DATA; `page` needs chromium.
 """
 
 from __future__ import annotations
@@ -456,6 +456,17 @@ def shrink(path: Path) -> None:
     print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1000:.0f} kB")
 
 
+# Utility over time, beside rivals
+
+
+def draw_models() -> None:
+    """Draw the example that chooses among language models, with five seeds."""
+    sys.path.insert(0, str(ROOT / "examples"))
+    import route_models
+
+    save(route_models.draw(route_models.compare(5)), "models.svg")
+
+
 PICTURES: dict[str, Callable[[], None]] = {
     "error": draw_error,
     "one_bit": draw_one_bit,
@@ -463,6 +474,7 @@ PICTURES: dict[str, Callable[[], None]] = {
     "exploration": draw_exploration,
     "propensity": draw_propensity,
     "drift": draw_drift,
+    "models": draw_models,
     "learners": draw_learners,
     "terminal": draw_terminal,
     "page": draw_page,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _STATUS = {"unknown": 404, "expired": 410, "contradiction": 409, "invalid": 422}
 """Status of the reply to refused feedback for one decision."""
 
-_PAGE_PARTS = ("answers", "chart", "dom", "labels")
+_PAGE_PARTS = ("answers", "chart", "dom", "labels", "why")
 PAGE_FILES = {
     "/": "page.html",
     "/page.css": "page.css",
@@ -90,6 +90,16 @@ async def newest_decisions(app: App, request: Request) -> Reply:
     if not re.fullmatch(r"[0-9]{1,3}", limit) or not 1 <= int(limit) <= 200:
         raise RefusedError(422, f"limit is a number from 1 to 200; got {short(limit)}")
     return Reply(_encode(await views.newest(app.service.log, live, int(limit))))
+
+
+async def explain(app: App, request: Request) -> Reply:
+    """Explain why one label scores higher than another one."""
+    live, body = await _model(app, request), request.body
+    try:
+        view = views.explanation_of(live.model, body, app.limits.features)
+    except (ValueError, TypeError) as error:
+        raise RefusedError(422, str(error)) from None
+    return Reply(_encode(view))
 
 
 # Models

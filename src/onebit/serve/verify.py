@@ -217,7 +217,14 @@ class _Replay:
         if among is not None and set(among) == set(learner.labels) - set(learner.retired):
             among = None
         decision, _ = self.model.decide(
-            body.record, among, row.id, sys.maxsize, body.chosen, body.chosen_probability
+            body.record,
+            among,
+            row.id,
+            sys.maxsize,
+            body.chosen,
+            body.chosen_probability,
+            explore=body.explore,
+            cap=body.exploration_cap,
         )
         if (decision.label, float(decision.probability)) == (body.label, body.probability):
             self._checked += 1
