@@ -18,6 +18,7 @@ from onebit.lab.experiments import (
     gaptron,
     intervals,
     labels,
+    limits,
     logs,
     raw,
     soba,
@@ -38,6 +39,7 @@ OURS = (
     constants,
     boosting,
     intervals,
+    limits,
     logs,
 )
 
