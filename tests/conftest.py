@@ -30,8 +30,12 @@ FIRST = [
 
 Other learners follow, and then what uses several of them, when all are compiled.
 """
-TOGETHER = {"boosting": "boosting", "evaluation": "one_bit_classifier"}
-"""Folders, and the groups that their files are in: they use the same compiled code.
+TOGETHER = {
+    "boosting": "boosting",
+    "evaluation": "one_bit_classifier",
+    "logistic_thompson": "softmax_thompson",
+}
+"""Folders and files, and the groups that they are in: they use the same compiled code.
 
 A log of OneBitClassifier needs code of its own, but a process that knows its kernels has most of
 it already.

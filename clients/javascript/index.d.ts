@@ -74,6 +74,10 @@ export class Client {
   unfreeze(): Promise<this>;
   expire(seconds: number | null, countsAs?: "nothing" | "wrong"): Promise<this>;
   apprentice(settings: ApprenticeSettings | null): Promise<this>;
+  /** Erases decisions with their feedback: by ids, by a field of the record, or before a time. */
+  erase(
+    selection: { ids: string[] } | { field: string | string[]; value: unknown } | { before: number },
+  ): Promise<{ decisions: number; rows: number }>;
   delete(): Promise<void>;
 
   addShadow(name: string, learner?: string, parameters?: { [name: string]: unknown }): Promise<this>;

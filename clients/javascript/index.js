@@ -96,6 +96,7 @@ export class Client {
   unfreeze() { return this.#change("PATCH", "", { frozen: false }); }
   expire(seconds, countsAs = "nothing") { return this.#change("PATCH", "", { expiry_seconds: seconds, expired_counts_as: countsAs }); }
   apprentice(settings) { return this.#change("PATCH", "", { apprentice: settings }); }
+  erase(selection) { return this.#post("erase", selection); }
   async delete() { await this.#ask("DELETE", this.#path); }
 
   // Shadows

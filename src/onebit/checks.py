@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from scipy.stats import chisquare
 from sklearn.base import clone
 
-from onebit.core import Decision, Learner, load, play
+from onebit.core import Decision, DecisionList, Learner, load, play
 from onebit.core.storage import arrays_of
 
 Check = Callable[[Learner], None]
@@ -457,6 +457,112 @@ def check_descriptions(learner: Learner) -> None:
         play(again, X, y)
     _assert_same(_state(one), _state(saved))
     np.testing.assert_allclose(one.policy(X).sum(axis=1), 1.0)
+
+
+def check_ranks(learner: Learner) -> None:
+    """`rank` orders labels by their probability of being right, or by scores without one."""
+    learner, X, _ = _trained(learner)
+    before, labels = _state(learner), learner.classes_.tolist()
+    probabilities = learner.predict_proba(X[:5]) if hasattr(learner, "predict_proba") else None
+    for i, x in enumerate(X[:5]):
+        ranked, scores = learner.rank(x), learner.scores(X[[i]])[0]
+        order = [labels.index(one.label) for one in ranked]
+        assert order == np.argsort(-scores, kind="stable").tolist()
+        assert [one.score for one in ranked] == scores[order].tolist()
+        assert ranked[0].label == learner.predict(X[[i]])[0]
+        found = [one.probability for one in ranked if one.probability is not None]
+        assert len(found) == (len(labels) if ranked[0].probability is not None else 0)
+        if found:
+            assert abs(sum(found) - 1.0) < 1e-12
+            assert found == sorted(found, reverse=True)
+        if found and probabilities is not None:
+            np.testing.assert_allclose(found, probabilities[i, order], rtol=1e-12)
+        some = [one for one in ranked if one.label in labels[1:]]
+        assert learner.rank(x, among=labels[1:]) == some
+    _assert_same(before, _state(learner))
+    learner.retire_classes(labels[:1])
+    assert {one.label for one in learner.rank(X[0])} == set(labels[1:])
+    _assert_refused(lambda: learner.rank(X[0], among=labels[:1]), "is retired")
+    fresh = _fresh(learner)
+    assert len(fresh.rank(X[0])) == len(labels)
+    assert not fresh._started
+
+
+def check_reasons_add_up(learner: Learner) -> None:
+    """The reasons of `explain` add up to the difference of scores, or it says that none do."""
+    learner, X, _ = _trained(learner)
+    before, labels = _state(learner), learner.classes_.tolist()
+    for i in (0, 1, 10):  # 10 is empty
+        refusal = _said_by(partial(learner.explain, X[i]))
+        if refusal:
+            assert "its scores are not sums over features" in refusal
+            continue
+        scores = dict(zip(labels, learner.scores(X[[i]])[0].tolist(), strict=True))
+        for given in ({}, {"label": labels[1]}, {"label": labels[0], "against": labels[-1]}):
+            found = learner.explain(X[i], **given)
+            difference = scores[found.label] - scores[found.against]
+            amounts = [reason.amount for reason in found.reasons]
+            assert abs(sum(amounts) - difference) <= 1e-9 * max(1.0, *map(abs, scores.values()))
+            assert amounts == sorted(amounts, key=lambda amount: -abs(amount))
+            assert found.label == given.get("label", learner.rank(X[i])[0].label)
+    _assert_same(before, _state(learner))
+
+
+def check_lists(learner: Learner) -> None:
+    """Lists have the frequencies that their probabilities say, and each place teaches once."""
+    learner, X, y = _trained(learner)
+    labels, x = learner.classes_.tolist(), X[3]
+    p = learner.policy(X[[3]])[0]
+    lists = [learner.decide(x, top=2) for _ in range(1_000)]
+    expected, counts = [], []
+    for first, of_first in zip(labels, p, strict=True):
+        left = [label for label in labels if label != first]
+        given = learner.policy(X[[3]], among=left)[0]
+        assert abs(given.sum() - 1.0) < 1e-12
+        for second in left:
+            probability = float(given[labels.index(second)])
+            drawn = [one for one in lists if one.labels == (first, second)]
+            assert all(one.probabilities == (of_first, probability) for one in drawn)
+            expected.append(of_first * probability)
+            counts.append(len(drawn))
+    likely = np.array(expected) * len(lists) >= 5.0
+    rare = ~likely
+    cells = np.array([*np.array(counts)[likely], np.array(counts)[rare].sum()])
+    means = np.array([*np.array(expected)[likely], np.array(expected)[rare].sum()]) * len(lists)
+    if likely.sum() > 1:
+        shown = means > 0.0
+        assert (cells[~shown] == 0).all()
+        assert chisquare(cells[shown], means[shown]).pvalue > 1e-6
+    _check_learning_from_lists(learner, X, y)
+
+
+def _check_learning_from_lists(learner: Learner, X: np.ndarray, y: np.ndarray) -> None:
+    """Each place teaches as a decision among what was left would; a copy knows that."""
+    labels = learner.classes_.tolist()
+    chosen = learner.decide(X[0], top=len(labels) + 1, id="list")
+    other = copy.deepcopy(learner)
+    assert sorted(chosen.labels) == sorted(labels)
+    assert chosen[-1].probability == 1.0
+    again = DecisionList.from_dict(json.loads(json.dumps(chosen.to_dict())))
+    if learner.feedback == "full":
+        learner.learn(chosen, truth=y[0])
+        other.learn(Decision(X[0], chosen.labels[0], chosen[0].probability), truth=y[0])
+    else:
+        learner.learn(chosen, taken=chosen.labels[1])
+        for place, bit in zip(again[:2], (False, True), strict=True):
+            other.learn(place, correct=bit)
+    _assert_same(_state(learner), _state(other))
+    copied = copy.deepcopy(learner)
+    for one in (learner, copied):
+        assert one.has_learned("list")
+        assert one.has_learned(again)
+        _assert_refused(partial(one.learn, again, truth=y[0]), "already learned")
+    learner.retire_classes(labels[:1])
+    assert labels[0] not in learner.decide(X[1], top=3).labels
+    for top in (0, True, 1.5):
+        refused = partial(learner.decide, X[1], top=top)
+        _assert_refused(refused, "top is a number of places")
+    _assert_refused(lambda: learner.learn(learner.decide(X[1], top=2)), "one of correct=...")
 
 
 def check_ties_go_to_the_first_class(learner: Learner) -> None:

@@ -15,7 +15,7 @@ from onebit import learners
 from onebit.core import Learner, play
 from onebit.core.code_cache import writable_root
 from onebit.core.compiling import counts
-from onebit.core.confidence import softmax_probability_entry
+from onebit.core.confidence import right_probability_entry
 from onebit.core.engine import ENTRY_POINTS, Kernels
 from onebit.core.example import ROWS, inspect_entry, inspect_rows
 from onebit.core.shipped import SWITCH
@@ -118,7 +118,7 @@ def shipped_tasks() -> list[Task]:
 def compile_shared() -> None:
     """Compile the functions that all learners share."""
     inspect_entry()
-    softmax_probability_entry()
+    right_probability_entry()
     inspect_rows(*ROWS)
 
 

@@ -19,6 +19,7 @@ from onebit.lab.experiments import (
     EXPERIMENTS,
     alarms,
     boosting,
+    calibration,
     clicks,
     compare,
     confidit_texts,
@@ -154,6 +155,12 @@ def made_up(run):
         found["greedy"] = round(float(rng.random()), 3)
     if isinstance(measure, descriptions.Described):
         found["first_eighth"], found["nearest_name"] = np.round(rng.random(2), 3).tolist()
+    if isinstance(measure, calibration.Calibration):
+        found["log_loss"], found["log_loss_of_rate"] = np.round(rng.random(2), 3).tolist()
+        at = rng.integers(1, 100, size=measure.n_bins)
+        found["rounds_at"] = at.tolist()
+        for name in ("confidence_at", "right_at"):
+            found[name] = np.round(at * rng.random(at.size), 2).tolist()
     if isinstance(measure, alarms.Alarms):
         found["changes"] = ["a change"] * int(rng.integers(2))
     if isinstance(run.learner, ConstantLabel):

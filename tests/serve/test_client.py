@@ -144,6 +144,17 @@ def test_feedback_is_revised_and_withdrawn_by_the_id_of_the_decision(ask):
 
 
 @pytest.mark.parametrize(
+    "selection",
+    [{"ids": ["a", "b"]}, {"field": "user", "value": None}, {"field": ["a", "b"], "value": 1}],
+    ids=str,
+)
+def test_what_to_erase_is_sent(ask, selection):
+    found, (sent,) = ask(lambda client: client.erase(**selection), (200, {"rows": 3}))
+    assert (sent.url.path, json.loads(sent.content)) == ("/v1/models/tickets/erase", selection)
+    assert found == {"rows": 3}
+
+
+@pytest.mark.parametrize(
     ("decision", "feedback", "message"),
     [
         ("T1", {}, "either correct"),

@@ -28,6 +28,7 @@ from onebit.serve.replaying import restore
 from onebit.serve.sqlite_log import SQLiteLog
 from onebit.serve.verify import verify
 from services import SMALL, TICKETS, InProcess, OwnProcess
+from test_erasing import fill, traces
 from walks import Walk
 
 
@@ -513,6 +514,34 @@ def test_feedback_in_tables_of_the_version_before_can_be_revised(url):
         log = one.app.service.log
         found = one.do(verify(log, one.live("numbers").key))
         assert (found.faults, found.rows, found.checked) == ([], 26, 11)
+
+
+def test_no_byte_of_an_erased_record_is_left_in_the_tables(url, server):
+    """The files of tables have none; the write-ahead log of the database is its own affair."""
+    tables = Path(server.pgdata) / "base"
+    with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
+        one.make("m", learner="Banditron")
+        soon(lambda: "m" in other.app.service.live)
+        ids = fill(one, 120, {7, 70, 119})
+        one.ask("POST", "/v1/models/m/revise", {"id": ids[7], "truth": "login"})
+        soon(lambda: other.model().n == one.model().n == 242)
+        one.do(one.app.service.applier.snapshot(one.live()))
+        other.ask("POST", "/v1/models/m/decide", {"record": {"n": "last"}})
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute("ANALYZE")
+            db.execute("CHECKPOINT")
+            assert traces(tables)
+            done = other.ask("POST", "/v1/models/m/erase", {"ids": [ids[i] for i in (7, 70, 119)]})
+            assert done == {"decisions": 3, "rows": 7}
+            db.execute("CHECKPOINT")
+            assert traces(tables) == []
+            assert traces(tables, b"someone")
+        soon(lambda: other.model().n == one.model().n == 244)
+        assert one.snapshot() == other.snapshot()
+        assert one.model().meta.statistics.decisions == 118
+        other.ask("POST", "/v1/models/m/feedback", {"id": ids[7], "correct": True}, 404)
+        found = one.do(verify(one.app.service.log, one.live().key))
+        assert (found.faults, found.rows, found.checked + found.erased) == ([], 244, 118)
 
 
 def test_an_import_during_traffic_holds_up_nobody(url):

@@ -164,6 +164,7 @@ def test_both_clients_can_do_the_same(running, tmp_path):
         yield client.decide("card", id=f"{name}-1")
         yield client.learn(f"{name}-1", correct=True)
         yield client.revise(f"{name}-1", correct=True)
+        yield client.erase(field=["user", "id"], value=17)
         yield client.newest(5)
         yield client.export_log(path)
         yield client.show()

@@ -49,6 +49,11 @@ class Walk:
         if said:
             self.send("POST", "/revise", said)
 
+    def erase(self):
+        names = self.some([*self.answered[-20:], *self.awaited[:2]], 0)[:3]
+        if names:
+            self.send("POST", "/erase", {"ids": names})
+
     def change_labels(self):
         if self.rng.random() < 0.5 and len(self.labels) < 8:
             self.labels.append(f"label {len(self.labels)}")
@@ -74,7 +79,7 @@ class Walk:
         self.send("PATCH", "", {"expiry_seconds": seconds, "expired_counts_as": counts_as})
 
     def go(self, n):
-        usual = [self.decide, self.feedback] * 5 + [self.revise]
+        usual = [self.decide, self.feedback] * 5 + [self.revise, self.erase]
         for _ in range(n):
             steps = [*usual, self.change_labels, self.change_shadows, self.change_settings]
             steps[self.rng.integers(len(steps))]()

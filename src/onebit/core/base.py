@@ -85,6 +85,12 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
     feedback: str = "bandit"
     """The feedback that the learner needs: "bandit" (right or wrong) or "full" (the label)."""
 
+    exclusive: bool = True
+    """Whether exactly one label is right for each example, by the learner's model.
+
+    If not, each label is right with a probability of its own: several may be, or none.
+    """
+
     uses_truth: ClassVar[bool] = False
     """Whether a bandit learner uses the true label, where it is given, as a choice of its own.
 
@@ -97,6 +103,9 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
 
     _truth_feedback: ClassVar[int] = 1
     """The feedback that kernels get for a true label, if `uses_truth`, and in `teach`."""
+
+    _none_feedback: ClassVar[int] = 0
+    """The feedback that kernels get for NONE_OF_THESE, if labels are not `exclusive`."""
 
     reference: ClassVar[str]
     """Where the algorithm was published."""
@@ -134,7 +143,8 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
     def _inverse_temperature(self, state: Any) -> float | None:
         """Return the b for which softmax(b * scores) are the probabilities of labels.
 
-        None if the scores are not those of a probability model: decisions have no confidence.
+        If labels are not `exclusive`, each has the probability 1 / (1 + exp(-b * score)). None if
+        the scores are not those of a probability model: decisions have no confidence.
         """
         return None
 
@@ -253,6 +263,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
             self.feedback,
             parameters,
             self._inverse_temperature(state),
+            exclusive=bool(self.exclusive),
             **options,
         )
         return self._run

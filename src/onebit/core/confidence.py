@@ -6,14 +6,20 @@ import math
 from functools import cache
 from typing import Any
 
-from numba import float64, int64
+from numba import boolean, float64, int64
 
 from onebit.core.compiling import called_from_python, entry_point, lean_kernel
 
 
 @lean_kernel
-def softmax_probability(scores, inverse_temperature, label):
-    """Return the probability of `label` in softmax(inverse_temperature * scores)."""
+def right_probability(scores, inverse_temperature, exclusive, label):
+    """Return the probability that `label` is right, by scores times the inverse temperature.
+
+    If labels are exclusive, that is its probability in their softmax, otherwise the logistic
+    function of its own score.
+    """
+    if not exclusive:
+        return 1.0 / (1.0 + math.exp(min(-inverse_temperature * scores[label], 700.0)))
     total = 0.0
     for k in range(scores.size):
         total += math.exp(min(inverse_temperature * (scores[k] - scores[label]), 700.0))
@@ -21,11 +27,11 @@ def softmax_probability(scores, inverse_temperature, label):
 
 
 @called_from_python
-def _softmax_probability_for_python(scores, inverse_temperature, label):
-    return softmax_probability(scores, inverse_temperature, label)
+def _right_probability_for_python(scores, inverse_temperature, exclusive, label):
+    return right_probability(scores, inverse_temperature, exclusive, label)
 
 
 @cache
-def softmax_probability_entry() -> Any:
-    """Return `softmax_probability` for Python, compiled to trust the types of its arguments."""
-    return entry_point(_softmax_probability_for_python, (float64[::1], float64, int64))
+def right_probability_entry() -> Any:
+    """Return `right_probability` for Python, compiled to trust the types of its arguments."""
+    return entry_point(_right_probability_for_python, (float64[::1], float64, boolean, int64))

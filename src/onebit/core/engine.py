@@ -52,7 +52,7 @@ from onebit.core.compiling import (
     packed_type,
     unpacked,
 )
-from onebit.core.confidence import softmax_probability
+from onebit.core.confidence import right_probability
 from onebit.core.example import EXAMPLE, ROWS, row
 from onebit.core.fingerprint import FingerprintError, digest, fingerprint
 from onebit.core.generator import LEAST_PROBABILITY, draw
@@ -89,11 +89,13 @@ class RoundRecord(NamedTuple):
     least
         The smallest probability of a label on offer.
     confidence
-        The probability of the chosen label in softmax(inverse_temperature * scores).
+        The probability that the chosen label is right, as `right_probability` has it.
     policy
         The probabilities of all labels; no rows if they are not recorded.
     inverse_temperature
         NaN if the scores are not those of a probability model: then there is no confidence.
+    exclusive
+        Whether exactly one label is right, by that model.
     """
 
     labels: np.ndarray
@@ -102,6 +104,7 @@ class RoundRecord(NamedTuple):
     confidence: np.ndarray
     policy: np.ndarray
     inverse_temperature: float
+    exclusive: bool
 
 
 class LoggedRounds(NamedTuple):
@@ -150,7 +153,9 @@ def _fill_record(recorded, i, label, p, scores, offer):
         least = min(least, p[k] if p[k] >= LEAST_PROBABILITY else 0.0)
     recorded.least[i] = least
     if not math.isnan(recorded.inverse_temperature):
-        recorded.confidence[i] = softmax_probability(scores, recorded.inverse_temperature, label)
+        recorded.confidence[i] = right_probability(
+            scores, recorded.inverse_temperature, recorded.exclusive, label
+        )
     if recorded.policy.shape[0]:
         for k in range(p.size):
             recorded.policy[i, k] = p[k]

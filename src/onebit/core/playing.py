@@ -115,5 +115,11 @@ def _new_record(log: Any, run: Run, n: int) -> RoundRecord:
     policy = np.empty((n if log.keeps_policy else 0, run.classes.size))
     inverse_temperature = np.nan if run.inverse_temperature is None else run.inverse_temperature
     return RoundRecord(
-        np.empty(n, dtype=np.int64), probabilities, least, confidence, policy, inverse_temperature
+        np.empty(n, dtype=np.int64),
+        probabilities,
+        least,
+        confidence,
+        policy,
+        inverse_temperature,
+        run.exclusive,
     )

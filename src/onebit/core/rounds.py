@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Never
+from typing import Any, Never, overload
 from weakref import ref
 
 import numpy as np
@@ -25,13 +25,40 @@ from onebit.core.engine import DRAW
 from onebit.core.example import Example, Rows, count_rows, row
 from onebit.core.generator import LEAST_PROBABILITY
 from onebit.core.lesson import Lesson, as_lesson, check_bit, check_probability
+from onebit.core.lists import DecisionList, decide_list, learn_list
 from onebit.core.offer import label_list
 from onebit.core.run import Run
+
+_EVERY_LABEL = -1
+"""The subject of feedback about all labels, in place of the position of one."""
 
 
 class RoundsMixin(ChoosingMixin):
     """The online interface: `decide` and `learn`, for one example and for many."""
 
+    @overload
+    def decide(
+        self,
+        x: Any,
+        among: Any = None,
+        *,
+        id: str | None = None,
+        worth: Mapping[Any, float] | None = None,
+        cost: Mapping[Any, float] | None = None,
+        explore: bool = True,
+    ) -> Decision: ...
+    @overload
+    def decide(
+        self,
+        x: Any,
+        among: Any = None,
+        *,
+        id: str | None = None,
+        worth: Mapping[Any, float] | None = None,
+        cost: Mapping[Any, float] | None = None,
+        explore: bool = True,
+        top: int,
+    ) -> DecisionList: ...
     def decide(
         self,
         x: Any,
@@ -41,8 +68,9 @@ class RoundsMixin(ChoosingMixin):
         worth: Mapping[Any, float] | None = None,
         cost: Mapping[Any, float] | None = None,
         explore: bool = True,
-    ) -> Decision:
-        """Choose a label for one example.
+        top: int | None = None,
+    ) -> Decision | DecisionList:
+        """Choose a label for one example, or several in order.
 
         Parameters
         ----------
@@ -63,14 +91,19 @@ class RoundsMixin(ChoosingMixin):
             If not, the greedy label is chosen, with probability one: the one with the highest
             score, or value if there is worth or cost. Feedback for it teaches as any other does,
             but a log of such decisions says nothing about other labels.
+        top : int, optional
+            Choose a list of so many labels, or of all that are on offer if these are fewer. Each
+            place is drawn as a decision among the labels that the places before it left.
 
         Returns
         -------
-        Decision
+        Decision; DecisionList if `top` is given
         """
         options = None
         if worth is not None or cost is not None or explore is not True:
             options = worth, cost, explore
+        if top is not None:
+            return decide_list(self, x, among, id, options, top)
         if self._run is not None:  # the usual case, spared one call
             if id is not None:
                 check_id(id)
@@ -163,7 +196,7 @@ class RoundsMixin(ChoosingMixin):
             run.compile_decide()
         offer = run.default_offer if among is None else run.current_offer(among)
         label, probability, _ = run.decide(run.packed, example, run.scores, offer, run.p, DRAW)
-        confidence = None if run.softmax_probability is None else run.confidence(run.scores, label)
+        confidence = None if run.right_probability is None else run.confidence(run.scores, label)
         offered = run.default_among if among is None else run.labels_at(offer)
         return new_decision(example, run.labels[label], probability, offered, name, confidence)
 
@@ -180,12 +213,13 @@ class RoundsMixin(ChoosingMixin):
 
     def learn(
         self,
-        decision: Decision,
+        decision: Decision | DecisionList,
         *unnamed: Never,
-        correct: bool | None = None,
+        correct: Any = None,
         truth: Any = None,
+        taken: Any = None,
     ) -> None:
-        """Learn from the feedback for a decision, now or later, in any order.
+        """Learn from the feedback for a decision or a list, now or later, in any order.
 
         Late feedback is applied to the current weights, with the probability that the decision was
         made with. Learning twice from a decision is an error; see `has_learned`. Feedback about a
@@ -193,17 +227,28 @@ class RoundsMixin(ChoosingMixin):
 
         Parameters
         ----------
-        decision : Decision
+        decision : Decision or DecisionList
             From `decide`, or made by hand from a log.
         correct : bool, 0 or 1, optional
-            Whether the label was right: all that a bandit learner needs.
+            Whether the label was right: all that a bandit learner needs. For a list, a sequence
+            with a bit for each place, None where it is not known.
         truth : label or NONE_OF_THESE, optional
             The right label, in place of `correct`; a full-information learner needs it. Whether a
             bandit learner learns more from it than one bit is `uses_truth`. NONE_OF_THESE, if no
-            label is right, is ignored: it does not say which label is right if one is.
+            label is right, is ignored if labels are `exclusive`: it does not say which label is
+            right if one is. Otherwise each label is learned to be wrong.
+        taken : label or NONE_OF_THESE, optional
+            For a list, in place of `correct`: the label that was taken, the first right one. Labels
+            before it were seen and are wrong; of those after it nothing is learned. NONE_OF_THESE
+            says that all were seen and are wrong.
         """
         if unnamed:
             refuse_positional("learn", unnamed)
+        if type(decision) is not Decision or taken is not None:
+            if isinstance(decision, DecisionList) or taken is not None:
+                learn_list(self, decision, correct, truth, taken)
+                return
+            check_decision(decision)
         if self._run is not None:  # the usual case, spared one call
             lesson = self._lesson(decision, correct, truth)
         else:
@@ -268,11 +313,15 @@ class RoundsMixin(ChoosingMixin):
             return self._lessons(decisions, bits, truths)
         return found
 
-    def has_learned(self, decision: Decision | str) -> bool:
+    def has_learned(self, decision: Decision | DecisionList | str) -> bool:
         """Return whether the learner has learned from a decision, or from one with this id.
+
+        It has learned from a list if it has from any of its places.
 
         It remembers the ids of the last 100,000 decisions, also after it was saved and loaded.
         """
+        if isinstance(decision, DecisionList):
+            return any(self.has_learned(place) for place in decision)
         key = key_of(decision) if isinstance(decision, str) else check_decision(decision)._key
         by_id = self._started and key in self._run.learned
         return by_id or (not isinstance(decision, str) and ref(self) in decision._learned_by)
@@ -310,7 +359,9 @@ class RoundsMixin(ChoosingMixin):
                 )
         subject: Any = label
         if truth is NONE_OF_THESE:
-            subject = None
+            subject, feedback = None, self._none_feedback
+            if not run.exclusive:
+                subject = _EVERY_LABEL
         elif feedback is None:
             feedback = subject = self._encode_truth(truth, run)
             if run.feedback == "bandit" and self.uses_truth:

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from onebit.core import storage
-from onebit.core.confidence import softmax_probability_entry
+from onebit.core.confidence import right_probability_entry
 from onebit.core.decision import MAX_REMEMBERED_IDS, id_of, key_of
 from onebit.core.engine import Kernels, kernels_named
 from onebit.core.example import INDEX, inspect_entry
@@ -53,7 +54,9 @@ class Run:
         The labels on offer by default, as kernels and as decisions have them.
     inverse_temperature
         None if the learner has no probability model, and decisions no confidence.
-    softmax_probability
+    exclusive
+        Whether exactly one label is right, by that model.
+    right_probability
         Computes the confidence, if there is one; compiled with `decide`.
     learned
         The keys of decisions that were learned from, the oldest first.
@@ -73,6 +76,7 @@ class Run:
         "decide",
         "default_among",
         "default_offer",
+        "exclusive",
         "feature_names",
         "feedback",
         "inverse_temperature",
@@ -86,8 +90,8 @@ class Run:
         "parameters",
         "positions",
         "retired",
+        "right_probability",
         "scores",
-        "softmax_probability",
         "window",
     )
 
@@ -103,6 +107,7 @@ class Run:
         retired: Iterable[int] = (),
         learned: Iterable[str] = (),
         feature_names: np.ndarray | None = None,
+        exclusive: bool = True,
         window: tuple[int, list[int]] = (0, []),
         *,
         lock: FairLock | None = None,
@@ -111,6 +116,7 @@ class Run:
             # Compiled code does not check whether an array is read-only, as a mapped file is.
             kernels, state = kernels_named(*kernels), storage.writeable(state)
         self.feedback, self.inverse_temperature = feedback, inverse_temperature
+        self.exclusive = exclusive
         self.all_features = np.arange(n_features, dtype=INDEX)
         self.all_features.flags.writeable = False  # all dense examples share it
         self.feature_names = feature_names
@@ -118,7 +124,7 @@ class Run:
         self.learned = dict.fromkeys(map(key_of, learned))
         self.window = Window(*window)
         self.conditions: Any = None
-        self.softmax_probability: Any = None
+        self.right_probability: Any = None
         self.choose: Any = None
         self.decide: Any = None
         self.learn: Any = None
@@ -139,7 +145,7 @@ class Run:
         decide = self.kernels.decide(self.state)
         inspect_entry()
         if self.inverse_temperature is not None:
-            self.softmax_probability = softmax_probability_entry()
+            self.right_probability = right_probability_entry()
         self.choose = self.decide = decide
 
     def replace_state(
@@ -206,16 +212,18 @@ class Run:
 
     def confidence(self, scores: np.ndarray, label: int) -> float | None:
         """Return the probability, by these scores, that a label is right; None without a model."""
-        if self.softmax_probability is None:
+        if self.right_probability is None:
             return None
         self.mask_retired(scores)
-        return self.softmax_probability(scores, self.inverse_temperature, label)
+        return self.right_probability(scores, self.inverse_temperature, self.exclusive, label)
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Return the probabilities, by these scores of a model, that each label is right."""
         assert self.inverse_temperature is not None
         z = self.inverse_temperature * scores
         z[sorted(self.retired)] = -np.inf
+        if not self.exclusive:
+            return expit(z)
         p = np.exp(z - z.max())
         return p / p.sum()
 
@@ -246,5 +254,6 @@ class Run:
                 sorted(self.retired),
                 self.last_ids(),
                 self.feature_names,
+                self.exclusive,
                 (self.window.decisions, list(self.window.explored)),
             )

@@ -463,8 +463,6 @@ def _classes_to_json(classes: np.ndarray) -> list[Any]:
 
 
 def _parameters_to_json(learner: Learner, given: dict[str, Any]) -> dict[str, Any]:
-    from onebit.core.learner import Learner
-
     parameters = dict(given)
     # The generator's state is among the arrays; only `fit` uses its seed.
     if not isinstance(parameters["random_state"], int | None):
@@ -472,22 +470,40 @@ def _parameters_to_json(learner: Learner, given: dict[str, Any]) -> dict[str, An
     if parameters["classes"] is not None:
         parameters["classes"] = np.asarray(parameters["classes"])
     for name, value in parameters.items():
-        value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-        if isinstance(value, Learner):
-            inner = _parameters_to_json(value, value.get_params(deep=False))
-            value = {
-                _LEARNER: name_of(type(value)),
-                "state_version": value.state_version,
-                "parameters": inner,
-            }
+        parameters[name] = _value_to_json(value)
         try:
-            json.dumps(value, allow_nan=False)
+            json.dumps(parameters[name], allow_nan=False)
         except (TypeError, ValueError):
             raise ValueError(
                 f"{name}={value!r} of {type(learner).__name__} cannot be written to a file"
             ) from None
-        parameters[name] = value
     return parameters
+
+
+def _value_to_json(value: Any) -> Any:
+    """Return the value of a parameter, with learners as JSON objects, also those in lists."""
+    from onebit.core.learner import Learner
+
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [_value_to_json(one) for one in value]
+    if not isinstance(value, Learner):
+        return value
+    return {
+        _LEARNER: name_of(type(value)),
+        "state_version": value.state_version,
+        "parameters": _parameters_to_json(value, value.get_params(deep=False)),
+    }
+
+
+def _value_from_json(value: Any, version: int) -> Any:
+    """Return the value of a parameter from what `_value_to_json` returned."""
+    if isinstance(value, list):
+        return [_value_from_json(one, version) for one in value]
+    if isinstance(value, dict) and _LEARNER in value:
+        return _learner_from_json(value, version, _LEARNER)
+    return value
 
 
 def _learner_from_json(header: Mapping[str, Any], version: int, key: str = "learner") -> Learner:
@@ -499,14 +515,7 @@ def _learner_from_json(header: Mapping[str, Any], version: int, key: str = "lear
     unknown = parameters.keys() - set(cls._get_param_names())
     if unknown:
         raise ValueError(f"{cls.__name__} has no parameter {short(min(unknown))}")
-    return cls(
-        **{
-            name: _learner_from_json(value, version, _LEARNER)
-            if isinstance(value, dict) and _LEARNER in value
-            else value
-            for name, value in parameters.items()
-        }
-    )
+    return cls(**{name: _value_from_json(value, version) for name, value in parameters.items()})
 
 
 def _steps(header: Mapping[str, Any]) -> list[Any]:

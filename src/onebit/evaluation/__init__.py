@@ -5,6 +5,7 @@ from onebit.evaluation.coverage import ProbabilityCheck, check_probabilities
 from onebit.evaluation.estimators import Estimate, estimate
 from onebit.evaluation.intervals import Interval
 from onebit.evaluation.labels import Confusion, LabelResult, by_label, confusion
+from onebit.evaluation.lists import estimate_lists
 from onebit.evaluation.log import Log
 from onebit.evaluation.parts import estimate_parts
 from onebit.evaluation.replay import Counterfactual, counterfactual
@@ -27,5 +28,6 @@ __all__ = [
     "confusion",
     "counterfactual",
     "estimate",
+    "estimate_lists",
     "estimate_parts",
 ]

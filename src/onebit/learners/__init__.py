@@ -15,6 +15,8 @@ from onebit.learners.boosting.online_mbbm import OnlineBBM as OnlineBBM
 from onebit.learners.boosting.online_mbbm import OnlineMBBM as OnlineMBBM
 from onebit.learners.confidit import Confidit as Confidit
 from onebit.learners.exp_concave_reduction import ExpConcaveReduction as ExpConcaveReduction
+from onebit.learners.fast_cb import FastCB as FastCB
+from onebit.learners.fenchel_young import FenchelYoung as FenchelYoung
 from onebit.learners.folklore import Folklore as Folklore
 from onebit.learners.gaptron import Gaptron as Gaptron
 from onebit.learners.gaussian_aggregating import GaussianAggregating as GaussianAggregating
@@ -23,6 +25,8 @@ from onebit.learners.kernel_confidit import KernelConfidit as KernelConfidit
 from onebit.learners.kernel_separable_bandit import KernelSeparableBandit as KernelSeparableBandit
 from onebit.learners.lin_ts import LinTS as LinTS
 from onebit.learners.lin_ucb import LinUCB as LinUCB
+from onebit.learners.logistic_thompson import LogisticThompson as LogisticThompson
+from onebit.learners.mixture import Mixture as Mixture
 from onebit.learners.newtron import Newtron as Newtron
 from onebit.learners.obama import Obama as Obama
 from onebit.learners.one_bit_classifier import OneBitClassifier as OneBitClassifier

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from onebit.core import LINEAR, Cost, Kernels, Learner, lean_kernel
 from onebit.core.compiling import no_alias
 from onebit.core.engine import RoundRecord
-from onebit.core.example import LARGEST, Rows, count_rows
+from onebit.core.example import LARGEST, Example, Rows, count_rows
 from onebit.core.generator import uniform
 from onebit.core.ranges import NOT_NEGATIVE
 from onebit.core.run import Run
@@ -521,6 +521,9 @@ class Confidit(ConfidenceLearner):
         kernels = PROJECTED_DIAGONAL if self.projection else DIAGONAL
         inverses = np.full_like(W, 1.0 / confidence.a)
         return kernels, DiagonalState(W, inverses, alpha, normalize, confidence, rng, scratch)
+
+    def _linear_values(self, run: Run, example: Example) -> np.ndarray:
+        return run.state.scratch.x[: example.indices.size]
 
 
 def new_confidence(learner: Any) -> Confidence:

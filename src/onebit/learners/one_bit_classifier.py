@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
 from onebit.core.example import Example
+from onebit.core.explanation import Contribution, check_sum
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.run import Run
@@ -36,6 +38,7 @@ from onebit.numerics.changes import (
     verdict,
 )
 from onebit.numerics.constant import Rates, forget_rates, hedge, new_rates, rate
+from onebit.numerics.contributions import contributions_of, sample_of, weighed_members
 from onebit.numerics.descriptions import (
     Descriptions,
     add_prior_means,
@@ -44,6 +47,7 @@ from onebit.numerics.descriptions import (
     worth_of_descriptions,
 )
 from onebit.numerics.members import (
+    LEAST_SCORE,
     Mixture,
     WeightedMember,
     change_mixture,
@@ -316,7 +320,7 @@ class OneBitClassifier(ProbabilityLearner):
 
     uses_truth, _truth_feedback = True, TOLD
     takes_descriptions = True
-    state_version = 3
+    state_version = 4
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.ONE_BIT_CLASSIFIER
@@ -395,6 +399,7 @@ class OneBitClassifier(ProbabilityLearner):
                 n_features,
                 n_classes,
                 full=is_full[view],
+                exclusive=bool(self.exclusive),
                 scaled=bool(self.standardize),
                 described=view == "line",
                 **given,
@@ -430,7 +435,8 @@ class OneBitClassifier(ProbabilityLearner):
         deviations = np.zeros(p.size)  # of a learner that does not explore
         if state.settings.explores:
             deviations = state.mixture.deviations
-        best = valued_policy(log_softmax(scores), deviations, *utility, offer, p)
+        means = log_softmax(scores) if run.exclusive else scores
+        best = valued_policy(means, deviations, *utility, offer, p, logistic=not run.exclusive)
         floor = state.settings.floor
         p[offer] = floor + (1.0 - offer.size * floor) * p[offer]
         return best
@@ -449,6 +455,21 @@ class OneBitClassifier(ProbabilityLearner):
         state = run.state
         new = described(state.descriptions, examples, state.scales, state.line)
         run.state = state.described(new)
+
+    def _contributions(
+        self, run: Run, example: Example, scores: np.ndarray, k: int, other: int
+    ) -> list[Contribution]:
+        state = run.state
+        found = contributions_of(
+            weighed_members(state.mixture, k, other),
+            state.scales,
+            example,
+            sample_of(state.mixture.named.values()),
+            partial(self._scores_of, run),
+        )
+        if min(scores[k], scores[other]) > LEAST_SCORE:  # which is a bound, not a logarithm
+            check_sum(self, found, scores[k], scores[other])
+        return found
 
     @property
     def coef_(self) -> np.ndarray:

@@ -23,9 +23,10 @@ def migrated(version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarra
 
     Version 0 has no members but the line, whose arrays have no prefix; its oldest files have
     neither scales nor changes. Version 1 has the evidence for the former weights in an array of its
-    own. Version 2 has no descriptions, and scales that do not look for embeddings.
+    own. Version 2 has no descriptions, and scales that do not look for embeddings; version 3 has no
+    level, which is zero where exactly one label is right.
     """
-    named = arrays if version == 2 else _with_mixture(arrays)
+    named = arrays if version >= 2 else _with_mixture(arrays)
     totals = named.get("scales.totals")
     if totals is not None and totals.size < N_TOTALS:
         named = named | {"scales.totals": np.append(totals, np.zeros(N_TOTALS - totals.size))}

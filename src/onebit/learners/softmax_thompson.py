@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -11,14 +12,19 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
+from onebit.core.example import Example
+from onebit.core.explanation import Contribution, check_sum
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.run import Run
 from onebit.core.state import Count, Generator, Within
 from onebit.core.terms import Utility
+from onebit.numerics.contributions import Weighed, contributions_of, sample_of
 from onebit.numerics.members import Member, new_member
 from onebit.numerics.posterior import (
+    NONE_RIGHT,
     TOLD,
     fill_policy,
+    fill_scores,
     grow_older,
     learn_posterior,
     predict,
@@ -57,10 +63,11 @@ class State(NamedTuple):
 
 @lean_kernel
 def score(state, x, scores):
-    """Fill the mean of each label's score, and in the scratch its variance."""
-    inputs = inputs_of(state.scales, x)
+    """Fill the scores of the labels, and in the scratch their means and variances."""
+    posterior, inputs = state.model.posterior, inputs_of(state.scales, x)
     seen = encode(state.model.view_of_x, x, inputs, scores.size)
-    score_posterior(state.model.posterior, seen, scores)
+    score_posterior(posterior, seen, posterior.scratch.scores)
+    fill_scores(posterior, scores)
 
 
 @lean_kernel
@@ -76,8 +83,9 @@ def learn(state, x, scores, label, probability, offer, correct):
     posterior = model.posterior
     inputs = last_inputs(scales, x)
     seen = last_encoded(model.view_of_x, inputs)
-    predict(posterior, scores)
-    updated = learn_posterior(posterior, seen, scores, rounds, label, correct)
+    means = posterior.scratch.scores
+    predict(posterior, means)
+    updated = learn_posterior(posterior, seen, means, rounds, label, correct)
     observe_line(model.view_of_x, scales, rounds, x, posterior)
     observe_view(model.view_of_x, rounds)
     state.rounds[()] += 1
@@ -214,7 +222,8 @@ class SoftmaxThompson(ProbabilityLearner):
     products 132
     """
 
-    uses_truth, _truth_feedback = True, TOLD
+    state_version = 1  # files of version 0 have no level
+    uses_truth, _truth_feedback, _none_feedback = True, TOLD, NONE_RIGHT
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.SOFTMAX_THOMPSON
@@ -266,6 +275,7 @@ class SoftmaxThompson(ProbabilityLearner):
             n_features,
             n_classes,
             full=sized.covariance == "full",
+            exclusive=self.exclusive,
             scaled=is_scaled,
             explore=self.explore,
             a=self.a,
@@ -285,4 +295,14 @@ class SoftmaxThompson(ProbabilityLearner):
         greedy: int,
     ) -> int:
         deviations = run.state.model.posterior.scratch.deviations
-        return valued_policy(log_softmax(scores), deviations, *utility, offer, p)
+        means = log_softmax(scores) if run.exclusive else scores
+        return valued_policy(means, deviations, *utility, offer, p, logistic=not run.exclusive)
+
+    def _contributions(
+        self, run: Run, example: Example, scores: np.ndarray, k: int, other: int
+    ) -> list[Contribution]:
+        model = Weighed("", run.state.model, {k: 1.0, other: -1.0})
+        sample, score = sample_of([model.member]), partial(self._scores_of, run)
+        found = contributions_of([model], run.state.scales, example, sample, score)
+        check_sum(self, found, scores[k], scores[other])
+        return found

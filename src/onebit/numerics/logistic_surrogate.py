@@ -30,10 +30,21 @@ from onebit.numerics.softmax import covariance_root, softmax
 
 
 class Parameters(NamedTuple):
-    """c: curvature of the surrogate losses; shift: 2c, or 0 to leave the linear term out."""
+    """What the surrogates and the prediction depend on.
+
+    Attributes
+    ----------
+    c
+        Curvature of the surrogate losses.
+    shift
+        2c, or 0 to leave the linear term out.
+    lookahead
+        Whether the A of the regularizer phi_t contains the curvature of round t.
+    """
 
     c: float
     shift: float
+    lookahead: bool = False
 
 
 def safe_parameters(B: float, R: float, n_classes: int) -> Parameters:

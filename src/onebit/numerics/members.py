@@ -67,6 +67,9 @@ from onebit.numerics.winning import fill_winning
 RIGHT, WRONG = 0, 1
 """Places in `Scratch.said`."""
 
+LEAST_SCORE = -700.0
+"""The score of labels whose probability is below 1e-300."""
+
 
 class Member(NamedTuple):
     """A model of the mixture.
@@ -186,6 +189,7 @@ def new_member(
     n_classes: int,
     *,
     full: bool,
+    exclusive: bool = True,
     scaled: bool = True,
     described: bool = False,
     **given: float | None,
@@ -196,7 +200,9 @@ def new_member(
     can be `described`, labels may have descriptions.
     """
     n_inputs = n_encoded(view, n_features) - (not scaled)
-    posterior = new_posterior(n_inputs, n_classes, full=full, has_constant=scaled, **given)
+    posterior = new_posterior(
+        n_inputs, n_classes, full=full, exclusive=exclusive, has_constant=scaled, **given
+    )
     descriptions = new_descriptions(n_features, n_classes) if described else None
     return Member(new_view(view, n_features, n_classes), posterior, descriptions)
 
@@ -263,7 +269,7 @@ def score_mixture(mixture, x, inputs, scores):
         return
     fill_mixture(mixture, scores)
     for k in range(scores.size):
-        scores[k] = math.log(scores[k]) if scores[k] > 1e-300 else -700.0
+        scores[k] = math.log(scores[k]) if scores[k] > 1e-300 else LEAST_SCORE
         if line.retired[k]:
             scores[k] = -math.inf
 
@@ -322,7 +328,7 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
     line = mixture.members.line.posterior
     if mixture.trust.size == 1:
         means, deviations = line.scratch.scores, line.scratch.deviations
-        fill_deviations(line.scratch, line.settings, means, offer)
+        fill_deviations(line, means, offer)
     else:
         means, deviations = mixture.scratch.means, mixture.scratch.deviations
         fill_moments(mixture, offer, means, deviations)
@@ -352,7 +358,7 @@ def add_moments(member, i, trust, least, offer, means, variances):
     posterior, weight = member.posterior, say(trust[i], least)
     if weight > 0.0:
         scratch = posterior.scratch
-        fill_deviations(scratch, posterior.settings, scratch.scores, offer)
+        fill_deviations(posterior, scratch.scores, offer)
         for k in on_offer(offer, means.size):
             means[k] += weight * scratch.scores[k]
             variances[k] += weight * (scratch.deviations[k] * scratch.deviations[k])

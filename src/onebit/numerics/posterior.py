@@ -1,9 +1,11 @@
-"""A softmax model of the right label, with a Gaussian posterior over its weights.
+"""A model of which labels are right, with a Gaussian posterior over its weights.
 
-Label k is right with probability softmax(W x)_k. Each bit updates the posterior; to choose a label,
-the score of each one is drawn from it, and the highest wins (Thompson sampling). `SoftmaxThompson`
-has the formulas in its notes; every model of `OneBitClassifier` is one of these, on its own view of
-x.
+If labels are exclusive, exactly one is right, label k with probability softmax(W x)_k. Otherwise
+each label is right on its own, with probability sigma(b + w_k . x), sigma the logistic function:
+several labels may be right, or none. The level b is the same for all labels. Each bit updates the
+posterior; to choose a label, the score of each one is drawn from it, and the highest wins (Thompson
+sampling). `SoftmaxThompson` and `LogisticThompson` have the formulas in their notes; every model of
+`OneBitClassifier` is one of these, on its own view of x.
 
 Covariances are kept for each class on its own: their diagonals, or whole matrices. The kernels
 below that take a posterior are compiled for the form that it has.
@@ -32,12 +34,18 @@ from onebit.numerics.second_order import (
     new_inverses,
     subtract,
 )
-from onebit.numerics.softmax import softmax
+from onebit.numerics.softmax import logistic, softmax
 from onebit.numerics.tuning import PosteriorConstants
 from onebit.numerics.winning import ROOM, fill_winning
 
-TOLD = 2
-"""The feedback that the label is right, from someone who says it, not from a decision."""
+TOLD, NONE_RIGHT = 2, 3
+"""Feedback from someone who knows: that the label is right, and that no label is."""
+
+LEVEL_VARIANCE = math.pi**2 / 3.0
+"""The first variance of the level b: that of log-odds whose probability is uniform in [0, 1]."""
+
+MEAN, VARIANCE = 0, 1
+"""Places in `Posterior.level`."""
 
 OLDEST = 1e100
 """No age is higher."""
@@ -56,14 +64,17 @@ class Settings(NamedTuple):
         The first variance of the constant's weight.
     forgetting
         phi.
+    exclusive
+        Whether exactly one label is right; otherwise each is on its own.
     constants
-        Those that were tuned for this form of the covariance.
+        Those that were tuned for this model and this form of the covariance.
     """
 
     explore: float
     widest: float
     widest_constant: float
     forgetting: float
+    exclusive: bool
     constants: PosteriorConstants
 
 
@@ -75,12 +86,12 @@ class Scratch(NamedTuple):
     x, squares
         Its values, normalised, and their squares.
     scores
-        The mean of each class's score, where the caller has no memory of its own for them.
+        The mean of each class's score.
     v, share
         x' S_k x, at most 1 / a, and the part of it that is left so.
     f, p
-        How much each score is shrunk by its doubt, and softmax of the scores so shrunk; in a
-        lesson, f becomes the information.
+        How much each score is shrunk by its doubt, and the probability that each label is right,
+        by the scores so shrunk; in a lesson, f becomes the information.
     g
         The gradient.
     deviations, room
@@ -119,6 +130,8 @@ class Posterior(NamedTuple):
         Their variances, or covariance matrices, one for each class, divided by `age`.
     age
         By how much forgetting has widened the posterior.
+    level
+        MEAN and VARIANCE of b, the level of all scores; zero if labels are exclusive.
     former
         The weights that were forgotten when everything changed last.
     """
@@ -129,6 +142,7 @@ class Posterior(NamedTuple):
         | Annotated[Inverse, Within(n="inputs", each="classes")]
     )
     age: Amount
+    level: Annotated[np.ndarray, Field(2)]
     former: Annotated[np.ndarray, Field("inputs", "classes")]
     settings: Settings
     scratch: Scratch
@@ -137,6 +151,8 @@ class Posterior(NamedTuple):
         """Check that what was learned has not become younger."""
         if self.age < 1.0:
             raise ValueError(f"age is {self.age}, and should be at least 1")
+        if not 0.0 <= self.level[VARIANCE] <= LEVEL_VARIANCE:
+            raise ValueError(f"the variance of level is {self.level[VARIANCE]}, out of its range")
 
     def begin_classes(self, first: int) -> None:
         """Give new classes, from `first` on, the variances of before the first round."""
@@ -149,6 +165,7 @@ def new_posterior(
     n_classes: int,
     *,
     full: bool,
+    exclusive: bool = True,
     explore: float | None = None,
     a: float | None = None,
     forgetting: float | None = None,
@@ -156,16 +173,18 @@ def new_posterior(
 ) -> Posterior:
     """Return the posterior before the first round; the constant is the last input, if there is one.
 
-    None stands for what the form of the covariance has.
+    None stands for what the model and the form of the covariance have.
     """
-    constants = tuning.TUNING.full if full else tuning.TUNING.diagonal
-    ln_K = max(1.0, math.log(n_classes))
+    constants = tuning.posterior_constants(full=full, exclusive=exclusive)
+    # To stand out among K exclusive labels, a score must exceed ln K.
+    ln_K = max(1.0, math.log(n_classes)) if exclusive else 1.0
     a = constants.prior / ln_K**2 if a is None else float(a)
     settings = Settings(
         explore=constants.explore * ln_K if explore is None else float(explore),
         widest=1.0 / a,
         widest_constant=(constants.constant if has_constant else 1.0) / a,
         forgetting=constants.forgetting if forgetting is None else float(forgetting),
+        exclusive=exclusive,
         constants=constants,
     )
     variances = np.full(n_inputs, settings.widest)
@@ -193,7 +212,8 @@ def new_posterior(
         retired=np.zeros(n_classes, dtype=np.bool_),
         informed=np.zeros(n_classes, dtype=INDEX),
     )
-    return Posterior(W, S, np.ones(()), former, settings, scratch)
+    level = np.array([0.0, 0.0 if exclusive else LEVEL_VARIANCE])
+    return Posterior(W, S, np.ones(()), level, former, settings, scratch)
 
 
 # Scores
@@ -256,10 +276,37 @@ def predict(posterior, scores):
     """Fill p with the probability that each label is right, its score shrunk by its doubt."""
     scratch, doubt = posterior.scratch, posterior.settings.constants.doubt
     f, g, v = scratch.f, scratch.g, scratch.v
+    level, variance = posterior.level[MEAN], posterior.level[VARIANCE]
     for k in range(scores.size):
-        f[k] = 1.0 / math.sqrt(1.0 + doubt * v[k])
-        g[k] = f[k] * scores[k]
-    softmax(g, 1.0, scratch.p)
+        f[k] = 1.0 / math.sqrt(1.0 + doubt * (v[k] + variance))
+        g[k] = f[k] * (scores[k] + level)
+    fill_right(posterior.settings.exclusive, g, scratch.p)
+
+
+@lean_kernel
+def fill_right(exclusive, scores, p):
+    """Fill the probability that each label is right, by its log-odds or those of the softmax."""
+    if exclusive:
+        softmax(scores, 1.0, p)
+    else:
+        for k in range(p.size):
+            p[k] = logistic(scores[k])
+
+
+@lean_kernel
+def fill_scores(posterior, scores):
+    """Fill the public scores: the means, or the log-odds that each label is right on its own."""
+    means = posterior.scratch.scores
+    for k in range(scores.size):
+        scores[k] = means[k] if posterior.settings.exclusive else log_odds(posterior, means[k], k)
+
+
+@lean_kernel
+def log_odds(posterior, score, k):
+    """Return the log-odds that label k is right on its own, its score shrunk by its doubt."""
+    variance = posterior.scratch.v[k] + posterior.level[VARIANCE]
+    doubt = posterior.settings.constants.doubt
+    return (score + posterior.level[MEAN]) / math.sqrt(1.0 + doubt * variance)
 
 
 # The policy
@@ -267,56 +314,117 @@ def predict(posterior, scores):
 
 @lean_kernel
 def fill_policy(posterior, scores, offer, p):
-    """Fill the probability that each class's draw is the largest; return the greedy label."""
+    """Fill the probability that each class's draw is the largest; return the greedy label.
+
+    `scores` are what `fill_scores` made of the means.
+    """
     scratch, settings = posterior.scratch, posterior.settings
-    best = fill_deviations(scratch, settings, scores, offer)
-    fill_winning(scores, scratch.deviations, best, p, scratch.room, offer)
-    return best
+    greedy, means = argmax(scores, offer), scratch.scores
+    if settings.explore == 0.0:
+        for k in range(p.size):
+            p[k] = 0.0
+        p[greedy] = 1.0
+        return greedy
+    best = fill_deviations(posterior, means, offer)
+    fill_winning(means, scratch.deviations, best, p, scratch.room, offer)
+    return greedy
 
 
 @lean_kernel
-def fill_deviations(scratch, settings, scores, offer):
+def fill_deviations(posterior, scores, offer):
     """Fill the deviation of each class's draw: nu_k sqrt(v_k), with nu_k at least nu.
 
-    Where the highest score is not likely to be that of the right label, labels that are known less
+    Where the label with the highest score is not likely to be right, labels that are known less
     well have draws up to as wide as the model says. Return the label with the highest score.
     """
-    v, deviations, best = scratch.v, scratch.deviations, argmax(scores, offer)
+    scratch, settings, best = posterior.scratch, posterior.settings, argmax(scores, offer)
+    v, deviations = scratch.v, scratch.deviations
     constants = settings.constants
     for k in on_offer(offer, scores.size):
         deviations[k] = settings.explore * math.sqrt(v[k])
+    if not 0.0 < settings.explore < 1.0:
+        return best
+    if not settings.exclusive:
+        wrong = 1.0 - logistic(log_odds(posterior, scores[best], best))
+        widen(settings.explore, constants.openness, wrong, v, best, deviations)
+        return best
     least, near = math.log(n_on_offer(offer, scores.size) / constants.unlikely), 0
     for k in on_offer(offer, scores.size):
         gap = scores[best] - scores[k]
         near += gap * gap <= least * least * (1.0 + constants.doubt * (v[best] + v[k]))
-    if near > 1 and 0.0 < settings.explore < 1.0:  # best itself is one of them
-        widen(settings.explore, constants, scores, v, best, offer, scratch.g, deviations)
+    if near > 1:  # best itself is one of them
+        wrong = doubt_of_best(constants.doubt, scores, v, best, offer, scratch.g)
+        widen(settings.explore, constants.openness, wrong, v, best, deviations)
     return best
 
 
 @lean_kernel
-def widen(nu, constants, scores, v, best, offer, z, deviations):
-    """Fill the deviations where the highest score is not far above all others; z is scratch."""
+def doubt_of_best(doubt, scores, v, best, offer, z):
+    """Return the probability that another label than `best` is the right one; z is scratch."""
     no_alias()
     for k in range(v.size):
-        z[k] = (scores[k] - scores[best]) / math.sqrt(1.0 + constants.doubt * (v[best] + v[k]))
+        z[k] = (scores[k] - scores[best]) / math.sqrt(1.0 + doubt * (v[best] + v[k]))
     likely = 0.0
     for k in on_offer(offer, scores.size):
         likely += math.exp(z[k])
-    wrong = 1.0 - 1.0 / likely
+    return 1.0 - 1.0 / likely
+
+
+@lean_kernel
+def widen(nu, openness, wrong, v, best, deviations):
+    """Fill the deviations where `best` is wrong with this probability."""
+    no_alias()
     for k in range(v.size):
         open_to = wrong * (1.0 - v[best] / v[k]) if v[k] > v[best] else 0.0
-        deviations[k] = (nu + (1.0 - nu) * open_to**constants.openness) * math.sqrt(v[k])
+        deviations[k] = (nu + (1.0 - nu) * open_to**openness) * math.sqrt(v[k])
 
 
 # Lessons
 
 
 @lean_kernel
-def lesson(scratch, constants, scores, rounds, label, correct):
+def lesson(posterior, scores, rounds, label, correct):
     """Fill the gradient g and the information f of each class's score; return whether to update.
 
-    `predict` has filled p. The bit has the likelihood q = p[label] if the label is right, 1 - q if
+    `predict` has filled p.
+    """
+    if posterior.settings.exclusive:
+        constants = posterior.settings.constants
+        return exclusive_lesson(posterior.scratch, constants, scores, rounds, label, correct)
+    return independent_lesson(posterior, scores, label, correct)
+
+
+@lean_kernel
+def independent_lesson(posterior, scores, label, correct):
+    """`lesson` where each label is right on its own: a bit says nothing of other labels.
+
+    q = sigma(z) approximates the mean of sigma over the posterior of the score: the probability of
+    the bit. The derivatives of its logarithm by the score, g = (q - bit) c and h = q (1 - q) c^2,
+    give the mean and the variance after the bit, s - v g and v - v^2 h (assumed density filtering),
+    of the label's own part and of the level. The same variance follows from the information
+    h / (1 - v h).
+    """
+    scratch, level = posterior.scratch, posterior.level
+    v, g, f, doubt = scratch.v, scratch.g, scratch.f, posterior.settings.constants.doubt
+    bit = 1.0 if correct == 1 or correct == TOLD else 0.0
+    for k in range(g.size):
+        g[k] = f[k] = 0.0
+        if (k == label or correct == NONE_RIGHT) and not scratch.retired[k]:
+            c = 1.0 / math.sqrt(1.0 + doubt * (v[k] + level[VARIANCE]))
+            q = logistic(c * (scores[k] + level[MEAN]))
+            slope, curvature = (q - bit) * c, q * (1.0 - q) * c * c
+            g[k] = slope * scratch.share[k]
+            f[k] = curvature / (1.0 - curvature * v[k])
+            level[MEAN] -= slope * level[VARIANCE]
+            level[VARIANCE] -= curvature * level[VARIANCE] * level[VARIANCE]
+    return True
+
+
+@lean_kernel
+def exclusive_lesson(scratch, constants, scores, rounds, label, correct):
+    """`lesson` where exactly one label is right.
+
+    The bit has the likelihood q = p[label] if the label is right, 1 - q if
     not: then another one is right, on offer or not. The surer the model was, the likelier it did
     not foresee which.
     """
@@ -409,7 +517,7 @@ def learn_diagonal(posterior, x, scores, rounds, label, correct):
     """`learn_posterior` with variances: features count as independent."""
     scratch, age = posterior.scratch, posterior.age[()]
     constants = posterior.settings.constants
-    if not lesson(scratch, constants, scores, rounds, label, correct):
+    if not lesson(posterior, scores, rounds, label, correct):
         return False
     informed, n = scratch.informed, 0
     for k in range(scores.size):
@@ -440,7 +548,7 @@ def learn_full(posterior, x, scores, rounds, label, correct):
     """`learn_posterior` with covariance matrices."""
     scratch, age = posterior.scratch, posterior.age[()]
     constants = posterior.settings.constants
-    if not lesson(scratch, constants, scores, rounds, label, correct):
+    if not lesson(posterior, scores, rounds, label, correct):
         return False
     for k in range(scores.size):
         Sx, f = scratch.Sx[k], scratch.f[k]
@@ -460,6 +568,8 @@ def grow_older(posterior, since):
     if forgetting > 0.0:
         older = (since + young) / (since - 1 + young)
         posterior.age[()] = min(posterior.age[()] * older**forgetting, OLDEST)
+        variance = posterior.level[VARIANCE] * older**forgetting
+        posterior.level[VARIANCE] = min(variance, LEVEL_VARIANCE)
 
 
 # Changes
@@ -476,9 +586,8 @@ def predict_by_former(posterior, scores):
     """Fill p with the probability that each label is right by such scores."""
     scratch = posterior.scratch
     for k in range(scores.size):
-        if scratch.retired[k]:
-            scores[k] = -math.inf
-    softmax(scores, 1.0, scratch.p)
+        scores[k] = -math.inf if scratch.retired[k] else scores[k] + posterior.level[MEAN]
+    fill_right(posterior.settings.exclusive, scores, scratch.p)
 
 
 @lean_kernel

@@ -1,4 +1,4 @@
-"""Softmax, and the covariance of a draw from it."""
+"""Softmax, the covariance of a draw from it, and the logistic function."""
 
 from __future__ import annotations
 
@@ -21,6 +21,15 @@ def softmax(scores, inverse_temperature, p, offer=None):
         total += p[k]
     for k in on_offer(offer, scores.size):
         p[k] /= total
+
+
+@lean_kernel
+def logistic(score):
+    """Return 1 / (1 + exp(-score)), exact also where it is nearly zero."""
+    if score < 0.0:
+        odds = math.exp(score)
+        return odds / (1.0 + odds)
+    return 1.0 / (1.0 + math.exp(-score))
 
 
 @kernel

@@ -56,13 +56,13 @@ class PosteriorConstants(NamedTuple):
     explore: float
     constant: float
     doubt: float
-    least_lesson: float
-    unforeseen: float
-    information_weight: float
-    settling: float
     forgetting: float
-    sure: float
     negligible: float
+    least_lesson: float = 0.0
+    unforeseen: float = 0.0
+    information_weight: float = 1.0
+    settling: float = 0.0
+    sure: float = 0.0
     young: float = 1000.0
     openness: int = 6
     unlikely: float = 0.05
@@ -192,6 +192,8 @@ class Tuning(NamedTuple):
     ----------
     diagonal, full
         Of posteriors with variances, and with covariance matrices.
+    independent_diagonal, independent_full
+        The same where each label is right on its own.
     mixture, changes, hedge, descriptions
         Of these parts.
     """
@@ -222,6 +224,24 @@ class Tuning(NamedTuple):
         sure=1e-3,
         negligible=1e-6,
     )
+    independent_diagonal: PosteriorConstants = PosteriorConstants(
+        prior=0.5,
+        explore=0.15,
+        constant=1.0,
+        doubt=math.pi / 8.0,
+        forgetting=0.0,
+        negligible=1e-6,
+        openness=2,
+    )
+    independent_full: PosteriorConstants = PosteriorConstants(
+        prior=0.5,
+        explore=0.15,
+        constant=0.1,
+        doubt=math.pi / 8.0,
+        forgetting=0.0,
+        negligible=1e-6,
+        openness=2,
+    )
     mixture: MixtureConstants = MixtureConstants()
     changes: ChangeConstants = ChangeConstants()
     hedge: HedgeConstants = HedgeConstants()
@@ -230,6 +250,13 @@ class Tuning(NamedTuple):
 
 TUNING = Tuning()
 """The constants that new learners take."""
+
+
+def posterior_constants(*, full: bool, exclusive: bool) -> PosteriorConstants:
+    """Return the constants of a posterior."""
+    if exclusive:
+        return TUNING.full if full else TUNING.diagonal
+    return TUNING.independent_full if full else TUNING.independent_diagonal
 
 
 def constants() -> dict[str, float]:

@@ -80,6 +80,28 @@ class FeedbackResult(Struct, frozen=True, omit_defaults=True):
     message: str | None = None
 
 
+class Erasure(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Which decisions to erase, with their feedback: `ids`, `field` and `value`, or `before`."""
+
+    ids: Annotated[list[Id], Meta(min_length=1, max_length=1000)] | UnsetType = UNSET
+    field: (
+        Annotated[str, Meta(min_length=1)] | Annotated[list[str], Meta(min_length=1)] | UnsetType
+    ) = UNSET
+    """A field of the record, such as "user"; a list of names for a field inside of another one."""
+    value: str | int | float | bool | UnsetType | None = UNSET
+    """What the field has, as itself, as a text, or as one of a list."""
+    before: Annotated[float, Meta(ge=0, le=1e11)] | UnsetType = UNSET
+    """Decisions that were made before this time, in seconds since 1970."""
+
+
+class ErasureResult(Struct, frozen=True):
+    """What was erased."""
+
+    decisions: int
+    rows: int
+    """Rows of the log: decisions, their feedback and its revisions."""
+
+
 class NewModel(ModelSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A model to be made."""
 

@@ -76,6 +76,8 @@ class Applier:
         service = self._service
         if live.snapshot_at == live.model.n > 1 or service.live.get(live.name) is not live:
             return
+        if live.is_outdated:
+            return
         model = await service.copy_of(live)
         live.snapshot_at = model.n
         try:

@@ -295,6 +295,39 @@ class _Methods:
         """
         return self._change({"apprentice": settings})
 
+    def erase(
+        self,
+        *,
+        ids: Iterable[str] | None = None,
+        field: str | Sequence[str] | None = None,
+        value: Any = None,
+        before: float | None = None,
+    ) -> Any:
+        """Erase decisions with their feedback; the model knows nothing of them then.
+
+        Parameters
+        ----------
+        ids : iterable of str, optional
+            Of the decisions.
+        field : str or list of str, optional
+            Those whose record has `value` in this field, or in one inside of others.
+        value : str, int, float, bool or None
+        before : float, optional
+            Those that were made before this time, in seconds since 1970.
+
+        Returns
+        -------
+        dict
+            The numbers of `decisions` and of `rows` that were erased.
+        """
+        body: dict[str, Any] = {} if before is None else {"before": before}
+        if ids is not None:
+            body["ids"] = list(ids)
+        if field is not None:
+            body |= {"field": field if isinstance(field, str) else list(field)}
+            body |= {"value": _plain(value)}
+        return self._post("erase", body, lambda found: found)
+
     def delete(self) -> Any:
         """Remove the model with its log."""
         return self._request("DELETE", self._path)

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from onebit.core.validation import short
-from onebit.serve import decisions, feedback, importing, revising, views
+from onebit.serve import decisions, erasing, feedback, importing, revising, views
 from onebit.serve.api import DecisionRequest, Feedback, NewModel, NewShadow, RefusedError, Revision
 from onebit.serve.live import LiveModel
 from onebit.serve.replaying import exported
@@ -154,6 +154,12 @@ async def remove_model(app: App, request: Request) -> Reply:
     """Remove a model with its log."""
     await app.service.remove(request.parameters["model"])
     return Reply(b"", 204)
+
+
+async def erase(app: App, request: Request) -> Reply:
+    """Erase decisions with their feedback."""
+    live = await _model(app, request)
+    return Reply(_encode(await erasing.erase(app.service, live, request.body)))
 
 
 async def change_labels(app: App, request: Request) -> Reply:

@@ -107,7 +107,10 @@ class ImportedLog:
             self.is_revised = True
             self._decisions.check_revision(row, body)
         elif isinstance(body, ActivationBody):
-            self._decisions.activate(row)
+            if self._is_erased and self._decisions.find(row) is None:
+                row, body = row._replace(kind="erased"), ErasedBody()
+            else:
+                self._decisions.activate(row)
         elif isinstance(body, FeedbackBody):
             self._decisions.answer(row)
             if row.id not in model.awaited:

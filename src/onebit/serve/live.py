@@ -38,6 +38,8 @@ class LiveModel:
         Writes a snapshot.
     restoring : asyncio.Task or None
         Makes the model again, as a row has changed what earlier ones say.
+    is_outdated : bool
+        Whether it has to be made again, and no snapshot of it is needed.
     is_leader : bool
         Whether this process makes its snapshots and expires its decisions.
     free : asyncio.Event
@@ -72,7 +74,7 @@ class LiveModel:
         self.is_leader = True
         self.free = asyncio.Event()
         self.free.set()
-        self.following = self.held = False
+        self.following = self.held = self.is_outdated = False
         self.deferred: list[tuple[list[PendingRow], list[int]]] = []
         self.changed: tuple[LabelsBody, Model] | None = None
         self.size = model.size

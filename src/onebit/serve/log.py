@@ -195,6 +195,38 @@ class Log(ABC):
         """Return the rows that change what earlier rows say, in their order."""
 
     @abstractmethod
+    async def erase(self, model: int, decisions: list[int], at: float) -> int:
+        """Erase decisions, by the numbers of their rows, with their feedback and its revisions.
+
+        Snapshots of what was learned from them are removed, and a row notes that there was an
+        erasure. What files still have of erased rows is removed by `clean`.
+
+        Returns
+        -------
+        int
+            The number of rows that were erased.
+        """
+
+    @abstractmethod
+    async def sweep(self, model: int, since: int, head: int) -> None:
+        """Erase what other processes wrote before they knew of an erasure.
+
+        That is feedback, in later rows, for decisions that are erased, and snapshots.
+
+        Parameters
+        ----------
+        model : int
+        since : int
+            The first erased row.
+        head : int
+            The row that notes the erasure.
+        """
+
+    @abstractmethod
+    async def clean(self) -> None:
+        """Write all files of the database anew, without what was erased or removed."""
+
+    @abstractmethod
     async def find(self, model: int, ids: list[str]) -> list[Row]:
         """Return all rows of these ids, in their order: decisions, feedback and revisions."""
 

@@ -26,11 +26,17 @@ from onebit.serve.log import (
     UnavailableError,
 )
 from onebit.serve.postgres_appender import COLUMNS, Appender, LostError
-from onebit.serve.postgres_connection import BULK_SECONDS, STATEMENT_SECONDS, Connection
+from onebit.serve.postgres_connection import (
+    BULK_SECONDS,
+    REWRITE_SECONDS,
+    STATEMENT_SECONDS,
+    Connection,
+)
 from onebit.serve.postgres_import import PostgresImport
 from onebit.serve.postgres_snapshots import digest_of, insert_snapshot, unpacked
 from onebit.serve.postgres_tables import (
     AMENDS,
+    ERASED,
     FIND,
     INSERT,
     IS_ONCE,
@@ -39,7 +45,7 @@ from onebit.serve.postgres_tables import (
     TABLES,
     VERSION,
 )
-from onebit.serve.rows import Row
+from onebit.serve.rows import ErasureBody, Row, text_of
 
 T = TypeVar("T")
 
@@ -294,6 +300,61 @@ class PostgresLog(Log):
         """Return the rows that change what earlier rows say, in their order."""
         query = f"SELECT {COLUMNS} FROM onebit.log WHERE model = %s AND {AMENDS} ORDER BY n"
         return await self._rows(query, model)
+
+    async def erase(self, model: int, decisions: list[int], at: float) -> int:
+        """Erase decisions, in one transaction; other writers of the model wait for it."""
+        since = min(decisions)
+
+        async def work(db: AsyncConnection[Any]) -> int:
+            async with db.transaction():
+                found = await db.execute(LOCK_MODELS, ([model],))
+                if not await found.fetchall():
+                    return 0
+                query = (
+                    "SELECT id FROM onebit.log WHERE model = %s AND n = ANY(%s) "
+                    "AND kind = 'decision'"
+                )
+                found = await db.execute(query, (model, decisions))
+                ids, erased = [name for (name,) in await found.fetchall()], 0
+                for condition in (IS_ONCE, AMENDS):
+                    query = (
+                        f"UPDATE onebit.log SET {ERASED} WHERE model = %s AND id = ANY(%s) "
+                        f"AND {condition}"
+                    )
+                    erased += (await db.execute(query.encode(), (model, ids))).rowcount
+                query = "DELETE FROM onebit.snapshot WHERE model = %s AND n >= %s"
+                await db.execute(query, (model, since))
+                query = (
+                    "WITH counted AS (UPDATE onebit.model SET rows = rows + 1 WHERE key = %s "
+                    f"RETURNING key, rows) INSERT INTO onebit.log ({COLUMNS}) "
+                    "SELECT key, rows, 'erasure', NULL, %s, %s, %s FROM counted"
+                )
+                text = text_of(ErasureBody(since))
+                await db.execute(query.encode(), (model, at, text, self.code))
+                return erased
+
+        return await self._bulk.run(work)
+
+    async def sweep(self, model: int, since: int, head: int) -> None:
+        """Erase what other processes wrote before they knew of an erasure."""
+        query = (
+            f"UPDATE onebit.log SET {ERASED} WHERE model = %s AND n > %s AND kind IN ('feedback', "
+            "'revision') AND NOT EXISTS (SELECT 1 FROM onebit.log AS made WHERE "
+            f"made.{IS_ONCE} AND made.model = log.model AND made.id = log.id "
+            "AND made.kind = 'decision')"
+        )
+        await self._ask(query, model, since, on=self._bulk)
+        query = "DELETE FROM onebit.snapshot WHERE model = %s AND n >= %s AND n < %s"
+        await self._ask(query, model, since, head, on=self._bulk)
+
+    async def clean(self) -> None:
+        """Write the tables anew; nobody else uses them in the meantime."""
+        rewriting = Connection(self._url, REWRITE_SECONDS)
+        try:
+            for table in ("log", "snapshot"):
+                await self._ask(f"VACUUM FULL onebit.{table}", on=rewriting)
+        finally:
+            await rewriting.close()
 
     async def find(self, model: int, ids: list[str]) -> list[Row]:
         """Return all rows of these ids, in their order."""

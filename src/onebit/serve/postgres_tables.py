@@ -86,6 +86,9 @@ ALTER TABLE onebit.key ADD COLUMN rate DOUBLE PRECISION;
 Processes of the earlier version may continue to write: what they write is accepted as before.
 """
 
+ERASED = "kind = 'erased', id = NULL, body = '{}'"
+"""What an erased row becomes."""
+
 LOCK_MODELS = "SELECT 1 FROM onebit.model WHERE key = ANY(%s) ORDER BY key FOR UPDATE"
 
 _GIVEN = """

@@ -6,6 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
+from onebit.serve.amending import amendments_of
 from onebit.serve.live import LiveModel
 from onebit.serve.log import LogError
 from onebit.serve.replaying import restore
@@ -31,6 +32,7 @@ class Restorer:
 
     def begin(self, live: LiveModel) -> None:
         """Begin to restore a model, if that is not going on."""
+        live.is_outdated = True
         if live.restoring is None:
             live.restoring = asyncio.get_running_loop().create_task(self._run(live))
             self._tasks.add(live.restoring)
@@ -62,10 +64,14 @@ class Restorer:
     async def _restore(self, live: LiveModel) -> bool:
         """Replace a model by one that is made from its log; return False if it is amended since."""
         service = self._service
+        n = live.model.n
         model, snapshot_at = await restore(service.log, live.key, service.processes)
         async with service.hold(live):
             live.model, live.snapshot_at, live.size = model, snapshot_at, model.size
-            live.head = max(live.head, model.n)
+            live.head, live.is_outdated = max(live.head, model.n), False
+        for one in amendments_of(await service.log.amendments(live.key), model.n):
+            if one.id is None and one.n > n:  # until now, this process knew decisions erased by it
+                await service.log.sweep(live.key, one.since, one.n)
         while not live.free.is_set():
             await live.free.wait()
         return await service.follower.catch_up(live)

@@ -131,6 +131,11 @@ ROUTES = [
         (404, 409),
     ),
     Route(
+        *("POST", f"{_MODEL}/erase", handlers.erase, "admin"),
+        "Erase decisions with their feedback.",
+        *(api.Erasure, api.ErasureResult, (404,)),
+    ),
+    Route(
         *("POST", f"{_MODEL}/labels", handlers.change_labels, "admin"),
         "Add, retire and describe labels.",
         *(LabelsBody, api.ModelView, (404,)),

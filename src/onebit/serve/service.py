@@ -80,6 +80,8 @@ class Service:
         self.memory = Memory(self.live, self.limits.memory)
         self.processes = BackgroundProcesses()
         self.restorer = Restorer(self)
+        self.erasing = asyncio.Lock()
+        """Held while rows are erased."""
         self.writer = Writer(log, self.applier.apply_written)
         self._reading: dict[str, asyncio.Lock] = {}
         self._being_made: dict[str, asyncio.Future[None]] = {}

@@ -131,7 +131,7 @@ class SQLiteDatabase:
             self.write, self.read = (self._connect(path) for _ in range(2))
             self._make_tables()
             self.read.execute("PRAGMA query_only = 1")
-            if self._alone:
+            if self._alone and self._make:
                 self._make_room(path)
 
     def close(self) -> None:
@@ -227,6 +227,19 @@ class SQLiteDatabase:
         connection.close()
         with open(f"{path}-wal", "rb") as file:
             os.fsync(file.fileno())
+
+    def rewrite(self) -> None:
+        """Write the database anew, with nothing but what is in it, and empty the write-ahead log.
+
+        Pages have remains of rows that were moved or deleted, and the write-ahead log has earlier
+        versions of pages.
+        """
+        self.write.execute("VACUUM")
+        (busy, *_) = self.write.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise LogError(f"{self.folder} is being read by another process: try again later")
+        if self._alone and self._make:
+            self._make_room(self.folder / "log.sqlite")
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:

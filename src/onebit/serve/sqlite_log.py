@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -28,7 +28,7 @@ from onebit.serve.log import (
     NameTakenError,
     Snapshot,
 )
-from onebit.serve.rows import Row
+from onebit.serve.rows import ErasureBody, Row, text_of
 from onebit.serve.sqlite_database import AMENDS, IS_ONCE, ROOM, VERSION, SQLiteDatabase
 
 T = TypeVar("T")
@@ -42,6 +42,11 @@ _COLUMNS, _VALUES = "model, n, kind, id, at, body, code", "(?, ?, ?, ?, ?, ?, ?)
 _IDS = f"log INDEXED BY log_ids WHERE {IS_ONCE}"
 _AMENDMENTS = f"log INDEXED BY log_amendments WHERE {AMENDS}"
 """Rows by their ids: left alone, SQLite uses the primary key, and reads all rows of a model."""
+
+_ERASED = "kind = 'erased', id = NULL, body = '{}'"
+
+ERASED_AT_ONCE = 200
+"""Decisions that are erased before rows of requests get their turn."""
 
 _ROWS_A_STATEMENT = 128
 """Of one INSERT. SQLite keeps as many of them compiled, for each number of rows."""
@@ -321,6 +326,57 @@ class SQLiteLog(Log):
         query = f"SELECT {_COLUMNS} FROM {_AMENDMENTS} AND model = ?"
         return sorted(self._rows(query, model))
 
+    async def erase(self, model: int, decisions: list[int], at: float) -> int:
+        """Erase decisions; first the row that notes it, as a killed process may leave some."""
+        since = min(decisions)
+
+        def note() -> int:
+            if model not in self._heads:
+                raise LogError(f"model {model} was removed")
+            n, text = self._heads[model] + 1, text_of(ErasureBody(since))
+            _insert(self._database.write, [(model, n, "erasure", None, at, text, self._code)])
+            self._heads[model] = n
+            return n
+
+        with self._database.errors():
+            head = await self._database.committer.submit(note)
+        await self._remove_snapshots(model, since, head)
+        erased = 0
+        for i in range(0, len(decisions), ERASED_AT_ONCE):
+            some = decisions[i : i + ERASED_AT_ONCE]
+            work = partial(_erase, model=model, decisions=some)
+            erased += await self._database.transaction(work)
+            await asyncio.sleep(0)
+        return erased
+
+    async def sweep(self, model: int, since: int, head: int) -> None:
+        """Erase what other processes wrote before they knew of an erasure."""
+        query = (
+            f"UPDATE log SET {_ERASED} WHERE model = ? AND n > ? AND kind IN ('feedback', "
+            f"'revision') AND NOT EXISTS (SELECT 1 FROM log AS made INDEXED BY log_ids WHERE "
+            f"made.{IS_ONCE} AND made.model = log.model AND made.id = log.id "
+            "AND made.kind = 'decision')"
+        )
+        await self._database.transaction(lambda db: db.execute(query, (model, since)))
+        await self._remove_snapshots(model, since, head)
+
+    async def _remove_snapshots(self, model: int, since: int, until: int) -> None:
+        query = "DELETE FROM snapshot WHERE model = ? AND n >= ? AND n < ? RETURNING files"
+        values = (model, since, until)
+        found = await self._database.transaction(lambda db: db.execute(query, values).fetchall())
+        for (files,) in found:
+            self._unlink(files)
+
+    async def clean(self) -> None:
+        """Write the database anew, and empty the write-ahead log."""
+        with self._database.errors():
+            await self._database.committer.submit(self._database.rewrite)
+
+    def _unlink(self, files: str) -> None:
+        """Remove the files of a snapshot."""
+        for file, _ in json.loads(files).values():
+            (self.folder / "snapshots" / file).unlink(missing_ok=True)
+
     async def find(self, model: int, ids: list[str]) -> list[Row]:
         """Return all rows of these ids, in their order."""
         of_ids = f"AND model = ? AND id IN ({', '.join('?' * len(ids))})"
@@ -372,8 +428,7 @@ class SQLiteLog(Log):
             return db.execute(query, (model, keep)).fetchall()
 
         for (old,) in await self._database.transaction(work):
-            for file, _ in json.loads(old).values():
-                (self.folder / "snapshots" / file).unlink(missing_ok=True)
+            self._unlink(old)
 
     async def snapshots(self, model: int) -> AsyncIterator[Snapshot]:
         """Yield the snapshots that are not damaged, the newest first."""
@@ -429,6 +484,21 @@ class _SQLiteImport(LogImport):
 
     async def abort(self) -> None:
         await self._log.remove_model(self.key)
+
+
+def _erase(db: sqlite3.Connection, model: int, decisions: list[int]) -> int:
+    """Erase decisions with all that has their ids; return the number of rows."""
+    places = ", ".join("?" * len(decisions))
+    query = f"SELECT id FROM log WHERE model = ? AND n IN ({places}) AND kind = 'decision'"
+    ids = [name for (name,) in db.execute(query, (model, *decisions))]
+    of_ids = f"model = ? AND id IN ({', '.join('?' * len(ids))})"
+    return sum(
+        db.execute(
+            f"UPDATE log INDEXED BY {index} SET {_ERASED} WHERE {condition} AND {of_ids}",
+            (model, *ids),
+        ).rowcount
+        for index, condition in (("log_ids", IS_ONCE), ("log_amendments", AMENDS))
+    )
 
 
 def _digest(content: bytes) -> str:

@@ -93,10 +93,13 @@ def _streams_for_each(scale: str) -> dict[str, Any]:
 
 
 def _halved_and_doubled() -> Iterator[tuple[str, str]]:
-    """Yield each constant that is not zero with its half, and with its double."""
+    """Yield each constant that is not zero with its half, and with its double.
+
+    In these streams exactly one label is right: constants of independent labels change nothing.
+    """
     for name, value in constants().items():
         for factor in (0.5, 2.0):
-            if value:
+            if value and not name.startswith("independent"):
                 other = factor * value
                 yield name, f"{name}={min(other, 0.95) if 'share' in name else other!r}"
 

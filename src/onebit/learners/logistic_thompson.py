@@ -1,0 +1,106 @@
+"""LogisticThompson: one logistic model a label, where several labels may be right, or none."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from onebit.learners.softmax_thompson import SoftmaxThompson
+from onebit.theory import bounds
+
+
+class LogisticThompson(SoftmaxThompson):
+    """A logistic model for each label with a Gaussian posterior, and Thompson sampling.
+
+    Label k is right with probability sigma(b + w_k . x), whatever other labels are, where sigma is
+    the logistic function: several labels may be right for one x, or none, as a visitor may like
+    several articles or none. A bit updates the posterior of the chosen label's weights, and of the
+    level b that all labels share; of other labels' weights it says nothing. To decide, the score of
+    each label is drawn from its posterior, and the highest wins.
+
+    Where exactly one label is right, `SoftmaxThompson` learns faster: there, a wrong label makes
+    all others likelier.
+
+    Parameters
+    ----------
+    view : {"line", "cells", "products", "features"}, default="line"
+        What the model sees of x, as in `SoftmaxThompson`.
+    covariance : {"auto", "diagonal", "full"}, default="auto"
+        "full" keeps a matrix of n^2 numbers for each label, where n is the number of inputs that
+        the view has, and makes fewer mistakes; "diagonal" keeps n numbers. "auto" is "full" if
+        n^2 K is at most 200,000, else "diagonal"; for cells, "diagonal".
+    explore : float >= 0 or None, default=None
+        nu, the width of the draws in standard deviations of the scores; see the notes. None is
+        0.15.
+    a : float > 0 or None, default=None
+        The precision of each weight before the first round. None is 0.5.
+    forgetting : float in [0, 10] or None, default=None
+        phi: in round t, what was learned in round s counts as (s / t)^phi, after a start of about
+        1,000 rounds. None is 0.
+    classes : array-like, optional
+        The labels. Needed to `decide` before any `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws.
+
+    Notes
+    -----
+    The level b, the same for all labels, has a Gaussian posterior of its own, N(b, V): how often
+    labels are right at all is learned from all bits, and a new label begins there. At first b = 0
+    and V = pi^2 / 3, the variance of log-odds whose probability is uniform. In the full form, the
+    weight of the constant that the view adds has the precision 10 a: a label differs from others
+    more by what it depends on than by its level.
+
+    With s_k = w_k . x and v_k = x' S_k x, where S_k is the covariance of the weights w_k, the
+    chosen label is that of the largest draw from N(s_k, nu_k^2 v_k). Its probability is exact, to
+    1e-7, by quadrature. nu_k is nu, and more for labels that are known less well than the one with
+    the highest mean, l: with r_k = 1 - v_l / v_k and q the probability that l is right,
+
+        nu_k = nu + (1 - nu) ((1 - q) r_k)^2 if v_k > v_l.
+
+    After a bit y, 1 or 0, about label l:
+
+    1. q = sigma((b + s_l) c) with c = 1 / sqrt(1 + pi (V + v_l) / 8), about the mean of sigma over
+       N(b + s_l, V + v_l), which is the probability that l is right (MacKay 1992);
+    2. g = (q - y) c and h = q (1 - q) c^2, the first and the second derivative of minus the
+       logarithm of the bit's probability by the score;
+    3. b -= g V, V -= h V^2, w_l -= g S_l x and S_l -= h S_l x x' S_l: the means and covariances
+       after the bit (assumed density filtering; Opper 1998). In the diagonal form, the diagonal of
+       S_l^{-1} grows by that of h / (1 - h v_l) x x'.
+
+    Scores are the log-odds (b + s_k) c, `right_proba` has the probability q of each label, and a
+    decision's `confidence` that of its own. There is no `predict_proba`, as rows do not add up to
+    one.
+
+    Told a label, by ``learn(decision, truth=...)`` or `teach`, it learns that this one is right;
+    others may be, too. Told NONE_OF_THESE, it learns that each label is wrong.
+
+    References
+    ----------
+    D. J. C. MacKay. The evidence framework applied to classification networks. Neural Computation 4
+    (1992), 720-736. O. Chapelle and L. Li. An empirical evaluation of Thompson sampling. NIPS 2011;
+    its Algorithm 3 is a logistic model with variances, fitted in batches. M. Opper. A Bayesian
+    approach to on-line learning. In: On-Line Learning in Neural Networks, 1998.
+
+    Examples
+    --------
+    Some visitors like two articles, and some like none:
+
+    >>> import numpy as np
+    >>> from onebit import LogisticThompson
+    >>> rng = np.random.default_rng(0)
+    >>> learner = LogisticThompson(classes=["chess", "news", "sport"], random_state=0)
+    >>> clicks = 0
+    >>> for x in rng.normal(size=(1_000, 2)):
+    ...     decision = learner.decide(x)
+    ...     liked = {"chess": x[1] < -1, "news": x[0] > 0, "sport": x.sum() > 0}
+    ...     learner.learn(decision, correct=bool(liked[decision.label]))
+    ...     clicks += bool(liked[decision.label])
+    >>> clicks
+    641
+    >>> learner.right_proba([[1.0, 1.0], [-1.0, 0.5]]).round(2)
+    array([[0.02, 0.71, 1.  ],
+           [0.01, 0.07, 0.14]])
+    """
+
+    exclusive = False
+    bound = bounds.LOGISTIC_THOMPSON
+    forms: ClassVar[list[dict[str, Any]]] = [{}, {"view": "features", "covariance": "diagonal"}]

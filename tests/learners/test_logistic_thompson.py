@@ -1,0 +1,126 @@
+"""A logistic model for each label: several labels may be right, or none."""
+
+import copy
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit
+
+from onebit import NONE_OF_THESE, Decision, LogisticThompson, load
+from paths import assert_same_path, one_hot
+from problems import assert_finite
+from references.logistic_thompson import LogisticThompson as Reference
+from test_softmax_thompson import columns
+
+
+@pytest.mark.parametrize(
+    ("view", "covariance", "K", "storage"),
+    [
+        ("line", "full", 3, np.asarray),
+        ("cells", "diagonal", 2, sp.csr_array),
+        ("features", "diagonal", 4, sp.csr_array),
+        pytest.param("products", "full", 3, np.asarray, marks=pytest.mark.slow),
+        pytest.param("line", "diagonal", 2, sp.csr_array, marks=pytest.mark.slow),
+        pytest.param("features", "full", 2, np.asarray, marks=pytest.mark.slow),
+    ],
+)
+def test_it_walks_the_path_of_the_reference(view, covariance, K, storage):
+    X, y = columns(K)
+    if view == "features":
+        X = X / 10.0
+    slow = Reference(X.shape[1], K, view, covariance == "full")
+    learner = LogisticThompson(view, covariance, random_state=K)
+    assert_same_path(learner, slow, X, y, storage, quadrature=1e-6)
+    posterior = learner._run.state.model.posterior
+    np.testing.assert_allclose(posterior.W.T, slow.W, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(posterior.level, [slow.b, slow.V], rtol=1e-8, atol=1e-9)
+
+
+def test_it_walks_the_path_of_the_reference_through_exact_ties():
+    X, y = one_hot(4)
+    slow = Reference(X.shape[1], 4, "features", False)
+    learner = LogisticThompson("features", "diagonal", random_state=0)
+    assert_same_path(learner, slow, X, y, sp.csr_array, quadrature=1e-6)
+
+
+def test_a_bit_says_nothing_of_other_labels_but_by_the_level():
+    X, _ = columns(3)
+    learner, rng = LogisticThompson(classes=range(3)), np.random.default_rng(0)
+    for t, x in enumerate(X):
+        learner.learn(Decision(x, t % 2, 1.0), correct=bool(rng.random() < 0.2))
+    posterior = learner._run.state.model.posterior
+    assert posterior.W[:, :2].all()
+    assert not posterior.W[:, 2].any()
+    assert expit(posterior.level[0]) == pytest.approx(0.2, abs=0.08)
+    assert learner.right_proba(X)[:, 2] == pytest.approx(0.2, abs=0.15)
+
+
+def test_several_labels_may_be_right_or_none():
+    rng = np.random.default_rng(0)
+    learner = LogisticThompson(classes=["a", "b", "c"], random_state=0)
+    for t in range(3_000):
+        x = rng.normal(size=2)
+        right = {"a": x[0] > 0, "b": x[0] > 0, "c": False}
+        label = "abc"[t % 3]
+        learner.learn(Decision(x, label, 1.0), correct=bool(right[label]))
+    both, none = learner.right_proba([[1.5, 0.0], [-1.5, 0.0]])
+    assert both[:2].min() > 0.9
+    assert both[2] < 0.05
+    assert none.max() < 0.1
+    assert not hasattr(learner, "predict_proba")
+    decision = learner.decide([1.5, 0.0], among=["a"])
+    assert decision.confidence == pytest.approx(both[0])
+
+
+def test_confidence_is_the_share_of_right_labels():
+    rng = np.random.default_rng(1)
+    W = rng.normal(size=(4, 6))
+    learner = LogisticThompson(classes=range(6), random_state=1)
+    claimed, right = [], []
+    for x in rng.normal(size=(2_000, 4)):
+        decision = learner.decide(x)
+        claimed.append(decision.confidence)
+        right.append(bool(rng.random() < expit(x @ W[:, decision.label] - 2.5)))
+        learner.learn(decision, correct=right[-1])
+    assert np.mean(claimed) == pytest.approx(np.mean(right), abs=0.04)
+
+
+def test_none_of_these_teaches_that_each_label_is_wrong():
+    X, _ = columns(3)
+    learner, slow = LogisticThompson(classes=range(3)), Reference(3, 3, "line", True)
+    for x in X[:50]:
+        learner.learn(Decision(x, 1, 1.0), truth=NONE_OF_THESE)
+        slow.learn(x, 1, 1.0, None)
+    np.testing.assert_allclose(learner._run.state.model.posterior.W.T, slow.W, rtol=1e-8, atol=1e-9)
+    assert learner.right_proba(X).max() < 0.1
+
+
+def test_a_label_that_is_told_is_right():
+    X, _ = columns(3)
+    told, bit = LogisticThompson(classes=range(3)), LogisticThompson(classes=range(3))
+    for x in X[:50]:
+        told.learn(Decision(x, 0, 0.5), truth=2)
+        bit.learn(Decision(x, 2, 1.0), correct=True)
+    assert np.array_equal(told.scores(X), bit.scores(X))
+
+
+def test_a_new_label_begins_at_the_level_of_all(tmp_path):
+    X, _ = columns(3)
+    learner = LogisticThompson(classes=range(3), random_state=0)
+    for x in X:
+        learner.learn(learner.decide(x), correct=False)
+    learner.add_classes([3])
+    learner.save(tmp_path / "model")
+    for one in (learner, load(tmp_path / "model"), copy.deepcopy(learner)):
+        assert one.right_proba(X)[:, 3].max() < 0.1
+        assert not one.exclusive
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_stays_finite(scale):
+    rng = np.random.default_rng(0)
+    X = scale * np.repeat(rng.normal(size=(10, 4)) * [1, 1, 1, 1e-6], 60, axis=0)
+    y = rng.integers(3, size=len(X))
+    assert_finite(LogisticThompson(random_state=0).fit(X, y), X)
+    assert_finite(LogisticThompson(explore=0.0, a=1e-6).fit(X, y), X)
