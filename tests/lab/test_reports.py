@@ -31,6 +31,7 @@ from onebit.lab.experiments import (
     labels,
     limits,
     logs,
+    many_labels,
     raw,
     soba,
 )
@@ -47,7 +48,7 @@ from written import assert_as_written
 HERE = Path(__file__).parent
 MODULES = (
     *(alarms, boosting, compare, confidit_texts, constants, descriptions, folklore, gaptron),
-    *(labels, logs, raw, soba),
+    *(labels, logs, many_labels, raw, soba),
 )
 
 
@@ -163,6 +164,10 @@ def made_up(run):
         found["rounds_at"] = at.tolist()
         for name in ("confidence_at", "right_at"):
             found[name] = np.round(at * rng.random(at.size), 2).tolist()
+    if isinstance(measure, many_labels.Searched):
+        names = ("not_found", "error_found", "error_not_found", "of_others", "repeated")
+        found |= dict(zip(names, np.round(rng.random(5), 3).tolist(), strict=True))
+        found["confidence"], found["bound"] = 0.5, 0.2
     if isinstance(measure, alarms.Alarms):
         found["changes"] = ["a change"] * int(rng.integers(2))
     if isinstance(run.learner, ConstantLabel):
