@@ -158,6 +158,8 @@ class Users:
         self.new: dict[str, bool | None] = {}
         self.erased: set[str] = set()
         """Ids of decisions whose erasure was acknowledged."""
+        self._erasing: set[str] = set()
+        """Those whose erasure was asked for: without an answer, nobody knows what became of it."""
 
     async def use(self, stop: asyncio.Event, k: int) -> None:
         """Be a user until `stop`; errors of the connection are expected."""
@@ -195,8 +197,7 @@ class Users:
                 names = rng.sample(list(self.new), min(3, len(self.new)))
                 if not names:
                     continue
-                for name in names:  # whatever becomes of it, nothing more is known of them
-                    self.new.pop(name, None)
+                self._erasing.update(names)
                 url = f"{rng.choice(self._services).url}/v1/models/m/erase"
                 if await self._post(http, url, {"ids": names}) is not None:
                     self.erased.update(names)
@@ -216,8 +217,14 @@ class Users:
 
     def check(self, url: str) -> None:
         """Look whether all that was acknowledged is so."""
-        names = list(self.new)
+        names = [name for name in self.new if name not in self._erasing]
         with httpx.Client(base_url=url, timeout=60) as http:
+            until = time.monotonic() + READY_SECONDS
+            while patiently(http.get, "/v1/models/m").json()["behind"]:
+                if time.monotonic() > until:
+                    self._found.faults.append("a model stayed behind its log")
+                    break
+                time.sleep(0.05)
             for i in range(0, len(names), 500):
                 some = names[i : i + 500]
                 said = [{"id": name, "correct": bool(self.new[name])} for name in some]
@@ -233,9 +240,9 @@ class Users:
                 for result in patiently(http.post, "/v1/models/m/feedback", json=said).json():
                     if result["status"] != "unknown":
                         self._found.faults.append(f"{result['id']}, erased, is {result['status']}")
-            self.erased = set()
+            self.erased, self._erasing = set(), set()
         self._found.decisions += len(names)
-        self._found.feedback += sum(bit is not None for bit in self.new.values())
+        self._found.feedback += sum(self.new[name] is not None for name in names)
         self.new = {}
 
 
