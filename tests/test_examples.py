@@ -66,3 +66,15 @@ def test_the_router_is_judged_by_its_log(tmp_path, monkeypatch, capsys):
     assert low < 0.87 < high
     assert len(made["log"]) == 6000
     assert (tmp_path / "tickets.jsonl").stat().st_size > 6000
+
+
+@pytest.mark.xdist_group("one_bit_classifier")
+def test_names_of_intents_save_most_mistakes(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ONEBIT_DATA", raising=False)
+    runpy.run_path(str(FOLDER / "route_intents.py"))
+    found = re.findall(r"([\d.]+)% wrong; ([\d.]+) % of the first", capsys.readouterr().out)
+    (alone, first_alone), (named, first_named) = [map(float, pair) for pair in found]
+    assert named < 0.5 * alone
+    assert first_named < 0.75 * first_alone
+    assert (tmp_path / "intents.png").stat().st_size > 10_000
