@@ -7,7 +7,7 @@ again and asks for a decision at once. Then one model decides and learns alone, 
 another one that a process of its own asks for, and alone again: an import, an export, downloads of
 a learner, retiring a label, an erasure, reading a long log. It prints what it measured, and ends
 with 1 if the first answer took 5 seconds or more, the stop 10, or a p99 more than 3 times that
-alone.
+alone, except beside the erasure.
 """
 
 from __future__ import annotations
