@@ -18,7 +18,9 @@ from onebit.lab.experiments import (
     gaptron,
     intervals,
     labels,
+    limits,
     logs,
+    many_labels,
     raw,
     soba,
     tightness,
@@ -35,9 +37,11 @@ OURS = (
     labels,
     clicks,
     descriptions,
+    many_labels,
     constants,
     boosting,
     intervals,
+    limits,
     logs,
 )
 
