@@ -127,16 +127,16 @@ def draw(found, n=N):
     """Return a picture of the mean utility over time."""
     from matplotlib.figure import Figure
 
-    axes = Figure(figsize=(7.0, 3.6), layout="constrained").subplots()
+    axes = Figure(figsize=(8.0, 3.6), layout="constrained").subplots()
     width = n // 20
     for name, (utility, _) in found.items():
         smooth = utility.mean(axis=0).reshape(-1, width).mean(axis=1)
         axes.plot(np.arange(width // 2, n, width), smooth, label=name)
     for at, what in ((7 * n // 10, f"{NEW} is new"), (n // 2, "medium gets worse")):
         axes.axvline(at, color="grey", linewidth=0.8)
-        axes.annotate(what, (at, 0.02), rotation=90, ha="right", fontsize="small")
-    axes.set(xlabel="questions", ylabel="utility of an answer", ylim=(0.0, None))
-    axes.legend(fontsize="small", ncols=2)
+        axes.annotate(f"{what} ", (at, 0.56), ha="right", fontsize="small")
+    axes.set(xlabel="questions", ylabel="utility of an answer", ylim=(0.0, 0.6))
+    axes.figure.legend(fontsize="small", loc="outside right upper")
     return axes.figure
 
 
