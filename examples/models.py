@@ -1,9 +1,9 @@
 """The language models of `route_models.py`: questions, answers and thumbs, simulated by a table.
 
-An answer is right with the log-odds ABILITY[model][kind] - 3 * difficulty, for a difficulty
-from -1 to 1. What is right is known here only. One user in two sends a thumb, up to 200 questions
-later, and one thumb in twenty is wrong. "m-medium" gets worse after half of the questions, and
-"x-small", which is new, comes after two fifths.
+A model has an ability, and a question a difficulty; an answer is right with the log-odds ability -
+difficulty (the model of Rasch). What is right is known here only. One user in two sends a thumb,
+up to 200 questions later, and one thumb in twenty is wrong. "medium" gets worse after half of the
+questions, and "flash", which is new, comes after seven tenths.
 """
 
 import random
@@ -11,22 +11,18 @@ from zlib import crc32
 
 import numpy as np
 
-PRICES = {"s-tiny": 0.02, "s-small": 0.06, "m-medium": 0.14, "l-large": 0.35, "l-reason": 0.50}
+PRICES = {"tiny": 0.01, "small": 0.04, "medium": 0.12, "large": 0.30, "reasoner": 0.50}
 """What an answer costs, where a right one is worth 1."""
 
-NEW, NEW_PRICE = "x-small", 0.05
+ABILITY = {"tiny": -6, "small": -4, "medium": -1, "large": 2, "reasoner": 8, "flash": 1}
+WORSE = {"medium": -10}
+"""Ability after half of the questions."""
 
-KINDS = ["chat", "code", "facts", "maths"]
-ABILITY = {
-    "s-tiny": [2.0, -2.0, 0.5, -2.5],
-    "s-small": [2.5, 0.5, 1.0, -1.5],
-    "m-medium": [2.5, 2.5, 1.5, 0.5],
-    "l-large": [3.0, 3.5, 3.5, 1.5],
-    "l-reason": [3.0, 4.0, 3.0, 4.5],
-    "x-small": [2.0, 1.0, 3.0, -1.0],
-}
-WORSE = {"m-medium": [2.0, -1.5, 1.0, -1.5]}
-"""Its ability after half of the questions."""
+NEW, NEW_PRICE = "flash", 0.08
+
+SPREAD = 12.0
+KINDS = {"facts": -3, "chat": 0, "code": 3, "maths": 6}
+"""Their mean difficulties; within a kind, questions differ by up to SPREAD either way."""
 
 WORDS = {
     "chat": "birthday greeting poem story joke letter toast invitation apology thanks speech song",
@@ -43,26 +39,27 @@ class Assistant:
     """Questions of four kinds, of any difficulty, for models that answer right or wrong."""
 
     def __init__(self, n, seed):
-        self.n, self.change, self.arrival = n, n // 2, 2 * n // 5
+        self.n, self.change, self.arrival = n, n // 2, 7 * n // 10
         self.models, self.prices = list(PRICES), dict(PRICES)
         self.utility, self._rng, self._due = [], random.Random(seed), {}
 
     def questions(self):
         """Yield the questions; what they are about is in `kind`, for those who are told."""
         rng = self._rng
-        for self.now in range(self.n):
+        for now in range(self.n):
+            self.now = now
             if self.now == self.arrival:
                 self.models, self.prices = [*self.models, NEW], self.prices | {NEW: NEW_PRICE}
-            self.kind, self.difficulty = rng.choice(KINDS), rng.uniform(-1.0, 1.0)
-            hard = sum(rng.random() < (1.0 + self.difficulty) / 2.0 for _ in range(4))
+            self.kind, harder = rng.choice(list(KINDS)), rng.uniform(-1.0, 1.0)
+            self.difficulty, hard = KINDS[self.kind] + SPREAD * harder, round(4.0 + 4.0 * harder)
             words = rng.sample(WORDS[self.kind].split(), 3) + rng.sample(FILLER.split(), 4)
-            words += rng.sample(HARD.split(), hard) + rng.sample(EASY.split(), 4 - hard)
+            words += rng.sample(HARD.split(), hard) + rng.sample(EASY.split(), 8 - hard)
             yield " ".join(rng.sample(words, len(words)))
 
     def chance(self, model):
         """Return the probability that a model's answer to the last question is right."""
         ability = WORSE.get(model, ABILITY[model]) if self.now >= self.change else ABILITY[model]
-        return 1.0 / (1.0 + np.exp(3.0 * self.difficulty - ability[KINDS.index(self.kind)]))
+        return 1.0 / (1.0 + np.exp(self.difficulty - ability))
 
     def answer(self, model, ticket):
         """Let a model answer the last question; a thumb may come later, with the same ticket."""
@@ -78,13 +75,21 @@ class Assistant:
         return self._due.pop(self.now, [])
 
 
-_VECTORS = {}
+GROUPS = {word: group for group, words in WORDS.items() for word in words.split()}
+GROUPS |= dict.fromkeys(EASY.split(), "easy") | dict.fromkeys(HARD.split(), "hard")
+
+
+def _vector(name):
+    return np.random.default_rng(crc32(name.encode())).normal(size=32) / 6.0
+
+
+VECTORS = {
+    word: _vector(word) + 2.0 * _vector(GROUPS[word]) if word in GROUPS else _vector(word)
+    for word in [*GROUPS, *FILLER.split()]
+}
+"""Words of a group are near each other, as in embeddings of texts."""
 
 
 def embedding(text):
-    """Return the mean of a fixed vector for each word, of unit length, and a constant."""
-    for word in text.split():
-        if word not in _VECTORS:
-            _VECTORS[word] = np.random.default_rng(crc32(word.encode())).normal(size=32)
-    x = sum(_VECTORS[word] for word in text.split())
-    return np.append(x / np.linalg.norm(x), 1.0)
+    """Return the mean of the vectors of all words."""
+    return np.mean([VECTORS[word] for word in text.split()], axis=0)

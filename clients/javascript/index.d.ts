@@ -25,6 +25,8 @@ export interface DecideOptions {
   chosen?: Label;
   /** The probability with which the product chose it, if it has one. */
   chosenProbability?: number;
+  /** Whether another label than the best guess may be chosen; by default it may. */
+  explore?: boolean;
 }
 
 /** Whether the label was right, or the right label; null if it is none of them. */
@@ -34,6 +36,16 @@ export interface ApprenticeSettings {
   decides?: "product" | "model";
   share?: number;
   confidence?: number | null;
+}
+
+export interface Explanation {
+  label: Label;
+  against: Label;
+  /** That each of them is right; null if the learner has no such model. */
+  probabilities: [number, number] | null;
+  difference: number;
+  /** The amounts add up to the difference of the scores: positive ones speak for the label. */
+  reasons: { text: string; amount: number }[];
 }
 
 /** What the service says of a model; see `/openapi.json`. */
@@ -54,6 +66,8 @@ export class Client {
 
   decide(record: DataRecord, options?: DecideOptions & { id?: string }): Promise<Decision>;
   decideMany(records: DataRecord[], options?: DecideOptions & { ids?: string[] | null }): Promise<Decision[]>;
+  /** Why one label scores higher than another one, by what the model knows now. */
+  explain(record: DataRecord, options?: { label?: Label; against?: Label; among?: Label[] }): Promise<Explanation>;
   learn(decision: Decision | string, feedback: Feedback): Promise<void>;
   /** Sends feedback in place of what was sent before, as if it had been sent then. */
   revise(decision: Decision | string, feedback: Feedback): Promise<void>;
@@ -73,6 +87,8 @@ export class Client {
   freeze(): Promise<this>;
   unfreeze(): Promise<this>;
   expire(seconds: number | null, countsAs?: "nothing" | "wrong"): Promise<this>;
+  /** Of any 1,000 decisions, at most this share is another label than the best guess; null is no limit. */
+  setLimits(limits: { maxExploration?: number | null }): Promise<this>;
   apprentice(settings: ApprenticeSettings | null): Promise<this>;
   /** Erases decisions with their feedback: by ids, by a field of the record, or before a time. */
   erase(

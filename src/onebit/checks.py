@@ -463,7 +463,7 @@ def check_ranks(learner: Learner) -> None:
     """`rank` orders labels by their probability of being right, or by scores without one."""
     learner, X, _ = _trained(learner)
     before, labels = _state(learner), learner.classes_.tolist()
-    probabilities = learner.predict_proba(X[:5]) if hasattr(learner, "predict_proba") else None
+    probabilities = learner.right_proba(X[:5]) if hasattr(learner, "right_proba") else None
     for i, x in enumerate(X[:5]):
         ranked, scores = learner.rank(x), learner.scores(X[[i]])[0]
         order = [labels.index(one.label) for one in ranked]
@@ -473,7 +473,7 @@ def check_ranks(learner: Learner) -> None:
         found = [one.probability for one in ranked if one.probability is not None]
         assert len(found) == (len(labels) if ranked[0].probability is not None else 0)
         if found:
-            assert abs(sum(found) - 1.0) < 1e-12
+            assert not learner.exclusive or abs(sum(found) - 1.0) < 1e-12
             assert found == sorted(found, reverse=True)
         if found and probabilities is not None:
             np.testing.assert_allclose(found, probabilities[i, order], rtol=1e-12)

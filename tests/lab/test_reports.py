@@ -29,6 +29,7 @@ from onebit.lab.experiments import (
     gaptron,
     intervals,
     labels,
+    limits,
     logs,
     many_labels,
     raw,
@@ -104,13 +105,14 @@ SEVERAL = (constants.WithConstants, labels.Taught, labels.WithTruths)
 def of_trial(run, rng):
     """Return a result of a trial that makes its own data."""
     shares = np.round(rng.random(8), 3).tolist()
-    if isinstance(run.learner, intervals.Coverage):
+    if isinstance(run.learner, intervals.Coverage | limits.Covered):
         names = {"policies": ["a", "b"], "methods": ["ips", "dr"]}
         columns = ("fixed", "anytime", "width", "number")
         return names | {name: shares[i : i + 2] for i, name in enumerate(columns)}
     columns = {
         clicks.Shop: ("clicks", "none", "several", "random", "best"),
         intervals.Noticed: ("noticed",),
+        limits.Limited: ("mistakes", "explored", "most"),
         boosting.Regret: ("regret",),
         logs.Held: ("rounds", "accuracy", "dr holds", "dr width", "ips holds", "ips width"),
         logs.Widths: ("ips", "dr", "dr, weights of MRDR"),

@@ -258,6 +258,7 @@ def losses(T, seed, algorithm="folklore"):
     return np.cumsum(own) - np.cumsum(theirs, axis=0).min(axis=1)
 
 
+@pytest.mark.slow
 def test_the_papers_constants_are_those_of_folklore():
     """With B = 2 and R = 1 + ln T, by the learner itself."""
     T, rng = 150, np.random.default_rng(2)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
-from onebit import Decision, FenchelYoung, Gaptron, play
+from onebit import Decision, FenchelYoung, play
 from onebit.theory import NotProvenError, bounds
 from onebit.theory.bounds.fenchel_young import ETA, theory_eta, theory_gamma
 from paths import assert_same_path, continuous, every_stream, one_hot, unit
@@ -157,8 +157,7 @@ def test_extremes_stay_finite(scale):
         np.testing.assert_allclose(learner.policy(X[:50]).sum(axis=1), 1, atol=1e-12)
 
 
-def test_learns_with_fewer_mistakes_than_gaptrons_theory():
+def test_learns():
     """With full information, on labels of a linear rule, one in ten random."""
     X, y = unit(continuous)(5)
-    own = play(FenchelYoung("full", random_state=0), X, y).n_mistakes
-    assert own < play(Gaptron("logistic", "full", random_state=0), X, y).n_mistakes
+    assert play(FenchelYoung("full", random_state=0), X, y).mistakes[200:].mean() < 0.3

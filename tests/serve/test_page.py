@@ -74,12 +74,19 @@ def test_from_nothing_to_a_decision_by_keyboard(open_page):
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_selector("#answer:not([hidden])")
-    assert page.evaluate("document.activeElement.id") == "right"
+    page.wait_for_selector("#right:focus")
+    assert "Why " in page.inner_text("#why")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_selector("#try-said:has-text('wrong')")
     page.wait_for_selector("#newest .no")
     assert "<script>" in page.inner_text("#newest")
+    page.focus("#newest button")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#newest .why li:has-text('<script>')")
+    assert page.get_attribute("#newest button", "aria-expanded") == "true"
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#newest:not(:has(.why))")
 
 
 @pytest.mark.parametrize(
@@ -137,8 +144,9 @@ def findings(page):
 def test_each_question_is_answered_on_prepared_logs(open_page, stories):
     page = open_page(viewport={"width": 1280, "height": 900})
     choose(page, "healthy")
-    (only,) = findings(page)
-    assert only.startswith("It is better than always saying “")
+    better, costs = findings(page)
+    assert better.startswith("It is better than always saying “")
+    assert "% of the decisions of late; of all such labels, 0 % (0 to " in costs
     assert "% (" in page.inner_text("#good")
     assert "25 %" in page.inner_text("#good tr:has-text('chance')")
     assert "always " in page.inner_text("#good tr:has-text('constant')")
@@ -250,6 +258,17 @@ SENTENCES = [
         "It is not clear yet whether the model is better than your own rule: "
         "by \N{MINUS SIGN}5 to +2 points.",
     ),
+    (
+        {
+            "kind": "exploration",
+            "now": SOME,
+            "share": 0.0312,
+            "difference": interval(-0.0015, 0.004, 0.011),
+        },
+        "Another label than the best guess was chosen in 3.1 % of the decisions of late; of all "
+        "such labels, 61 % (55 to 67) were right. Always the best guess would be right more often "
+        "by \N{MINUS SIGN}0.1 to +1.1 points: that is what exploring costs.",
+    ),
     ({"kind": "frozen", "action": "unfreeze"}, "It is frozen: it learns nothing from feedback."),
     (
         {"kind": "fell", "before": MORE, "now": SOME, "since": 1e9, "action": "add_shadow"},
@@ -357,6 +376,12 @@ def test_a_model_is_changed_and_downloaded(open_page, running):
         page.fill("#shadow-learner", "Banditron")
         page.click("#add-shadow button")
         page.wait_for_selector("#shadows td:has-text('s')")
+        page.fill("#max-exploration", "2.5")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#figures:has-text('at most 2.5 %')")
+        assert client.show()["max_exploration"] == 0.025
+        page.click("#limit button")
+        page.wait_for_selector("#manage-said:has-text('no limit now')")
         page.click("#freeze")
         page.wait_for_selector("#freeze:has-text('Unfreeze')")
         found = client.show()
@@ -366,6 +391,7 @@ def test_a_model_is_changed_and_downloaded(open_page, running):
         meaning = [None, "my parcel is late", None, None, '{"subject":"<i>fax</i>"}']
         assert [one["description"] for one in found["labels"]] == meaning
         assert (found["frozen"], len(found["shadows"])) == (True, 1)
+        assert found["max_exploration"] is None
         for button, name in (
             ("#get-log", "changed.jsonl"),
             ("#get-learner", "changed.safetensors"),

@@ -7,6 +7,7 @@ import pytest
 
 from onebit.serve import expiry
 from onebit.serve.keys import make_key
+from onebit.serve.log import Entry
 from onebit.serve.personalizer import is_rewarded
 from services import SMALL, in_folder
 
@@ -171,6 +172,32 @@ def test_a_deferred_event_counts_once_it_is_activated(news, counts_as):
         reply = news.send("PUT", "/v1/models/wrong/log", content=wrong, headers=headers)
         assert reply.status_code == 422
         assert f"row {n}" in reply.json()["error"]
+
+
+def test_an_erased_event_leaves_nothing(news):
+    rank(news, eventId="gone", deferActivation=True, context=[{"name": "somebody"}])
+    activate(news, "gone")
+    reward(news, rank(news, eventId="kept")["eventId"], 1.0)
+    news.ask("POST", "/v1/models/news/erase", {"ids": ["gone"]})
+    lines = news.send("GET", "/v1/models/news/log").content
+    assert b"gone" not in lines
+    assert b"somebody" not in lines
+    headers = {"content-type": "application/x-ndjson"}
+    reply = news.send("PUT", "/v1/models/copy/log", content=lines, headers=headers)
+    assert reply.status_code == 200, reply.text
+    assert news.snapshot("copy") == news.snapshot("news")
+    activate(news, "gone", 404)
+
+    async def late():
+        """Activate it as another process, which does not know yet, and erase that, too."""
+        log, live = news.app.service.log, news.app.service.live["news"]
+        await log.append([Entry(live.key, "activation", "gone", 0.0, "{}")])
+        written = await log.find(live.key, ["gone"])
+        await log.sweep(live.key, 1, written[0].n)
+        return written, await log.find(live.key, ["gone"])
+
+    before, after = news.do(late())
+    assert (len(before), after) == (1, [])
 
 
 def test_what_a_request_can_get_wrong(news):

@@ -157,15 +157,18 @@ def test_both_clients_can_do_the_same(running, tmp_path):
         yield client.freeze()
         yield client.unfreeze()
         yield client.expire(1000, "wrong")
+        yield client.set_limits(max_exploration=0.05)
         yield client.add_shadow("s", "Banditron", gamma=0.1)
         yield client.add_shadow("t", "Banditron")
         yield client.promote("s")
         yield client.remove_shadow("t")
-        yield client.decide("card", id=f"{name}-1")
+        yield client.decide("card", id=f"{name}-1", explore=False)
+        yield client.decide_many(["card"], ids=[f"{name}-2"], explore=False)
         yield client.learn(f"{name}-1", correct=True)
         yield client.revise(f"{name}-1", correct=True)
         yield client.erase(field=["user", "id"], value=17)
         yield client.newest(5)
+        yield client.explain("card", label="b", among=["b", "c"])
         yield client.export_log(path)
         yield client.show()
         yield client.delete()
@@ -183,7 +186,8 @@ def test_both_clients_can_do_the_same(running, tmp_path):
     *_, before, deleted, _, after = asyncio.run(all_of_them())
     assert (deleted, before) == (None, after)
     shown = (before["rows"], before["decisions"], before["expiry_seconds"], before["learner"])
-    assert shown == (13, 1, 1000, "Banditron")
+    assert shown == (15, 2, 1000, "Banditron")
+    assert before["max_exploration"] == 0.05
     described = [label["description"] for label in before["labels"]]
     assert described == ["card", '{"subject":"parcel"}', "fax machine"]
     assert [shadow["name"] for shadow in before["shadows"]] == ["previous"]

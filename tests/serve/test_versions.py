@@ -1,6 +1,7 @@
 """Logs of earlier versions, and what another version of the code made."""
 
 import asyncio
+import json
 import shutil
 import sqlite3
 import time
@@ -67,11 +68,11 @@ def is_same_or_earlier(found):
     return (25 in found.equal) != (found.versions == earlier != [])
 
 
-def rounds(service, n):
+def rounds(service, n, name="numbers"):
     for i in range(n):
-        made = service.ask("POST", "/v1/models/numbers/decide", {"record": [1.0, i % 3, 0.5]})
+        made = service.ask("POST", f"/v1/models/{name}/decide", {"record": [1.0, i % 3, 0.5]})
         said = {"id": made["id"], "correct": made["label"] == "abc"[i % 3]}
-        service.ask("POST", "/v1/models/numbers/feedback", said)
+        service.ask("POST", f"/v1/models/{name}/feedback", said)
 
 
 def with_key(service):
@@ -182,6 +183,45 @@ def test_what_another_version_made_is_no_fault(folder, capsys):
         db.execute("UPDATE log SET body = '{\"correct\":true}' WHERE kind = 'feedback' AND n > 120")
     db.close()
     assert verdict(folder).faults
+
+
+def test_imported_rows_keep_the_version_that_made_them(folder):
+    with pytest.MonkeyPatch.context() as patched:
+        other_version(patched)
+        with in_folder(folder) as service:
+            rounds(with_key(service), 30)
+    with in_folder(folder) as service:
+        rounds(with_key(service), 3)
+        rows = service.send("GET", "/v1/models/numbers/log").content.splitlines(keepends=True)
+        named = {json.loads(row)["n"]: json.loads(row).get("code") for row in rows}
+        assert {n: code for n, code in named.items() if code is not None} == {
+            26: "onebit 9.9, other",
+            86: this_code(),
+        }
+        unnamed = [json.dumps(json.loads(row) | {"code": None}).encode() + b"\n" for row in rows]
+        for name, content in (("copy", rows), ("unnamed", unnamed)):
+            reply = service.send(
+                *("PUT", f"/v1/models/{name}/log"),
+                content=b"".join(content),
+                headers={"content-type": "application/x-ndjson"},
+            )
+            assert reply.status_code == 200, reply.text
+    # This version replays what the other one learned, and may decide otherwise.
+    copy, other = verdict(folder, "copy"), verdict(folder, "unnamed")
+    assert copy.faults == other.faults == []
+    assert copy.other_decisions == other.other_decisions > 0
+    assert "onebit 9.9, other" in copy.versions
+    assert other.versions == ["an earlier version"]
+    # What this version makes from then on is verified.
+    with in_folder(folder) as service:
+        rounds(with_key(service), 5, "copy")
+    assert verdict(folder, "copy").faults == []
+    with sqlite3.connect(folder / "log.sqlite") as db:
+        wrong = "json_set(body, '$.label', 'a', '$.probability', 0.5)"
+        change = f"UPDATE log SET body = {wrong} WHERE kind = 'decision' AND n > 95 AND model = ?"
+        assert db.execute(change, (2,)).rowcount == 3
+    db.close()
+    assert len(verdict(folder, "copy").faults) == 4  # three decisions and the snapshot
 
 
 def test_the_last_snapshot_of_each_version_is_kept(folder, monkeypatch):

@@ -46,6 +46,12 @@ test("the model, shadows and logs", async () => {
   assert.equal((await client.show()).frozen, true);
   await client.unfreeze();
   await client.expire(60, "wrong");
+  await client.setLimits({ maxExploration: 0.05 });
+  assert.equal((await client.show()).max_exploration, 0.05);
+  await client.setLimits({});
+  assert.equal((await client.decide("x", { explore: false })).probability, 1);
+  const explained = await client.explain("x", { label: "b" });
+  assert.deepEqual([explained.label, explained.against, explained.reasons], ["b", "c", []]);
   await client.addShadow("s", "Banditron", { gamma: 0.2 });
   await client.promote("s");
   await client.removeShadow("previous");

@@ -3,7 +3,7 @@
 from onebit.core.base import LINEAR, Cost
 from onebit.core.compiling import kernel, lean_kernel
 from onebit.core.decision import NONE_OF_THESE, Decision
-from onebit.core.engine import Kernels
+from onebit.core.engine import Kernels, PythonKernels
 from onebit.core.example import Example
 from onebit.core.explanation import Explanation
 from onebit.core.history import History
@@ -25,6 +25,7 @@ __all__ = [
     "Kernels",
     "Learner",
     "ProbabilityLearner",
+    "PythonKernels",
     "RankedLabel",
     "kernel",
     "lean_kernel",

@@ -315,15 +315,13 @@ class ExplanationMixin(RankingMixin):
             scores = learner._scores_of(run, example)
             k, other = _both(run, scores, label, against, among)
             contributions = learner._contributions(run, example, scores, k, other)
+            p = probabilities_by(run, scores)
         difference = math.fsum(one.amount for one in contributions)
-        probabilities = probabilities_by(run, scores)
         return Explanation(
             label=run.labels[k],
             against=run.labels[other],
             scores=(float(scores[k]), float(scores[k] - difference)),
-            probabilities=None
-            if probabilities is None
-            else (float(probabilities[k]), float(probabilities[other])),
+            probabilities=None if p is None else (float(p[k]), float(p[other])),
             reasons=reasons_of(contributions, naming),
             n_features=example.n_features,
         )

@@ -46,7 +46,8 @@ class RankingMixin(ScikitLearnMixin):
         x : 1-D array, one sparse row, or a row of a data frame
         among : array-like of labels, optional
             The labels to order; by default all that are not retired. Their probabilities are those
-            among all labels, as a label may be right without being on offer.
+            among all labels, as a label may be right without being on offer. They add up to one if
+            labels are `exclusive`, and are those of `right_proba`.
 
         Returns
         -------
@@ -69,7 +70,7 @@ class RankingMixin(ScikitLearnMixin):
         with run.lock:
             scores = self._scores_of(run, example)
             offer = run.current_offer(among)
-        probabilities = probabilities_by(run, scores)
+            probabilities = probabilities_by(run, scores)
         # A stable sort: ties go to the lowest class index.
         order = offer[np.argsort(-scores[offer], kind="stable")]
         return [

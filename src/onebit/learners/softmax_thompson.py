@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
 from onebit.core.example import Example
-from onebit.core.explanation import Contribution, check_sum
+from onebit.core.explanation import CONSTANT, Contribution, Input, check_sum
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.run import Run
 from onebit.core.state import Count, Generator, Within
@@ -21,12 +21,14 @@ from onebit.core.terms import Utility
 from onebit.numerics.contributions import Weighed, contributions_of, sample_of
 from onebit.numerics.members import Member, new_member
 from onebit.numerics.posterior import (
+    MEAN,
     NONE_RIGHT,
     TOLD,
     fill_policy,
     fill_scores,
     grow_older,
     learn_posterior,
+    log_odds,
     predict,
     score_posterior,
 )
@@ -301,8 +303,15 @@ class SoftmaxThompson(ProbabilityLearner):
     def _contributions(
         self, run: Run, example: Example, scores: np.ndarray, k: int, other: int
     ) -> list[Contribution]:
-        model = Weighed("", run.state.model, {k: 1.0, other: -1.0})
+        posterior, found = run.state.model.posterior, []
+        factors = {k: 1.0, other: -1.0}
+        if not run.exclusive:
+            # Log-odds are c_k (b + s_k), see `log_odds`.
+            b = posterior.level[MEAN]
+            factors = {j: f * log_odds.py_func(posterior, 1.0 - b, j) for j, f in factors.items()}
+            found = [Contribution(Input(CONSTANT, ()), b * sum(factors.values()))]
+        model = Weighed("", run.state.model, factors)
         sample, score = sample_of([model.member]), partial(self._scores_of, run)
-        found = contributions_of([model], run.state.scales, example, sample, score)
+        found += contributions_of([model], run.state.scales, example, sample, score)
         check_sum(self, found, scores[k], scores[other])
         return found

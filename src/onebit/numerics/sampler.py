@@ -76,7 +76,7 @@ class Posterior(NamedTuple):
 
     def begin_classes(self, first: int) -> None:
         """Refuse: all past losses, which determined the samples, would change."""
-        raise ValueError("samples of all weights were drawn jointly")
+        raise ValueError("samples of all weights were drawn jointly, for these classes")
 
 
 def new_posterior(

@@ -38,6 +38,8 @@ class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """The choice of the product, if the model is its apprentice."""
     chosen_probability: Annotated[float, Meta(gt=0, le=1)] | None = None
     """The probability with which the product chose it, if it has one."""
+    explore: bool = True
+    """Whether another label than the best guess may be chosen."""
 
 
 class DecisionResult(Struct, frozen=True):
@@ -49,6 +51,39 @@ class DecisionResult(Struct, frozen=True):
     """The probability with which this label was chosen."""
     confidence: float | None
     """The learner's own estimate of the probability that the label is right."""
+
+
+class ExplanationRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """Two labels to compare for a record."""
+
+    record: str | dict[str, Any] | list[Any]
+    label: Label | None = None
+    """By default the best guess."""
+    against: Label | None = None
+    """By default the best guess among the others."""
+    among: Labels | None = None
+    """The labels on offer; by default all that are not retired."""
+
+
+class ReasonView(Struct, frozen=True):
+    """What a feature adds to the difference of two scores."""
+
+    text: str
+    amount: float
+    """Positive if it speaks for the label, negative if for the other one."""
+
+
+class ExplanationView(Struct, frozen=True):
+    """Why one label scores higher than another one, by what the model knows now."""
+
+    label: Label
+    against: Label
+    probabilities: tuple[float, float] | None
+    """That each of them is right, if the learner has such a model."""
+    difference: float
+    """Of their scores: the sum of all amounts."""
+    reasons: list[ReasonView]
+    """The largest amounts first; the last one may be the sum of those that are left out."""
 
 
 class Feedback(Struct, frozen=True, forbid_unknown_fields=True):
@@ -177,6 +212,8 @@ class ModelView(Struct, frozen=True):
     frozen: bool
     expiry_seconds: float | None
     expired_counts_as: str
+    max_exploration: float | None
+    """Of any 1,000 decisions, at most this share explores; null is no limit."""
     decisions: int
     explored: int
     right: int

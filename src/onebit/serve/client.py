@@ -98,6 +98,7 @@ class _Methods:
         id: str | None = None,  # noqa: A002
         chosen: Any = None,
         chosen_probability: float | None = None,
+        explore: bool = True,
     ) -> Any:
         """Choose a label for one record: a text, a dict, or a list of numbers.
 
@@ -112,12 +113,14 @@ class _Methods:
             The choice of the product, if the model is its apprentice.
         chosen_probability : float, optional
             The probability with which the product chose it, if it has one.
+        explore : bool, default=True
+            If not, the best guess is chosen.
 
         Returns
         -------
         Decision
         """
-        question = _question(record, among, id)
+        question = _question(record, among, id, explore)
         if chosen is not None:
             question["chosen"] = _plain(chosen)
         if chosen_probability is not None:
@@ -125,7 +128,12 @@ class _Methods:
         return self._post("decide", question, lambda answer: _decision(question, answer))
 
     def decide_many(
-        self, records: Iterable[Any], among: Any = None, *, ids: Sequence[str] | None = None
+        self,
+        records: Iterable[Any],
+        among: Any = None,
+        *,
+        ids: Sequence[str] | None = None,
+        explore: bool = True,
     ) -> Any:
         """Choose a label for each record, in one request.
 
@@ -135,12 +143,33 @@ class _Methods:
         """
         found = list(records)
         names = [None] * len(found) if ids is None else ids
-        questions = [_question(r, among, name) for r, name in zip(found, names, strict=True)]
+        questions = [
+            _question(r, among, name, explore) for r, name in zip(found, names, strict=True)
+        ]
 
         def read(answers: list[dict[str, Any]]) -> list[Decision]:
             return [_decision(*pair) for pair in zip(questions, answers, strict=True)]
 
         return self._post("decide", questions, read) if questions else self._return([])
+
+    def explain(
+        self, record: Any, label: Any = None, against: Any = None, among: Any = None
+    ) -> Any:
+        """Return why one label scores higher than another one, by what the model knows now: a dict.
+
+        Parameters
+        ----------
+        record : object
+        label : label, optional
+            By default the best guess.
+        against : label, optional
+            By default the best guess among the others.
+        among : iterable of labels, optional
+            The labels on offer.
+        """
+        given = {"record": record, "label": label, "against": against, "among": among}
+        question = {name: _plain(one) for name, one in given.items() if one is not None}
+        return self._post("explain", question, lambda found: found)
 
     def learn(
         self,
@@ -280,6 +309,17 @@ class _Methods:
         counts_as : {"nothing", "wrong"}, default="nothing"
         """
         return self._change({"expiry_seconds": seconds, "expired_counts_as": counts_as})
+
+    def set_limits(self, *, max_exploration: float | None = None) -> Any:
+        """Limit the share of decisions that explore. Return the client.
+
+        Parameters
+        ----------
+        max_exploration : float in [0, 1], optional
+            Of any 1,000 decisions, at most this share is another label than the best guess. None
+            is no limit.
+        """
+        return self._change({"max_exploration": max_exploration})
 
     def apprentice(self, **settings: Any) -> Any:
         """Let the model learn beside a product that already decides. Return the client.
@@ -526,9 +566,11 @@ class AsyncClient(_Methods):
 # What is sent, and how answers are read
 
 
-def _question(record: Any, among: Any, decision_id: str | None) -> dict[str, Any]:
+def _question(record: Any, among: Any, decision_id: str | None, explore: bool) -> dict[str, Any]:
     # With an id from the client, a repeated question is decided once.
     question = {"record": _plain(record), "id": decision_id or new_id()}
+    if not explore:
+        question["explore"] = False
     return question if among is None else question | {"among": list(map(_plain, among))}
 
 

@@ -89,12 +89,16 @@ def _choose(
                     most_features,
                     request.chosen,
                     request.chosen_probability,
+                    explore=request.explore,
+                    cap=model.exploration_cap(),
                 )
             except (ValueError, TypeError) as error:
                 where = f"item {i}: " if len(requests) > 1 else ""
                 raise RefusedError(422, f"{where}{error}") from None
             if deferred:
                 body = structs.replace(body, deferred=True)
+            if body.explored and body.exploration_cap is not None:
+                model.exploring.add(name)
             entry = Entry(live.key, "decision", name, at, text_of(body))
             rows.append(PendingRow(entry, body, PendingDecision(body, decision)))
         results.append(DecisionResult(name, body.label, body.probability, body.confidence))
@@ -109,6 +113,8 @@ def _check_same(request: DecisionRequest, name: str, body: DecisionBody) -> None
         raise RefusedError(409, f"the id {short(name)} is of another offer")
     if request.chosen != body.chosen:
         raise RefusedError(409, f"the id {short(name)} is of another choice")
+    if body.explored and not request.explore:
+        raise RefusedError(409, f"the id {short(name)} is of a decision that explored")
 
 
 def _write(
@@ -116,6 +122,9 @@ def _write(
 ) -> asyncio.Future[list[int]]:
     """Write decisions; requests for the same ids wait in the meantime."""
     future = service.writer.write(live, rows)
+    if exploring := live.model.exploring:
+        names = [str(row.entry.id) for row in rows]
+        future.add_done_callback(lambda _: exploring.difference_update(names))
     if ids:
         live.deciding.update(dict.fromkeys(ids, future))
         future.add_done_callback(lambda _: [live.deciding.pop(name, None) for name in ids])

@@ -11,9 +11,11 @@ import msgspec
 from msgspec import UNSET, Struct, structs
 
 from onebit.core import Decision
+from onebit.core.example import Example
 from onebit.core.validation import short
 from onebit.serve.apprentice import Apprentice, probability_of
 from onebit.serve.estimates import compared, watched
+from onebit.serve.exploration import Exploration, ExplorationLimit
 from onebit.serve.packing import Packed, unpacked
 from onebit.serve.replayable import ReplayableLearner, feedback_for
 from onebit.serve.rows import (
@@ -84,6 +86,8 @@ class Meta(Struct):
     apprentice: Apprentice | None = None
     descriptions: dict[str, str] = {}
     """What labels mean, by the label as text: records, as JSON."""
+    exploration: Exploration = msgspec.field(default_factory=Exploration)
+    exploration_limit: ExplorationLimit | None = None
 
 
 class Shape(NamedTuple):
@@ -109,6 +113,8 @@ class Model:
         self._unpacking = Lock()
         self._offered: int | None = None
         self.awaited: dict[str, PendingDecision] = {}
+        self.exploring: set[str] = set()
+        """Decisions that explore, count for the limit, and are being written."""
 
     @classmethod
     def begin(cls, row: Row) -> Model:
@@ -135,6 +141,8 @@ class Model:
             spec.expired_counts_as,
             descriptions=_as_texts(described),
         )
+        if spec.max_exploration is not UNSET:
+            meta.exploration_limit = ExplorationLimit(spec.max_exploration)
         if spec.apprentice is not UNSET:
             meta.apprentice = Apprentice(1)
             meta.apprentice.change(spec.apprentice, 1)
@@ -231,6 +239,9 @@ class Model:
         most_features: int,
         chosen: Any = None,
         chosen_probability: float | None = None,
+        *,
+        explore: bool = True,
+        cap: float | None = None,
     ) -> tuple[Decision, DecisionBody]:
         """Choose a label for a record; return the decision and the content of its row.
 
@@ -246,14 +257,15 @@ class Model:
             The choice of the product.
         chosen_probability : float, optional
             The probability with which it chose.
+        explore : bool, default=True
+            Whether another label than the best guess may be chosen.
+        cap : float, optional
+            The largest probability that such labels may have, see `exploration_cap`.
         """
         learner = self.learner
         x = learner.example(record)
-        if x.values.size > most_features:
-            raise ValueError(
-                f"an example has at most {most_features:,} features; this one has {x.values.size:,}"
-            )
-        decision = learner.decide(x, among, decision_id)
+        self.check_size(x, most_features)
+        decision = learner.decide(x, among, decision_id, explore=explore, cap=cap)
         body = DecisionBody(
             record,
             decision.label,
@@ -262,10 +274,20 @@ class Model:
             decision.confidence,
             None if decision.among is None else list(decision.among),
             learner.explored(decision),
+            explore=explore,
+            exploration_cap=cap,
         )
         if chosen is None:
             return decision, body
         return self._between(decision, body, decision_id, chosen, chosen_probability)
+
+    @staticmethod
+    def check_size(x: Example, most_features: int) -> None:
+        """Raise ValueError for an example of too many features."""
+        if x.values.size > most_features:
+            raise ValueError(
+                f"an example has at most {most_features:,} features; this one has {x.values.size:,}"
+            )
 
     def _between(
         self,
@@ -283,15 +305,23 @@ class Model:
         if chosen not in (offer if among is None else among):
             raise ValueError(f"the chosen label {short(chosen)} is not on offer")
         share, label = apprentice.product_share, decision.label
+        if not body.explore:
+            share = float(apprentice.decides == "product")
         given: dict[str, Any] = {"chosen": chosen, "chosen_probability": chosen_probability}
         if learner.product_decides(share, decision_id) and label != chosen:
             label = chosen
             given |= {"label": label, "confidence": None, "explored": False}
-        model = learner.probability(decision.x, among, label)
+        policy = learner.policy(decision.x, among, explore=body.explore, cap=body.exploration_cap)
+        model = float(policy[learner.position_of(label)])
         p = probability_of(label == chosen, model, chosen_probability, share)
         given |= {"probability": p, "product_share": share, "model_probability": model}
         body = structs.replace(body, **given)
         return Decision(decision.x, label, p, decision.among), body
+
+    def exploration_cap(self) -> float | None:
+        """Return how probable the next decision may be to explore; None without a limit."""
+        limit = self.meta.exploration_limit
+        return None if limit is None else limit.cap(len(self.exploring))
 
     def checked_decision(self, body: DecisionBody) -> Decision:
         """Return the decision of a row; raise ValueError if nothing could be learned from it."""
@@ -389,6 +419,9 @@ class Model:
     def _add_decision(self, row: Row, body: DecisionBody, pending: PendingDecision | None) -> None:
         self.meta.statistics.add_decision(row.at, body.label, body.explored)
         name = str(row.id)
+        if self.meta.exploration_limit is not None:
+            self.meta.exploration_limit.add(body.explored)
+            self.exploring.discard(name)
         self.awaited[name] = PendingDecision(body) if pending is None else pending
         if len(self.awaited) > MOST_AWAITED:
             del self.awaited[next(iter(self.awaited))]
@@ -403,6 +436,7 @@ class Model:
             truth = None if body.truth is UNSET else "" if body.truth is None else str(body.truth)
             offered = self.offered if among is None else len(among)
             statistics.add_bit(row.at, label, correct, given.probability, truth, offered)
+            self.meta.exploration.add_bit(given, correct)
             apprentice = self.meta.apprentice
             if apprentice is not None and apprentice.add_bit(given, correct, row.n):
                 self._mark_decider(row.at)
@@ -450,6 +484,8 @@ class Model:
             if meta.frozen != body.frozen:
                 meta.statistics.add_mark(at, "frozen" if body.frozen else "unfrozen")
             meta.frozen = body.frozen
+        if body.max_exploration is not UNSET:
+            meta.exploration_limit = _limit(body.max_exploration, meta.exploration_limit)
         if body.expiry_seconds is not UNSET:
             meta.expiry_seconds = body.expiry_seconds
         if body.expired_counts_as is not UNSET:
@@ -495,6 +531,13 @@ def _change_labels(learners: dict[str, ReplayableLearner], body: LabelsBody) -> 
         learner.change_labels(add, body.retire)
         if described and (not name or learner.takes_descriptions):
             learner.describe(described)
+
+
+def _limit(share: float | None, before: ExplorationLimit | None) -> ExplorationLimit | None:
+    """Return another limit; what was counted for the one before counts for it, too."""
+    if share is None or before is None:
+        return None if share is None else ExplorationLimit(share)
+    return structs.replace(before, share=share)
 
 
 def _as_texts(descriptions: dict[Any, Any]) -> dict[str, str]:

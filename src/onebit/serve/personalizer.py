@@ -183,9 +183,12 @@ def _probabilities(
     """Return the probability of each action on offer."""
     learner, apprentice = live.model.learner, live.model.meta.apprentice
     try:
-        p = learner.probabilities(learner.example(question.record), offered)
+        policy = learner.policy(
+            learner.example(question.record), [*offered], cap=live.model.exploration_cap()
+        )
     except (ValueError, TypeError) as error:
         raise RefusedError(422, str(error)) from None
+    p = {name: float(policy[learner.position_of(name)]) for name in offered}
     if apprentice is None:
         return p
     share = apprentice.product_share

@@ -339,7 +339,7 @@ class PostgresLog(Log):
         """Erase what other processes wrote before they knew of an erasure."""
         query = (
             f"UPDATE onebit.log SET {ERASED} WHERE model = %s AND n > %s AND kind IN ('feedback', "
-            "'revision') AND NOT EXISTS (SELECT 1 FROM onebit.log AS made WHERE "
+            "'revision', 'activation') AND NOT EXISTS (SELECT 1 FROM onebit.log AS made WHERE "
             f"made.{IS_ONCE} AND made.model = log.model AND made.id = log.id "
             "AND made.kind = 'decision')"
         )

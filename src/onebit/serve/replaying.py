@@ -18,7 +18,7 @@ from onebit.serve.messages import ReplayTask
 from onebit.serve.model import Model, PendingDecision
 from onebit.serve.processes import BackgroundProcesses, Replayed
 from onebit.serve.rows import AMENDING, Row, body_of
-from onebit.serve.slicing import in_slices
+from onebit.serve.slicing import give_way, in_slices
 
 ROWS_AT_ONCE = 1000
 """Rows that are read and applied before other requests get their turn."""
@@ -26,7 +26,7 @@ ROWS_AT_ONCE = 1000
 LONG_LOG_ROWS = 10_000
 """Most rows of a log without a sound snapshot that a thread of this process replays."""
 
-EXPORTED_ROWS = 64
+EXPORTED_ROWS = 16
 """Rows of a log that are exported before other requests get their turn."""
 
 _encode = msgspec.json.Encoder().encode
@@ -185,7 +185,7 @@ async def exported(
                 _encode(LogRow(row.n, row.kind, row.at, Raw(row.body.encode()), row.id, name))
             )
         yield b"\n".join([*lines, b""])
-        await asyncio.sleep(0)
+        await give_way()
 
 
 async def all_rows(

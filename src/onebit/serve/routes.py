@@ -117,6 +117,11 @@ ROUTES = [
         (404, 409),
     ),
     Route(
+        *("POST", f"{_MODEL}/explain", handlers.explain, "read"),
+        "Explain why one label scores higher than another one.",
+        *(api.ExplanationRequest, api.ExplanationView, (404,)),
+    ),
+    Route(
         *("POST", f"{_MODEL}/feedback", handlers.give_feedback, "feedback"),
         "Give feedback for one decision, or a list.",
         api.Feedback | list[api.Feedback],

@@ -104,6 +104,9 @@ class ApprenticeSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown
     """With which the other one must be better to take over by itself; null: it never does."""
 
 
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
 class Settings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The settings of a model that can change while it runs; omitted ones stay as they are."""
 
@@ -115,6 +118,8 @@ class Settings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     """What an expired decision counts as."""
     apprentice: ApprenticeSettings | UnsetType | None = UNSET
     """Lets the model learn beside a product that already decides; null ends that."""
+    max_exploration: Share | UnsetType | None = UNSET
+    """Of any 1,000 decisions, at most this share explores; null is no limit."""
 
 
 class LearnerSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -144,6 +149,8 @@ class ModelSpec(LearnerSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     expired_counts_as: Literal["nothing", "wrong"] = "nothing"
     apprentice: ApprenticeSettings | UnsetType = UNSET
     """Lets the model learn beside a product that already decides."""
+    max_exploration: Share | UnsetType = UNSET
+    """Of any 1,000 decisions, at most this share explores."""
 
 
 class DecisionBody(Struct, frozen=True, omit_defaults=True):
@@ -164,6 +171,10 @@ class DecisionBody(Struct, frozen=True, omit_defaults=True):
     """The probability with which the choice of the product was taken."""
     model_probability: float | None = None
     """The probability that the model gave to the label."""
+    explore: bool = True
+    """Whether another label than the best guess could be chosen."""
+    exploration_cap: float | None = None
+    """The largest probability that such labels could have, by the limit of the model."""
     deferred: bool = False
     """Whether its label may never be shown: unless activated, it expires as nothing."""
 

@@ -353,8 +353,8 @@ class SQLiteLog(Log):
         """Erase what other processes wrote before they knew of an erasure."""
         query = (
             f"UPDATE log SET {_ERASED} WHERE model = ? AND n > ? AND kind IN ('feedback', "
-            f"'revision') AND NOT EXISTS (SELECT 1 FROM log AS made INDEXED BY log_ids WHERE "
-            f"made.{IS_ONCE} AND made.model = log.model AND made.id = log.id "
+            "'revision', 'activation') AND NOT EXISTS (SELECT 1 FROM log AS made INDEXED BY "
+            f"log_ids WHERE made.{IS_ONCE} AND made.model = log.model AND made.id = log.id "
             "AND made.kind = 'decision')"
         )
         await self._database.transaction(lambda db: db.execute(query, (model, since)))

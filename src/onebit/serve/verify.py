@@ -112,6 +112,9 @@ class _Replay:
         """Decisions that are not checked yet, by the row after which they were made."""
         self._has_own_rows = self._differs = False
         """Whether this code wrote rows, and whether another one was at work since then."""
+        self._has_adopted = self._is_of_another = False
+        """Whether it continued from a snapshot of other code, and whether other code had decided
+        otherwise, in a log that was imported without the snapshots from which this code began."""
         self._equal: list[int] = []
         self._faults: list[str] = []
         self._checked = self._erased = self._other_snapshots = self._other_decisions = 0
@@ -181,6 +184,7 @@ class _Replay:
             await self._apply_revisions()
         if self.model.snapshot() == (snapshot.meta, snapshot.learners):
             self._equal.append(self.model.n)
+            self._is_of_another = False
         elif snapshot.code in self._own and not self._differs:
             self._faults.append(
                 f"the snapshot at row {snapshot.n} is not what the rows up to it make of the model"
@@ -197,6 +201,7 @@ class _Replay:
             return
         try:
             self.model = Model.restore(snapshot.meta, snapshot.learners)
+            self._has_adopted, self._is_of_another = True, False
         except ValueError:
             self._differs = True
 
@@ -212,15 +217,24 @@ class _Replay:
         if among is not None and set(among) == set(learner.labels) - set(learner.retired):
             among = None
         decision, _ = self.model.decide(
-            body.record, among, row.id, sys.maxsize, body.chosen, body.chosen_probability
+            body.record,
+            among,
+            row.id,
+            sys.maxsize,
+            body.chosen,
+            body.chosen_probability,
+            explore=body.explore,
+            cap=body.exploration_cap,
         )
         if (decision.label, float(decision.probability)) == (body.label, body.probability):
             self._checked += 1
-        elif row.code in self._own and not self._differs:
+        elif row.code in self._own and not self._differs and not self._is_of_another:
             self._checked += 1
             self._faults.append(
                 f"row {row.n}: the model decides {decision!r}, and the log says {body.label!r}"
             )
         else:
             self._other_decisions += 1
-            self._others.add(row.code)
+            if row.code not in self._own:
+                self._others.add(row.code)
+                self._is_of_another = not self._has_adopted

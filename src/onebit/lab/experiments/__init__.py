@@ -18,6 +18,7 @@ from onebit.lab.experiments import (
     gaptron,
     intervals,
     labels,
+    limits,
     logs,
     many_labels,
     raw,
@@ -40,6 +41,7 @@ OURS = (
     constants,
     boosting,
     intervals,
+    limits,
     logs,
 )
 
