@@ -5,8 +5,9 @@
 It makes models of ten labels in a folder, uses all of them in turns, stops the service, starts it
 again and asks for a decision at once. Then one model decides and learns alone, beside heavy work on
 another one that a process of its own asks for, and alone again: an import, an export, downloads of
-a learner, retiring a label, an erasure, reading a long log. It prints what it measured, and ends with 1 if the
-first answer took 5 seconds or more, the stop 10, or a p99 more than 3 times that alone.
+a learner, retiring a label, an erasure, reading a long log. It prints what it measured, and ends
+with 1 if the first answer took 5 seconds or more, the stop 10, or a p99 more than 3 times that
+alone, except beside the erasure.
 """
 
 from __future__ import annotations

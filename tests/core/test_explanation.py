@@ -21,6 +21,8 @@ from onebit import (
     Confidit,
     HoeffdingTree,
     KernelConfidit,
+    LogisticThompson,
+    Mixture,
     OneBitClassifier,
     Perceptron,
     SoftmaxThompson,
@@ -127,6 +129,24 @@ def test_reasons_of_linear_learners_add_up(learner):
     by_hand /= np.linalg.norm(X[0]) if getattr(learner, "normalize", False) else 1.0
     np.testing.assert_allclose(found.per_feature, by_hand, rtol=1e-9, atol=1e-12)
     assert found.probabilities is None
+
+
+def test_reasons_of_a_mixture_of_learners_add_up():
+    X, y = table(4)
+    learner = Mixture(classes=range(3), random_state=0).fit(X[:80], y[:80])
+    found = assert_adds_up(learner, X[0])
+    members = {one.member for reason in found.reasons for one in reason.contributions}
+    assert members == {"line", "cells"}
+
+
+def test_reasons_for_labels_that_are_right_on_their_own_add_up():
+    """Scores are log-odds, whose level is part of the constant."""
+    X, y = table(4)
+    learner = LogisticThompson(classes=range(3), random_state=0).fit(X[:80], y[:80])
+    for x in (X[0], np.zeros(4)):
+        found = assert_adds_up(learner, x)
+        right = learner.right_proba(x[None])[0]
+        assert found.probabilities == pytest.approx((right[found.label], right[found.against]))
 
 
 def test_reasons_with_descriptions_and_retired_labels_add_up():

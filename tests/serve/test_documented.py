@@ -47,7 +47,7 @@ def send(url, address, body):
 
 
 def test_the_tutorial_of_the_service(url):
-    (make, spec), (decide, question), (feedback, said) = commands("serve.md")
+    (make, spec), (decide, question), (feedback, said), erase = commands("serve.md")
     send(url, make, spec)
     (example,) = [text for text in blocks("serve.md", "") if text.startswith('{"id"')]
     shown, made = json.loads(example), send(url, decide, question)
@@ -56,6 +56,7 @@ def test_the_tutorial_of_the_service(url):
     assert made["confidence"] == pytest.approx(shown["confidence"], abs=0.1)
     assert said["id"] == shown["id"]
     assert send(url, feedback, said | {"id": made["id"]})["status"] == "accepted"
+    assert send(url, *erase) == {"decisions": 0, "rows": 0}
     python, apprentice = blocks("serve.md", "python")
     names = {}
     exec(python.replace(HOME, url), names)

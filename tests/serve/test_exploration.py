@@ -148,7 +148,7 @@ def test_decisions_beyond_the_window_are_forgotten():
 def test_the_cost_of_exploration_is_the_difference_to_the_best_guess():
     rng, found, reference = np.random.default_rng(0), Exploration(), DifferenceSequence()
     bits, weights = [], []
-    for _ in range(5 * BITS_AT_ONCE + 7):
+    for _ in range(2 * BITS_AT_ONCE + 7):
         is_explored = rng.random() < 0.2
         correct = bool(rng.random() < (0.3 if is_explored else 0.9))
         body = DecisionBody("x", "a", 0.2 if is_explored else 0.8, 1, explored=is_explored)

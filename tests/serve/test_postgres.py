@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -542,6 +543,24 @@ def test_no_byte_of_an_erased_record_is_left_in_the_tables(url, server):
         other.ask("POST", "/v1/models/m/feedback", {"id": ids[7], "correct": True}, 404)
         found = one.do(verify(one.app.service.log, one.live().key))
         assert (found.faults, found.rows, found.checked + found.erased) == ([], 244, 118)
+
+
+def test_an_erasure_during_an_import_holds_up_nobody(url):
+    with InProcess(PostgresLog(url)) as service, psycopg.connect(url) as db:
+        service.make("m", learner="Banditron")
+        ids = fill(service, 5)
+        db.execute("LOCK TABLE onebit.log IN ROW EXCLUSIVE MODE")  # as an import does
+        with ThreadPoolExecutor(1) as pool:
+            erased = pool.submit(service.ask, "POST", "/v1/models/m/erase", {"ids": ids[:1]})
+            soon(lambda: len(service.do(service.app.service.log.amendments(service.live().key))))
+            for _ in range(10):
+                start = time.monotonic()
+                service.ask("POST", "/v1/models/m/decide", {"record": "x"})
+                assert time.monotonic() - start < 3
+                time.sleep(0.1)
+            assert not erased.done()
+            db.commit()
+            assert erased.result(20)["rows"] == 2
 
 
 def test_an_import_during_traffic_holds_up_nobody(url):

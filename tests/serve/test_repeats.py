@@ -11,9 +11,9 @@ def test_a_question_that_is_asked_ten_times_at_once_is_decided_once(tmp_path, mo
         model, names = service.model(), []
         decide = model.decide
 
-        def counted(record, among, name, *rest):
+        def counted(record, among, name, *rest, **terms):
             names.append(name)
-            return decide(record, among, name, *rest)
+            return decide(record, among, name, *rest, **terms)
 
         monkeypatch.setattr(model, "decide", counted)
 

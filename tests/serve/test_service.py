@@ -897,7 +897,10 @@ def test_no_walk_through_the_requests_ends_a_model(tmp_path, monkeypatch, seed, 
         Walk([service], seed).go(n)
         service.ask("GET", "/ready")
         service.ask("PATCH", "/v1/models/m", {"expiry_seconds": None})
-        service.send("GET", "/v1/models/m")
+        end = time.monotonic() + 60
+        while service.ask("GET", "/v1/models/m")["behind"]:  # it learns again what was revised
+            assert time.monotonic() < end
+            time.sleep(0.01)
         after = service.snapshot()
         # As if it were killed: no snapshot at the end.
         monkeypatch.setattr(service.app.service.applier, "snapshot", lambda _: asyncio.sleep(0))

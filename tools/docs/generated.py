@@ -23,7 +23,15 @@ from onebit.learners import frozen as frozen_room
 ROOT = Path(__file__).parents[2]
 
 TOP = {
-    "Learning": ["Learner", "Decision", "NONE_OF_THESE", "make_pipeline", "load"],
+    "Learning": [
+        "Learner",
+        "Decision",
+        "DecisionList",
+        "Explanation",
+        "NONE_OF_THESE",
+        "make_pipeline",
+        "load",
+    ],
     "Whole runs": ["play", "History", "to_batch", "warm_up"],
     "A remote model": ["Client", "AsyncClient"],
 }

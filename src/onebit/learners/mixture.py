@@ -15,6 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from onebit.core import Cost, Kernels, Learner, ProbabilityLearner
 from onebit.core.base import InnerLearner
 from onebit.core.engine import CHOOSE, SCORE, PythonKernels
+from onebit.core.example import Example
+from onebit.core.explanation import Contribution, check_sum
 from onebit.core.generator import below
 from onebit.core.run import Run
 from onebit.core.state import Field, Generator, WithinNamed
@@ -22,9 +24,14 @@ from onebit.learners.other_libraries import seeded
 from onebit.learners.softmax_thompson import SoftmaxThompson
 from onebit.numerics import tuning
 from onebit.numerics.argmax import argmax
+from onebit.numerics.contributions import log_parts, logarithmic_shares
 from onebit.numerics.members import share_weights
 from onebit.numerics.posterior import TOLD
 from onebit.theory import bounds
+
+LEAST_PROBABILITY = 1e-300
+LEAST_SCORE = float(np.log(LEAST_PROBABILITY))
+"""No probability is smaller, and no score."""
 
 
 class WeightedLearner(NamedTuple):
@@ -121,7 +128,7 @@ def score(state: State, x: Any, scores: np.ndarray) -> None:
         run.mask_retired(run.scores)
         np.exp(run.inverse_temperature * (run.scores - run.scores.max()), out=p)
         p /= p.sum()
-    np.log(np.maximum(state.trust @ P, 1e-300), out=scores)
+    np.log(np.maximum(state.trust @ P, LEAST_PROBABILITY), out=scores)
 
 
 def policy(
@@ -281,6 +288,28 @@ class Mixture(ProbabilityLearner):
             for _, member in _checked(self.members)
             for check, reason in member.exempt.items()
         }
+
+    def _contributions(
+        self, run: Run, example: Example, scores: np.ndarray, k: int, other: int
+    ) -> list[Contribution]:
+        state, parts = run.state, []
+        for weight, member in zip(state.trust, state.members, strict=True):
+            z = member._run.inverse_temperature * member._run.scores
+            parts.append(log_parts(weight, z, k, other))
+        found: list[Contribution] = []
+        for name, member, share in zip(
+            state.members._asdict(), state.members, logarithmic_shares(parts), strict=True
+        ):
+            inner = member._run
+            its_scores = member._scores_of(inner, example)
+            factor = share * inner.inverse_temperature
+            found += (
+                one._replace(amount=factor * one.amount, member=name)
+                for one in member._contributions(inner, example, its_scores, k, other)
+            )
+        if min(scores[k], scores[other]) > LEAST_SCORE:  # which is a bound, not a logarithm
+            check_sum(self, found, scores[k], scores[other])
+        return found
 
     def _inner_learners(self) -> dict[str, InnerLearner]:
         return {f"members.{name}": InnerLearner(member) for name, member in _checked(self.members)}

@@ -199,19 +199,29 @@ def weighed_members(mixture: Mixture, k: int, other: int) -> list[Weighed]:
 
 
 def shares_of_members(mixture: Mixture, k: int, other: int) -> list[float]:
-    """Return what the difference of each member's shrunk scores is multiplied with.
-
-    That is L(w_m p_m(k), w_m p_m(l)) / L(P(k), P(l)), with the logarithmic mean L, for the last x.
-    """
+    """Return what the difference of each member's shrunk scores is multiplied with."""
     both = []
     for member, trust in zip(mixture.named.values(), mixture.trust.tolist(), strict=True):
         weight = say.py_func(trust, mixture.settings.least_weight)
         scratch = member.posterior.scratch
-        log_p = log_softmax(scratch.f * scratch.scores)
-        log_weight = math.log(weight) if weight else -math.inf
-        both.append((log_weight + log_p[k], log_weight + log_p[other]))
-    total = log_logarithmic_mean(*logsumexp(both, axis=0))
-    return [math.exp(log_logarithmic_mean(*one) - total) for one in both]
+        both.append(log_parts(weight, scratch.f * scratch.scores, k, other))
+    return logarithmic_shares(both)
+
+
+def log_parts(weight: float, z: np.ndarray, k: int, other: int) -> tuple[float, float]:
+    """Return ln(weight p(k)) and ln(weight p(other)), where p is softmax(z)."""
+    log_weight, log_p = math.log(weight) if weight > 0.0 else -math.inf, log_softmax(z)
+    return log_weight + float(log_p[k]), log_weight + float(log_p[other])
+
+
+def logarithmic_shares(parts: list[tuple[float, float]]) -> list[float]:
+    """Return L(a_m, b_m) / L(sum of a, sum of b) for each pair of logarithms, ln a_m and ln b_m.
+
+    L is the logarithmic mean. These are the c_m with which the sum of c_m ln(a_m / b_m) is the
+    logarithm of the quotient of the sums.
+    """
+    total = log_logarithmic_mean(*logsumexp(parts, axis=0).tolist())
+    return [math.exp(log_logarithmic_mean(*one) - total) for one in parts]
 
 
 def log_logarithmic_mean(log_a: float, log_b: float) -> float:

@@ -10,8 +10,8 @@ from onebit.core.terms import WINDOW, Window
 from onebit.serve.estimates import compared
 from onebit.serve.rows import DecisionBody
 
-BITS_AT_ONCE = 64
-"""Bits per update of the difference."""
+BITS_AT_ONCE = 256
+"""Bits per update of the difference, which takes about 0.1 ms: every model has it."""
 
 
 class ExplorationLimit(Struct):

@@ -25,6 +25,12 @@ BULK_SECONDS = 120.0
 REWRITE_SECONDS = 3600.0
 """Most seconds for writing a table anew."""
 
+LOCK_SECONDS = 60.0
+"""Most seconds until nobody uses a table that is to be written anew."""
+
+LOCK_PATIENCE = 0.5
+"""Seconds that others wait, too, for such a table."""
+
 _GRACE_SECONDS = 0.5
 """Seconds in which work notices that its connection was cut."""
 

@@ -28,6 +28,8 @@ from onebit.serve.log import (
 from onebit.serve.postgres_appender import COLUMNS, Appender, LostError
 from onebit.serve.postgres_connection import (
     BULK_SECONDS,
+    LOCK_PATIENCE,
+    LOCK_SECONDS,
     REWRITE_SECONDS,
     STATEMENT_SECONDS,
     Connection,
@@ -348,11 +350,28 @@ class PostgresLog(Log):
         await self._ask(query, model, since, head, on=self._bulk)
 
     async def clean(self) -> None:
-        """Write the tables anew; nobody else uses them in the meantime."""
+        """Write the tables anew; nobody else uses them in the meantime.
+
+        Whoever wants to use a table after this has asked for it waits, too. So it asks for a short
+        time, and again later: an import may use the tables for minutes.
+        """
         rewriting = Connection(self._url, REWRITE_SECONDS)
-        try:
+        until = time.monotonic() + LOCK_SECONDS
+
+        async def rewrite(db: AsyncConnection[Any]) -> None:
+            await db.execute(f"SET lock_timeout = {int(1000 * LOCK_PATIENCE)}")
             for table in ("log", "snapshot"):
-                await self._ask(f"VACUUM FULL onebit.{table}", on=rewriting)
+                while True:
+                    try:
+                        await db.execute(f"VACUUM FULL onebit.{table}".encode())
+                        break
+                    except psycopg.errors.LockNotAvailable:
+                        if time.monotonic() > until:
+                            raise
+                        await asyncio.sleep(LOCK_PATIENCE)
+
+        try:
+            await rewriting.run(rewrite)
         finally:
             await rewriting.close()
 
