@@ -693,13 +693,13 @@ RECORD = {"subject": "card down"}
 
 def test_explain_prints_the_reasons(onebit_command, router, monkeypatch):
     record = json.dumps(RECORD)
-    code, out, _ = onebit_command(f"explain router.safetensors '{record}' --label billing")
+    code, out, _ = onebit_command(f"explain router.safetensors '{record}' --for billing")
     found = router.explain(RECORD, "billing")
     assert (code, out) == (0, f"{found}\n")
     assert "subject: down" in out
     monkeypatch.setattr(sys, "stdin", io.StringIO(record))
     code, out, _ = onebit_command(
-        "explain router.safetensors - --label support --against billing --json"
+        "explain router.safetensors - --for support --against billing --json"
     )
     assert json.loads(out) == router.explain(RECORD, "support", "billing").to_dict()
     code, out, _ = onebit_command("explain router.safetensors 'a text' --among support,billing")
@@ -717,7 +717,7 @@ def test_explain_draws_the_reasons(onebit_command, router, figures):
     ("arguments", "words"),
     [
         ("'{\"a\": '", "RECORD is no JSON: Expecting value: line 1 column 7 (char 6)"),
-        ("'a text' --label fax", "unknown label 'fax': the classes are 'billing', 'support'"),
+        ("'a text' --for fax", "unknown label 'fax': the classes are 'billing', 'support'"),
         ("'a text' --plot picture.nothing", "cannot draw picture.nothing"),
     ],
 )

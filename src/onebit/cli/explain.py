@@ -28,7 +28,9 @@ def explain(
     ],
     label: Annotated[
         str | None,
-        typer.Option(metavar="LABEL", help="Explain this label; by default the likeliest one."),
+        typer.Option(
+            "--for", metavar="LABEL", help="Explain this label; by default the likeliest one."
+        ),
     ] = None,
     against: Annotated[
         str | None,
@@ -45,7 +47,7 @@ def explain(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print what speaks for a label and against another one, as reasons that add up."""
+    """Print what speaks for a label and against another one."""
     check_writable(plot)
     if plot:
         check_picture(plot)

@@ -96,7 +96,7 @@ def serve(
     ] = False,
     opentelemetry: Annotated[
         bool,
-        typer.Option("--opentelemetry", help="Send traces by OTLP, as the variables OTEL_... say."),
+        typer.Option("--opentelemetry", help="Send traces by OTLP, as the variables OTEL_* say."),
     ] = False,
     most_body: Annotated[
         int, typer.Option(metavar="N", min=1024, help="Refuse requests of more bytes than this.")
