@@ -38,7 +38,7 @@ from onebit.core.compiling import called_from_python, lean_kernel
 from onebit.core.example import INDEX, LARGEST, Example
 from onebit.core.state import ANY, Field
 from onebit.numerics.linear import products
-from onebit.numerics.posterior import change_prior, sum_of_others
+from onebit.numerics.posterior import NONE_RIGHT, change_prior, sum_of_others
 from onebit.numerics.scales import FACTOR, LOCATION, SETTLED
 
 WORTH, DOUBT = 2.0, 1.0
@@ -254,22 +254,21 @@ def add_worth(descriptions, scores):
 
 
 @lean_kernel
-def learn_worth(descriptions, predicted, label, correct):
-    """Take a step in the posterior of theta.
+def learn_worth(descriptions, posterior, label, correct):
+    """Take a step in the posterior of theta; `predict` has filled p and f of the other posterior.
 
-    `predicted` has the probabilities p and the shrinkage by doubt f.
+    Where each label is right on its own, the similarities of others say nothing: e = f_l sim_l.
     """
     if descriptions is None:
         return
     if descriptions.D.shape[0] == 0:
         return
-    p, f, sim = predicted.p, predicted.f, descriptions.scratch.similarities
-    numbers, q, others = descriptions.numbers, p[label], max(sum_of_others(p, label), 1e-9)
-    e = f[label] * sim[label]
-    for k in range(p.size):
-        if k != label:
-            e -= p[k] / others * f[k] * sim[k]
-    gradient, information = (others if correct else -q) * e, q * others * e * e
+    numbers, gradient, information = descriptions.numbers, 0.0, 0.0
+    for k in range(posterior.scratch.p.size):
+        if k == label or correct == NONE_RIGHT:
+            q, others, e = derivative(posterior, descriptions.scratch.similarities, k)
+            gradient += (others if 0 < correct < NONE_RIGHT else -q) * e
+            information += q * others * e * e
     variance = numbers[VARIANCE] / (1.0 + information * numbers[VARIANCE])
     # No bit moves theta by more than a standard deviation: a label that is told may have had
     # almost no probability.
@@ -279,11 +278,25 @@ def learn_worth(descriptions, predicted, label, correct):
 
 
 @lean_kernel
+def derivative(posterior, sim, label):
+    """Return the probabilities that the label is right, and wrong, and e."""
+    p, f = posterior.scratch.p, posterior.scratch.f
+    e = f[label] * sim[label]
+    if not posterior.settings.exclusive:
+        return p[label], 1.0 - p[label], e
+    others = max(sum_of_others(p, label), 1e-9)
+    for k in range(p.size):
+        if k != label:
+            e -= p[k] / others * f[k] * sim[k]
+    return p[label], others, e
+
+
+@lean_kernel
 def narrow_prior(descriptions, posterior):
     """Count H for the last x; change the prior if a should change by more than `TOLERANCE`."""
     if descriptions is None:
         return
-    if descriptions.D.shape[0] == 0:
+    if descriptions.D.shape[0] == 0 or not posterior.settings.exclusive:
         return
     numbers, scratch = descriptions.numbers, posterior.scratch
     H, K = entropy(numbers[MEAN], descriptions.scratch.similarities, scratch.retired)
