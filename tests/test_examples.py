@@ -45,3 +45,13 @@ def test_the_router_is_judged_by_its_log(tmp_path, monkeypatch, capsys):
     assert low < 0.87 < high
     assert len(made["log"]) == 6000
     assert (tmp_path / "tickets.jsonl").stat().st_size > 6000
+
+
+@pytest.mark.xdist_group("one_bit_classifier")
+def test_articles_that_are_described_are_clicked_more_often(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    import choose_article
+
+    monkeypatch.setattr(choose_article, "DAYS", 5)
+    described, other = (choose_article.clicked(described).mean() for described in (True, False))
+    assert described > 1.1 * other

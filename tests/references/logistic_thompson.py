@@ -16,8 +16,10 @@ from references.scales import Scales
 class LogisticThompson:
     """Each label is right on its own; scores are drawn from the posterior, and the highest wins."""
 
-    def __init__(self, d, K, view, full, explore=0.15, a=0.5):
-        self.view, self.K, self.full, self.explore, self.a = view, K, full, explore, a
+    def __init__(self, d, K, view, full):
+        self.view, self.K, self.full = view, K, full
+        self.explore, self.a = (0.15, 0.5) if full else (0.05, 0.05)
+        a = self.a
         self.scales = None if view == "features" else Scales(d)
         self.columns, self.rounds = [Column() for _ in range(d)], 0
         n = n_encoded(view, d)

@@ -16,7 +16,7 @@ from onebit.theory.bounds.banditron import (
 )
 from onebit.theory.bounds.confidit import CONFIDIT, confidit, confidit_separated, confidit_terms
 from onebit.theory.bounds.gaptron import GAPTRON, gaptron
-from onebit.theory.bounds.lin_ucb import LIN_TS, LIN_UCB
+from onebit.theory.bounds.lin_ucb import LIN_TS, LIN_UCB, lin_ts_v
 from onebit.theory.bounds.logistic import (
     AGGREGATING,
     AIOLI,
@@ -117,6 +117,7 @@ __all__ = [
     "gaptron",
     "hedge",
     "largest_eta",
+    "lin_ts_v",
     "newtron",
     "newtron_beta",
     "obama",
