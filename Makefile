@@ -30,7 +30,7 @@ NUMBER ?= 200
 SEED ?= 3
 
 .PHONY: demo lint quick test compiles-little not-slow test-plain oldest newest test-all wheel fuzz mutants bench speed bakeoff clean
-.PHONY: accidents alarms boosting clicks compare compare-drift constants errors intervals labels logs raw
+.PHONY: accidents alarms boosting clicks compare compare-drift constants errors intervals labels limits logs raw
 .PHONY: docs docs-links pictures coverage release-check
 .PHONY: serve-demo serve-load serve-soak serve-models serve-drill serve-stream serve-fuzz
 
@@ -120,7 +120,7 @@ speed: .venv/.installed-bench
 # Experiments of the laboratory, at full scale; LAB=--seeds=1 or LAB="--streams letter,poker" for less.
 LAB ?=
 
-accidents alarms boosting clicks compare constants errors intervals labels logs raw: .venv/.installed-bench
+accidents alarms boosting clicks compare constants errors intervals labels limits logs raw: .venv/.installed-bench
 	$(BIN)/onebit lab run $@ --scale full $(LAB)
 	$(BIN)/onebit lab show $@ --scale full
 

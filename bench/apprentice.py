@@ -25,10 +25,10 @@ RULE = 0.7
 def take_over(stream: str, share: float, confidence: float, seed: int) -> None:
     """Play a stream until the model takes over, and print the round."""
     X, y = streams.load(stream)
-    labels = np.unique(y).tolist()
+    labels = [str(label) for label in np.unique(y).tolist()]
     rng = np.random.default_rng(seed)
     spec = ModelSpec(
-        labels=[str(label) for label in labels],
+        labels=[*labels],
         input="numbers",
         n_features=X.shape[1],
         seed=seed,
@@ -38,7 +38,7 @@ def take_over(stream: str, share: float, confidence: float, seed: int) -> None:
     wrong, found, low = [], DifferenceSequence(confidence), 0.0
     for i, row in enumerate(rng.permutation(len(y))):
         truth = str(y[row])
-        others = [label for label in spec.labels if label != truth]
+        others = [label for label in labels if label != truth]
         chosen = truth if rng.random() < RULE else str(rng.choice(others))
         x = np.asarray(X[row].todense() if hasattr(X, "todense") else X[row]).ravel().tolist()
         best, _ = model.decide(x, None, f"t{i}", len(x))

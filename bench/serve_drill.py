@@ -2,7 +2,8 @@
 
     python bench/serve_drill.py [--kills 200] [--rows 100000] [--postgres]
 
-Users decide and give feedback all the time, others import and export logs. What was acknowledged
+Users decide, give feedback and revise it all the time; others erase decisions, import and export
+logs. What was acknowledged
 must be in the log after the next start, and nothing may be in it twice; a log is imported whole or
 not at all; an export has each row once. With --postgres there are two API processes and a
 PostgreSQL, started here; each of the three is killed at times, and PostgreSQL is stopped (SIGSTOP)
@@ -38,7 +39,7 @@ import psycopg
 LABELS = ["billing", "delivery", "login", "returns"]
 USERS = 8
 
-DEADLINES = {"decide": 8.0, "feedback": 16.0, "ready": 2.0}
+DEADLINES = {"decide": 8.0, "feedback": 16.0, "revise": 16.0, "erase": 60.0, "ready": 2.0}
 """Most seconds for a reply, as docs/serve.md states them; feedback may need its decision's row."""
 
 SLACK = 2.0
@@ -58,6 +59,9 @@ FREEZE_SHARE = 0.2
 
 STOP_SHARE = 0.1
 """Share of the rounds in which a process is told to end, not killed."""
+
+REVISED_SHARE = 0.1
+"""Share of the bits that are revised."""
 
 IMPORTED_ROWS = 2001
 """Rows of the log that is imported again and again."""
@@ -118,6 +122,7 @@ class Found:
         self.faults: list[str] = []
         self.starts: list[Start] = []
         self.decisions = self.feedback = self.imports = self.exports = 0
+        self.revisions = self.erasures = 0
         self.freezes = self.stops = self.refused = 0
         self.slowest = dict.fromkeys(DEADLINES, 0.0)
 
@@ -134,8 +139,9 @@ class Found:
         """Return a line about what was done."""
         slowest = ", ".join(f"{kind} {seconds:.1f}" for kind, seconds in self.slowest.items())
         return (
-            f"{self.decisions:,} decisions, {self.feedback:,} bits and {self.imports:,} imports "
-            f"acknowledged, {self.exports:,} exports, {self.refused:,} times 503, "
+            f"{self.decisions:,} decisions, {self.feedback:,} bits, {self.revisions:,} revisions, "
+            f"{self.erasures:,} erasures and {self.imports:,} imports acknowledged, "
+            f"{self.exports:,} exports, {self.refused:,} times 503, "
             f"{self.freezes} freezes, {self.stops} stops; slowest reply in s: {slowest}; "
             f"{len(self.faults)} lost, doubled, late or wrong"
         )
@@ -144,12 +150,16 @@ class Found:
 class Users:
     """Users of the service, and the bits that were acknowledged.
 
-    The bit is None where only the decision was.
+    The bit is None where only the decision was, or where a revision was not acknowledged.
     """
 
     def __init__(self, services: list[Service], found: Found) -> None:
         self._services, self._found = services, found
         self.new: dict[str, bool | None] = {}
+        self.erased: set[str] = set()
+        """Ids of decisions whose erasure was acknowledged."""
+        self._erasing: set[str] = set()
+        """Those whose erasure was asked for: without an answer, nobody knows what became of it."""
 
     async def use(self, stop: asyncio.Event, k: int) -> None:
         """Be a user until `stop`; errors of the connection are expected."""
@@ -169,6 +179,29 @@ class Users:
                 said = {"id": made["id"], "correct": correct}
                 if await self._post(http, f"{paths[1]}/feedback", said) is not None:
                     self.new[made["id"]] = correct
+                    if rng.random() < REVISED_SHARE:
+                        await self._revise(http, paths[0], made["id"], not correct)
+
+    async def _revise(self, http: httpx.AsyncClient, path: str, name: str, correct: bool) -> None:
+        self.new[name] = None
+        if await self._post(http, f"{path}/revise", {"id": name, "correct": correct}) is not None:
+            self.new[name] = correct
+            self._found.revisions += 1
+
+    async def erase(self, stop: asyncio.Event) -> None:
+        """Erase some decisions now and then, until `stop`."""
+        rng = random.Random(os.urandom(8))
+        async with httpx.AsyncClient(timeout=60) as http:
+            while not stop.is_set():
+                await asyncio.sleep(rng.uniform(0.2, 1.5))
+                names = rng.sample(list(self.new), min(3, len(self.new)))
+                if not names:
+                    continue
+                self._erasing.update(names)
+                url = f"{rng.choice(self._services).url}/v1/models/m/erase"
+                if await self._post(http, url, {"ids": names}) is not None:
+                    self.erased.update(names)
+                    self._found.erasures += 1
 
     async def _post(self, http: httpx.AsyncClient, url: str, body: Any) -> Any:
         kind, start = url.rpartition("/")[2], time.perf_counter()
@@ -184,8 +217,14 @@ class Users:
 
     def check(self, url: str) -> None:
         """Look whether all that was acknowledged is so."""
-        names = list(self.new)
+        names = [name for name in self.new if name not in self._erasing]
         with httpx.Client(base_url=url, timeout=60) as http:
+            until = time.monotonic() + READY_SECONDS
+            while patiently(http.get, "/v1/models/m").json()["behind"]:
+                if time.monotonic() > until:
+                    self._found.faults.append("a model stayed behind its log")
+                    break
+                time.sleep(0.05)
             for i in range(0, len(names), 500):
                 some = names[i : i + 500]
                 said = [{"id": name, "correct": bool(self.new[name])} for name in some]
@@ -195,8 +234,15 @@ class Users:
                     sound = {"repeated"} if was_told else {"repeated", "accepted", "contradiction"}
                     if result["status"] not in sound:
                         self._found.faults.append(f"{result['id']} is {result['status']}")
+            some = list(self.erased)
+            for i in range(0, len(some), 500):
+                said = [{"id": name, "correct": True} for name in some[i : i + 500]]
+                for result in patiently(http.post, "/v1/models/m/feedback", json=said).json():
+                    if result["status"] != "unknown":
+                        self._found.faults.append(f"{result['id']}, erased, is {result['status']}")
+            self.erased, self._erasing = set(), set()
         self._found.decisions += len(names)
-        self._found.feedback += sum(bit is not None for bit in self.new.values())
+        self._found.feedback += sum(self.new[name] is not None for name in names)
         self.new = {}
 
 
@@ -279,7 +325,7 @@ async def export(services: list[Service], found: Found, stop: asyncio.Event) -> 
 def faults_of_log(content: bytes) -> list[str]:
     """Return what is wrong with an exported log."""
     rows = [json.loads(line) for line in content.splitlines()]
-    ids = [(row["kind"], row["id"]) for row in rows if "id" in row]
+    ids = [(row["kind"], row["id"]) for row in rows if "id" in row and row["kind"] != "revision"]
     faults = []
     if [row["n"] for row in rows] != list(range(1, len(rows) + 1)):
         faults.append("an export does not have each row once, in order")
@@ -375,6 +421,7 @@ async def drill(
     for k in range(kills):
         stop = asyncio.Event()
         tasks = [asyncio.create_task(users.use(stop, k)) for _ in range(USERS)]
+        tasks.append(asyncio.create_task(users.erase(stop)))
         tasks.append(asyncio.create_task(importer.run(stop, k)))
         tasks.append(asyncio.create_task(export(services, found, stop)))
         probes = asyncio.create_task(probe(services, found))

@@ -5,7 +5,7 @@
 It makes models of ten labels in a folder, uses all of them in turns, stops the service, starts it
 again and asks for a decision at once. Then one model decides and learns alone, beside heavy work on
 another one that a process of its own asks for, and alone again: an import, an export, downloads of
-a learner, retiring a label, reading a long log. It prints what it measured, and ends with 1 if the
+a learner, retiring a label, an erasure, reading a long log. It prints what it measured, and ends with 1 if the
 first answer took 5 seconds or more, the stop 10, or a p99 more than 3 times that alone.
 """
 
@@ -79,7 +79,7 @@ class Beside:
         self._service, self._seconds, self._some = service, seconds, records(2000)
         self.faults: list[str] = []
 
-    def measure(self, what: str, command: list[str]) -> None:
+    def measure(self, what: str, command: list[str], *, bounded: bool = True) -> None:
         """Use the model alone, beside the command until that ends, and alone again."""
         script = str(Path(__file__).with_name("serve_request.py"))
         with httpx.Client(base_url=self._service.url, timeout=60) as http:
@@ -97,7 +97,7 @@ class Beside:
         ratio, load = p99 / p99_alone, os.getloadavg()[0]
         print(f"one model beside {what} ({seconds:.0f} s): {text}; alone {text_alone}", flush=True)
         print(f"    p99 {ratio:.2f} times that alone; load {load:.1f}", flush=True)
-        if ratio > P99_RATIO:
+        if bounded and ratio > P99_RATIO:
             self.faults.append(f"the p99 beside {what}")
 
     def _alone(self, http: httpx.Client) -> list[float]:
@@ -129,6 +129,11 @@ def heavy_work(
     beside.measure("ten downloads of its learner", ["GET", *[f"{url}/imported/learner"] * 10])
     retire = json.dumps({"retire": wide[:1]})
     beside.measure("retiring one of 250 labels", ["POST", f"{url}/wide/labels", "--json", retire])
+    erase = json.dumps({"ids": ["T1"]})
+    # The whole database is written anew, which all that is written waits for.
+    beside.measure(
+        "an erasure from it", ["POST", f"{url}/imported/erase", "--json", erase], bounded=False
+    )
     assert service.process is not None
     print(f"memory at the end: {memory_of(service.process):.0f} MB")
     service.stop(signal.SIGTERM)

@@ -33,6 +33,27 @@ def test_the_ticket_router(tmp_path, monkeypatch, capsys):
     assert len(list(filter(str.strip, code.splitlines()))) <= 25
 
 
+@pytest.mark.parametrize(
+    ("seeds", "n"), [(1, 4_000), pytest.param(5, 10_000, marks=pytest.mark.slow)]
+)
+def test_the_router_of_models(seeds, n, monkeypatch, capsys):
+    """It has more utility than all others, and finds the model that is new, and the worse one."""
+    monkeypatch.syspath_prepend(FOLDER)
+    example = runpy.run_path(str(FOLDER / "route_models.py"))
+    found = example["compare"](seeds, n)
+    printed = capsys.readouterr().out
+    (ours, chosen), *others = found.values()
+    best = max(utility.mean() for utility, _ in others)
+    assert ours.mean() > (1.1 if n == 10_000 else 1.05) * best
+    before, after = chosen[:, 4 * n // 10 : n // 2], chosen[:, -n // 10 :]
+    assert (after == "medium").mean() < 0.25 * (before == "medium").mean()
+    assert (after == "flash").mean() > 0.2
+    if n == 10_000:
+        recipe = (FOLDER.parent / "docs" / "recipes" / "models.md").read_text()
+        figures = re.findall(r"[\d.]+", printed.partition("beside")[0])
+        assert all(figure in recipe for figure in figures), "the recipe has what this prints"
+
+
 @pytest.mark.xdist_group("one_bit_classifier")
 def test_the_router_is_judged_by_its_log(tmp_path, monkeypatch, capsys):
     """The accuracy that only the help desk knows is in the interval that the log gives."""
@@ -55,3 +76,15 @@ def test_articles_that_are_described_are_clicked_more_often(monkeypatch):
     monkeypatch.setattr(choose_article, "DAYS", 5)
     described, other = (choose_article.clicked(described).mean() for described in (True, False))
     assert described > 1.1 * other
+
+
+@pytest.mark.xdist_group("one_bit_classifier")
+def test_names_of_intents_save_most_mistakes(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ONEBIT_DATA", raising=False)
+    runpy.run_path(str(FOLDER / "route_intents.py"))
+    found = re.findall(r"([\d.]+)% wrong; ([\d.]+) % of the first", capsys.readouterr().out)
+    (alone, first_alone), (named, first_named) = [map(float, pair) for pair in found]
+    assert named < 0.5 * alone
+    assert first_named < 0.75 * first_alone
+    assert (tmp_path / "intents.png").stat().st_size > 10_000

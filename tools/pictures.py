@@ -2,13 +2,14 @@
 
     python tools/pictures.py [NAME ...]
 
-Names: error, one_bit, posterior, exploration, propensity, drift, learners, terminal, page. Without
-names, all of them. `error` and `drift` run Vowpal Wabbit beside onebit, and `error` plays a table
-of the folder ONEBIT_DATA; `page` needs chromium.
+Names: error, one_bit, posterior, exploration, propensity, drift, models, reasons, learners,
+terminal, page. Without names, all of them. `error` and `drift` run Vowpal Wabbit beside onebit;
+`error` and `reasons` play tables of the folder ONEBIT_DATA; `page` needs chromium.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -316,6 +317,88 @@ def draw_propensity() -> None:
     save(figure, "propensity.svg")
 
 
+# Reasons
+
+
+def draw_reasons() -> None:
+    """Draw why a ticket, a hand of cards and a digit got their labels."""
+    draw_ticket()
+    draw_hand()
+    draw_digits()
+
+
+def draw_ticket() -> None:
+    """Draw the reasons for the desk of a ticket of `examples/route_tickets.py`."""
+    sys.path.insert(0, str(ROOT / "examples"))
+    from tickets import HelpDesk
+
+    from onebit import make_pipeline
+    from onebit.features import Records
+
+    desk, waiting = HelpDesk(seed=0, change=10**9), {}
+    router = make_pipeline(Records(), OneBitClassifier(classes=desk.desks, random_state=0))
+    for ticket in map(json.loads, desk.tickets(3_000)):
+        decision = router.decide(ticket | {"id": None}, id=ticket["id"])
+        waiting[decision.id] = decision
+        desk.send(decision.id, decision.label)
+        for feedback in map(json.loads, desk.feedback()):
+            told = waiting.pop(feedback.pop("id"), None)
+            if told is not None:
+                router.learn(told, **feedback)
+    ticket = next(map(json.loads, desk.tickets(1))) | {"id": None}
+    found = router.explain(ticket)
+    print(f"reasons: {ticket}\n{found}")
+    figure = Figure(figsize=(7.6, 3.4), layout="constrained")
+    found.plot(figure.add_subplot())
+    save(figure, "reasons-ticket.svg")
+
+
+def draw_hand() -> None:
+    """Draw the reasons for a pair of cards, of the poker table in ONEBIT_DATA."""
+    X, y = streams.load("poker", prepared=False)
+    learner = OneBitClassifier(classes=np.unique(y), random_state=0)
+    play(learner, X, y)
+    names = [f"{what} {card}" for card in range(1, 6) for what in ("suit", "rank")]
+    pairs = (x for x, hand in zip(X[::-1], y[::-1], strict=True) if hand == 1)
+    hand = next(x for x in pairs if learner.predict([x])[0] == 1)
+    found = learner.explain(hand, names=names)
+    print(f"reasons: {hand.tolist()}\n{found}")
+    figure = Figure(figsize=(7.6, 3.4), layout="constrained")
+    ax = found.plot(figure.add_subplot())
+    assert (found.label, found.against) == (1, 0), "one pair, nothing"
+    pair, nothing = (f"{100 * p:.3g} %" for p in found.probabilities or ())
+    ax.set_title(f"one pair ({pair}) rather than nothing ({nothing})")
+    ax.set_xlabel("for nothing   |   difference of scores   |   for one pair")
+    save(figure, "reasons-hand.svg")
+
+
+def draw_digits() -> None:
+    """Draw digits, and what each of their pixels says, of the table in ONEBIT_DATA."""
+    X, y = streams.load("optdigits", prepared=False)
+    learner = OneBitClassifier(classes=np.unique(y), random_state=0)
+    play(learner, X, y)
+    shown = [3, 8, 9, 7]
+    figure = Figure(figsize=(7.6, 4.1), layout="constrained")
+    for column, digit in enumerate(shown):
+        right = (x for x, truth in zip(X[::-1], y[::-1], strict=True) if truth == digit)
+        x = next(x for x in right if learner.predict([x])[0] == digit)
+        found = learner.explain(x)
+        amounts = found.per_feature.reshape(8, 8)
+        top, bottom = (
+            figure.add_subplot(2, len(shown), 1 + i * len(shown) + column) for i in (0, 1)
+        )
+        most = np.abs(amounts).max()
+        # Not imshow, whose pictures within a picture some readers of SVG refuse.
+        top.pcolormesh(x.reshape(8, 8), cmap="gray_r")
+        bottom.pcolormesh(amounts, cmap="RdBu", vmin=-most, vmax=most)
+        bottom.set_title(f"why {found.label}, not {found.against}")
+        for ax in (top, bottom):
+            ax.set(xticks=[], yticks=[], aspect="equal")
+            ax.invert_yaxis()
+        print(f"reasons: {found.label} rather than {found.against} by {found.difference:.2f}")
+    save(figure, "reasons-digits.svg")
+
+
 # Every learner on one stream
 
 
@@ -456,6 +539,17 @@ def shrink(path: Path) -> None:
     print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1000:.0f} kB")
 
 
+# Utility over time, beside rivals
+
+
+def draw_models() -> None:
+    """Draw the example that chooses among language models, with five seeds."""
+    sys.path.insert(0, str(ROOT / "examples"))
+    import route_models
+
+    save(route_models.draw(route_models.compare(5)), "models.svg")
+
+
 PICTURES: dict[str, Callable[[], None]] = {
     "error": draw_error,
     "one_bit": draw_one_bit,
@@ -463,6 +557,8 @@ PICTURES: dict[str, Callable[[], None]] = {
     "exploration": draw_exploration,
     "propensity": draw_propensity,
     "drift": draw_drift,
+    "models": draw_models,
+    "reasons": draw_reasons,
     "learners": draw_learners,
     "terminal": draw_terminal,
     "page": draw_page,

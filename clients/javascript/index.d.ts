@@ -1,6 +1,12 @@
 export type Label = string | number;
 export type DataRecord = string | { [field: string]: unknown } | number[];
 
+/** A label, and what it means, in the form of a record. */
+export interface DescribedLabel {
+  name: Label;
+  description?: DataRecord | null;
+}
+
 export interface Decision {
   id: string;
   label: Label;
@@ -19,6 +25,8 @@ export interface DecideOptions {
   chosen?: Label;
   /** The probability with which the product chose it, if it has one. */
   chosenProbability?: number;
+  /** Whether another label than the best guess may be chosen; by default it may. */
+  explore?: boolean;
 }
 
 /** Whether the label was right, or the right label; null if it is none of them. */
@@ -28,6 +36,16 @@ export interface ApprenticeSettings {
   decides?: "product" | "model";
   share?: number;
   confidence?: number | null;
+}
+
+export interface Explanation {
+  label: Label;
+  against: Label;
+  /** That each of them is right; null if the learner has no such model. */
+  probabilities: [number, number] | null;
+  difference: number;
+  /** The amounts add up to the difference of the scores: positive ones speak for the label. */
+  reasons: { text: string; amount: number }[];
 }
 
 /** What the service says of a model; see `/openapi.json`. */
@@ -48,20 +66,34 @@ export class Client {
 
   decide(record: DataRecord, options?: DecideOptions & { id?: string }): Promise<Decision>;
   decideMany(records: DataRecord[], options?: DecideOptions & { ids?: string[] | null }): Promise<Decision[]>;
+  /** Why one label scores higher than another one, by what the model knows now. */
+  explain(record: DataRecord, options?: { label?: Label; against?: Label; among?: Label[] }): Promise<Explanation>;
   learn(decision: Decision | string, feedback: Feedback): Promise<void>;
+  /** Sends feedback in place of what was sent before, as if it had been sent then. */
+  revise(decision: Decision | string, feedback: Feedback): Promise<void>;
+  /** Withdraws the feedback for a decision, as if it had never been sent. */
+  withdraw(decision: Decision | string): Promise<void>;
   learnMany(decisions: (Decision | string)[], feedback: Feedback[]): Promise<void>;
 
-  make(labels: Label[], spec?: { [field: string]: unknown }): Promise<this>;
+  make(labels: (Label | DescribedLabel)[], spec?: { [field: string]: unknown }): Promise<this>;
   show(): Promise<Details>;
   /** How the model does, and what to do about it; times in seconds since 1970. */
   report(range?: { since?: number; until?: number }): Promise<Details>;
   newest(limit?: number): Promise<Details[]>;
-  addClasses(classes: Label[]): Promise<this>;
+  addClasses(classes: (Label | DescribedLabel)[]): Promise<this>;
+  /** Say what labels mean. */
+  describe(labels: DescribedLabel[]): Promise<this>;
   retireClasses(classes: Label[]): Promise<this>;
   freeze(): Promise<this>;
   unfreeze(): Promise<this>;
   expire(seconds: number | null, countsAs?: "nothing" | "wrong"): Promise<this>;
+  /** Of any 1,000 decisions, at most this share is another label than the best guess; null is no limit. */
+  setLimits(limits: { maxExploration?: number | null }): Promise<this>;
   apprentice(settings: ApprenticeSettings | null): Promise<this>;
+  /** Erases decisions with their feedback: by ids, by a field of the record, or before a time. */
+  erase(
+    selection: { ids: string[] } | { field: string | string[]; value: unknown } | { before: number },
+  ): Promise<{ decisions: number; rows: number }>;
   delete(): Promise<void>;
 
   addShadow(name: string, learner?: string, parameters?: { [name: string]: unknown }): Promise<this>;

@@ -50,6 +50,8 @@ export class Client {
     return answers.map((answer, i) => this.#decision(questions[i], answer));
   }
 
+  explain(record, { label, against, among } = {}) { return this.#post("explain", { record, label, against, among }); }
+
   async learn(decision, feedback) {
     await this.#post("feedback", this.#feedback(decision, feedback));
   }
@@ -61,6 +63,14 @@ export class Client {
     for (const one of results) {
       if (one.status !== "accepted" && one.status !== "repeated") throw new RefusedError("feedback for " + one.id + ": " + one.message);
     }
+  }
+
+  async revise(decision, feedback) {
+    await this.#post("revise", this.#feedback(decision, feedback));
+  }
+
+  async withdraw(decision) {
+    await this.#post("revise", { id: idOf(decision), withdrawn: true });
   }
 
   // The model
@@ -82,11 +92,14 @@ export class Client {
 
   newest(limit = 20) { return this.#ask("GET", this.#path + "/decisions?limit=" + limit); }
   addClasses(classes) { return this.#change("POST", "/labels", { add: classes }); }
+  describe(labels) { return this.#change("POST", "/labels", { describe: labels }); }
   retireClasses(classes) { return this.#change("POST", "/labels", { retire: classes }); }
   freeze() { return this.#change("PATCH", "", { frozen: true }); }
   unfreeze() { return this.#change("PATCH", "", { frozen: false }); }
   expire(seconds, countsAs = "nothing") { return this.#change("PATCH", "", { expiry_seconds: seconds, expired_counts_as: countsAs }); }
+  setLimits({ maxExploration = null } = {}) { return this.#change("PATCH", "", { max_exploration: maxExploration }); }
   apprentice(settings) { return this.#change("PATCH", "", { apprentice: settings }); }
+  erase(selection) { return this.#post("erase", selection); }
   async delete() { await this.#ask("DELETE", this.#path); }
 
   // Shadows
@@ -113,11 +126,12 @@ export class Client {
 
   // What is sent, and how answers are read
 
-  #question(record, { among, chosen, chosenProbability }, id) {
+  #question(record, { among, chosen, chosenProbability, explore }, id) {
     // With an id from the client, a repeated question is decided once.
     const question = { record, id: id ?? newId() };
     if (among !== undefined) question.among = [...among];
     if (chosen !== undefined) question.chosen = chosen;
+    if (explore === false) question.explore = false;
     if (chosenProbability !== undefined) question.chosen_probability = chosenProbability;
     return question;
   }

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from onebit.batch import to_batch as to_batch
     from onebit.core import NONE_OF_THESE as NONE_OF_THESE
     from onebit.core import Decision as Decision
+    from onebit.core import DecisionList as DecisionList
+    from onebit.core import Explanation as Explanation
     from onebit.core import History as History
     from onebit.core import Learner as Learner
     from onebit.core import load as load
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from onebit.learners import Banditron as Banditron
     from onebit.learners import Confidit as Confidit
     from onebit.learners import ExpConcaveReduction as ExpConcaveReduction
+    from onebit.learners import FastCB as FastCB
+    from onebit.learners import FenchelYoung as FenchelYoung
     from onebit.learners import Folklore as Folklore
     from onebit.learners import Gaptron as Gaptron
     from onebit.learners import GaussianAggregating as GaussianAggregating
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from onebit.learners import LinTS as LinTS
     from onebit.learners import LinUCB as LinUCB
     from onebit.learners import LogisticThompson as LogisticThompson
+    from onebit.learners import Mixture as Mixture
     from onebit.learners import Newtron as Newtron
     from onebit.learners import Obama as Obama
     from onebit.learners import OneBitClassifier as OneBitClassifier
@@ -59,7 +64,17 @@ if TYPE_CHECKING:
 # Names are imported on first use: scikit-learn and Numba together take a second to import.
 _ROOMS = ["evaluation", "features", "lab", "learners", "streams", "theory"]
 _PLACES = dict.fromkeys(
-    ["NONE_OF_THESE", "Decision", "History", "Learner", "load", "play"], "onebit.core"
+    [
+        "NONE_OF_THESE",
+        "Decision",
+        "DecisionList",
+        "Explanation",
+        "History",
+        "Learner",
+        "load",
+        "play",
+    ],
+    "onebit.core",
 ) | {
     "make_pipeline": "onebit.core.pipeline",
     "to_batch": "onebit.batch",

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from scipy.stats import chisquare
 from sklearn.base import clone
 
-from onebit.core import Decision, Learner, load, play
+from onebit.core import Decision, DecisionList, Learner, load, play
 from onebit.core.storage import arrays_of
 
 Check = Callable[[Learner], None]
@@ -274,6 +274,82 @@ def check_labels_come_and_go(learner: Learner) -> None:
         _round(learner, x, "mauve")
 
 
+def check_worth_and_cost(learner: Learner) -> None:
+    """Worth and cost are refused, or decisions with them have the probabilities of the policy."""
+    learner, X, y = _trained(learner)
+    labels = learner.classes_.tolist()
+    given: dict[str, Any] = {"worth": {labels[0]: 3.0}, "cost": {labels[1]: 0.5}}
+    before = _state(learner)
+    refusal = _said_by(lambda: learner.decide(X[0], **given))
+    if refusal:
+        assert "has no model of it" in refusal
+        _assert_refused(partial(learner.set_utility, **given), "has no model of it")
+        _assert_same(before, _state(learner))
+        return
+    p = learner.policy(X, **given)
+    assert (p >= 0.0).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    drawn = [learner.decide(X[3], **given) for _ in range(1_000)]
+    counts = np.array([sum(d.label == label for d in drawn) for label in labels])
+    assert (counts[p[3] == 0] == 0).all()
+    if np.count_nonzero(p[3]) > 1:
+        assert chisquare(counts[p[3] > 0], len(drawn) * p[3][p[3] > 0]).pvalue > 1e-6
+    assert all(d.probability == p[3, labels.index(d.label)] for d in drawn)
+    same: dict[str, Any] = {"worth": dict.fromkeys(labels, 2.0), "cost": dict.fromkeys(labels, 1)}
+    np.testing.assert_array_equal(learner.policy(X, **same), learner.policy(X))
+    before = _state(learner)
+    for other in (learner.set_utility(**given), _copied(learner), copy.deepcopy(learner)):
+        np.testing.assert_array_equal(other.policy(X), p)
+        np.testing.assert_array_equal(other.policy(X, worth={}, cost={}), learner.policy(X, **same))
+        _assert_same(before, _state(other))
+    one_by_one, played = copy.deepcopy(learner), _copied(learner)
+    history = play(played, X, y)
+    for x, truth, mistake in zip(X, y, history.mistakes, strict=True):
+        assert _round(one_by_one, x, truth) == mistake
+    _assert_same(_state(one_by_one), _state(played))
+    learner.retire_classes(labels[:1])
+    among = labels[1:]
+    for p in (learner.policy(X), learner.policy(X, among)):
+        assert (p[:, 0] == 0.0).all()
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    for wrong, words in [
+        ({"cost": {"mauve": 1.0}}, "unknown label 'mauve'"),
+        ({"cost": 1.0}, "cost is a mapping"),
+        ({"worth": {labels[0]: -1.0}}, "at least 0"),
+        ({"worth": {labels[0]: np.nan}}, "finite"),
+    ]:
+        _assert_refused(partial(learner.decide, X[0], **cast("Any", wrong)), words)
+        _assert_refused(partial(learner.set_utility, **cast("Any", wrong)), words)
+
+
+def check_exploration_has_limits(learner: Learner) -> None:
+    """A decision that may not explore is the greedy label; a limit holds in every window."""
+    learner, X, y = _trained(learner)
+    before = _state(learner)
+    for x in X[:20]:
+        decision = learner.decide(x, explore=False)
+        assert decision.probability == 1.0
+        assert decision.label == learner.predict(decision.x)[0]
+    _assert_same(before, _state(learner))
+    assert (learner.policy(X, explore=False).max(axis=1) == 1.0).all()
+    limited = _fresh(learner).set_limits(max_exploration=0.01)
+    assert play(limited, X, y).n_explored <= 10
+    one_by_one = _fresh(learner).set_limits(max_exploration=0.01)
+    for x, truth in zip(X[:60], y[:60], strict=True):
+        _round(one_by_one, x, truth)
+    one_by_one = _copied(one_by_one)
+    p = one_by_one.policy(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    assert (p.max(axis=1) >= 0.9 - 1e-12).all(), "of ten that are left, each allows 0.01"
+    for x, truth in zip(X[60:], y[60:], strict=True):
+        _round(one_by_one, x, truth)
+    _assert_same(_state(one_by_one), _state(limited))
+    unlimited = _fresh(learner).set_limits(max_exploration=1.0)
+    assert play(unlimited, X, y).n_explored == play(_fresh(learner), X, y).n_explored
+    _assert_refused(partial(limited.set_limits, max_exploration=1.5), "in [0, 1]")
+    _assert_refused(partial(limited.decide, X[0], explore=cast("Any", 0)), "True or False")
+
+
 def check_bad_input_is_refused(learner: Learner) -> None:
     """Bad input gets an error that names the offender, and leaves the learner unchanged."""
     learner, X, y = _trained(learner)
@@ -351,7 +427,7 @@ def check_bad_input_is_refused(learner: Learner) -> None:
 
 
 def check_state_stays_the_same_size(learner: Learner) -> None:
-    """A learner takes no more memory after many rounds than after one."""
+    """Memory does not grow from the first round to the last of many."""
     learner, X, y = _trained(learner)
     before = {name: value.shape for name, value in _state(learner).items()}
     play(learner, np.tile(X, (5, 1)), np.tile(y, 5))
@@ -383,6 +459,112 @@ def check_descriptions(learner: Learner) -> None:
     np.testing.assert_allclose(one.policy(X).sum(axis=1), 1.0)
 
 
+def check_ranks(learner: Learner) -> None:
+    """`rank` orders labels by their probability of being right, or by scores without one."""
+    learner, X, _ = _trained(learner)
+    before, labels = _state(learner), learner.classes_.tolist()
+    probabilities = learner.right_proba(X[:5]) if hasattr(learner, "right_proba") else None
+    for i, x in enumerate(X[:5]):
+        ranked, scores = learner.rank(x), learner.scores(X[[i]])[0]
+        order = [labels.index(one.label) for one in ranked]
+        assert order == np.argsort(-scores, kind="stable").tolist()
+        assert [one.score for one in ranked] == scores[order].tolist()
+        assert ranked[0].label == learner.predict(X[[i]])[0]
+        found = [one.probability for one in ranked if one.probability is not None]
+        assert len(found) == (len(labels) if ranked[0].probability is not None else 0)
+        if found:
+            assert not learner.exclusive or abs(sum(found) - 1.0) < 1e-12
+            assert found == sorted(found, reverse=True)
+        if found and probabilities is not None:
+            np.testing.assert_allclose(found, probabilities[i, order], rtol=1e-12)
+        some = [one for one in ranked if one.label in labels[1:]]
+        assert learner.rank(x, among=labels[1:]) == some
+    _assert_same(before, _state(learner))
+    learner.retire_classes(labels[:1])
+    assert {one.label for one in learner.rank(X[0])} == set(labels[1:])
+    _assert_refused(lambda: learner.rank(X[0], among=labels[:1]), "is retired")
+    fresh = _fresh(learner)
+    assert len(fresh.rank(X[0])) == len(labels)
+    assert not fresh._started
+
+
+def check_reasons_add_up(learner: Learner) -> None:
+    """The reasons of `explain` add up to the difference of scores, or it says that none do."""
+    learner, X, _ = _trained(learner)
+    before, labels = _state(learner), learner.classes_.tolist()
+    for i in (0, 1, 10):  # 10 is empty
+        refusal = _said_by(partial(learner.explain, X[i]))
+        if refusal:
+            assert "its scores are not sums over features" in refusal
+            continue
+        scores = dict(zip(labels, learner.scores(X[[i]])[0].tolist(), strict=True))
+        for given in ({}, {"label": labels[1]}, {"label": labels[0], "against": labels[-1]}):
+            found = learner.explain(X[i], **given)
+            difference = scores[found.label] - scores[found.against]
+            amounts = [reason.amount for reason in found.reasons]
+            assert abs(sum(amounts) - difference) <= 1e-9 * max(1.0, *map(abs, scores.values()))
+            assert amounts == sorted(amounts, key=lambda amount: -abs(amount))
+            assert found.label == given.get("label", learner.rank(X[i])[0].label)
+    _assert_same(before, _state(learner))
+
+
+def check_lists(learner: Learner) -> None:
+    """Lists have the frequencies that their probabilities say, and each place teaches once."""
+    learner, X, y = _trained(learner)
+    labels, x = learner.classes_.tolist(), X[3]
+    p = learner.policy(X[[3]])[0]
+    lists = [learner.decide(x, top=2) for _ in range(1_000)]
+    expected, counts = [], []
+    for first, of_first in zip(labels, p, strict=True):
+        left = [label for label in labels if label != first]
+        given = learner.policy(X[[3]], among=left)[0]
+        assert abs(given.sum() - 1.0) < 1e-12
+        for second in left:
+            probability = float(given[labels.index(second)])
+            drawn = [one for one in lists if one.labels == (first, second)]
+            assert all(one.probabilities == (of_first, probability) for one in drawn)
+            expected.append(of_first * probability)
+            counts.append(len(drawn))
+    likely = np.array(expected) * len(lists) >= 5.0
+    rare = ~likely
+    cells = np.array([*np.array(counts)[likely], np.array(counts)[rare].sum()])
+    means = np.array([*np.array(expected)[likely], np.array(expected)[rare].sum()]) * len(lists)
+    if likely.sum() > 1:
+        shown = means > 0.0
+        assert (cells[~shown] == 0).all()
+        assert chisquare(cells[shown], means[shown]).pvalue > 1e-6
+    _check_learning_from_lists(learner, X, y)
+
+
+def _check_learning_from_lists(learner: Learner, X: np.ndarray, y: np.ndarray) -> None:
+    """Each place teaches as a decision among what was left would; a copy knows that."""
+    labels = learner.classes_.tolist()
+    chosen = learner.decide(X[0], top=len(labels) + 1, id="list")
+    other = copy.deepcopy(learner)
+    assert sorted(chosen.labels) == sorted(labels)
+    assert chosen[-1].probability == 1.0
+    again = DecisionList.from_dict(json.loads(json.dumps(chosen.to_dict())))
+    if learner.feedback == "full":
+        learner.learn(chosen, truth=y[0])
+        other.learn(Decision(X[0], chosen.labels[0], chosen[0].probability), truth=y[0])
+    else:
+        learner.learn(chosen, taken=chosen.labels[1])
+        for place, bit in zip(again[:2], (False, True), strict=True):
+            other.learn(place, correct=bit)
+    _assert_same(_state(learner), _state(other))
+    copied = copy.deepcopy(learner)
+    for one in (learner, copied):
+        assert one.has_learned("list")
+        assert one.has_learned(again)
+        _assert_refused(partial(one.learn, again, truth=y[0]), "already learned")
+    learner.retire_classes(labels[:1])
+    assert labels[0] not in learner.decide(X[1], top=3).labels
+    for top in (0, True, 1.5):
+        refused = partial(learner.decide, X[1], top=top)
+        _assert_refused(refused, "top is a number of places")
+    _assert_refused(lambda: learner.learn(learner.decide(X[1], top=2)), "one of correct=...")
+
+
 def check_ties_go_to_the_first_class(learner: Learner) -> None:
     """Where all scores are equal, the greedy label is the first class."""
     learner, X, _ = _trained(learner)
@@ -409,7 +591,7 @@ def _stream(learner: Learner) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _labels(learner: Learner) -> np.ndarray:
-    """Return three labels, or two for a learner that takes no more."""
+    """Return three labels, or two for a learner of two labels."""
     return LABELS if learner.__sklearn_tags__().classifier_tags.multi_class else LABELS[:2]
 
 
@@ -430,6 +612,12 @@ def _saved(learner: Learner) -> Any:
         path = Path(folder) / "learner.safetensors"
         learner.save(path)
         return load(path)
+
+
+def _copied(learner: Learner) -> Any:
+    """Return a copy of a learner: by a file, if it can be saved."""
+    saves = "check_saved_learner_goes_on" not in learner.exempt
+    return _saved(learner) if saves else copy.deepcopy(learner)
 
 
 def _assert_alike(one: Decision, other: Decision) -> None:

@@ -1,6 +1,7 @@
 """What commands compute, print and draw: numbers, options and pictures, not words."""
 
 import asyncio
+import io
 import json
 import re
 import shlex
@@ -19,7 +20,7 @@ from matplotlib.figure import Figure
 
 import onebit
 from drawn import described
-from onebit import Banditron, History, evaluation, lab
+from onebit import Banditron, History, Perceptron, evaluation, lab, make_pipeline
 from onebit.cli import main
 from onebit.cli.app import app
 from onebit.cli.bars import rounds_bar, runs_bar
@@ -32,6 +33,7 @@ from onebit.cli.playing import Result, play_timed
 from onebit.cli.run import microseconds, percent, shown_changes
 from onebit.core.engine import EXPLORED, MISTAKE, UPDATED
 from onebit.evaluation import Log
+from onebit.features import Records
 from onebit.numerics.changes import Change
 from onebit.streams import Asked
 from written import assert_as_written
@@ -505,7 +507,7 @@ def test_serve_starts_with_what_was_asked_for(onebit_command, monkeypatch):
     onebit_command(
         "serve --data d --database postgresql://x --host 0.0.0.0 --port 0 --workers 2 "
         "--log-requests --most-body 1024 --most-items 1 --most-features 3 --most-labels 2 "
-        "--most-requests 5 --demo"
+        "--most-requests 5 --opentelemetry --demo"
     )
     (how, plain), (other, given) = asked
     assert (how, other) == ("serve", "demo")
@@ -522,6 +524,7 @@ def test_serve_starts_with_what_was_asked_for(onebit_command, monkeypatch):
     limits = given.limits
     assert (limits.body, limits.items, limits.features, limits.labels) == (1024, 1, 3, 2)
     assert limits.in_flight == 5
+    assert (plain.opentelemetry, given.opentelemetry) == (False, True)
     code, _, err = onebit_command("serve --workers 2")
     assert (code, len(asked)) == (2, 2)
     assert "--database" in err
@@ -581,10 +584,10 @@ def test_keys_are_listed_with_their_limits(onebit_command, monkeypatch):
 def test_logs_are_verified(onebit_command, monkeypatch):
     from onebit.serve.verify import Verdict
 
-    sound = Verdict(1_234, [5, 6], 7, 0, 0, 0, [], [])
+    sound = Verdict(1_234, [5, 6], 7, 0, 0, 0, 0, [], [])
     verdicts = {
         "a": sound,
-        "b": sound._replace(rows=1, equal=[], unchecked=8, faults=["x", "y"]),
+        "b": sound._replace(rows=1, equal=[], unchecked=8, erased=9, faults=["x", "y"]),
         "c": sound._replace(other_snapshots=2_000, other_decisions=3, versions=["0.1", "0.2"]),
     }
 
@@ -608,9 +611,10 @@ def test_logs_are_verified(onebit_command, monkeypatch):
     monkeypatch.setattr("onebit.serve.sqlite_log.SQLiteLog", Fake)
     monkeypatch.setattr("onebit.serve.running.SQLiteLog", Fake, raising=False)
     code, out, err = onebit_command("log verify")
-    first, second, unchecked, third, other = out.splitlines()
+    first, second, erased, unchecked, third, other = out.splitlines()
     assert first.startswith("a: 1,234 rows, 2 snapshots equal to the byte, 7 decisions made again")
     assert second.startswith("b: 1 rows, 0 snapshots")
+    assert erased.startswith("b: 9 decisions cannot be made again")
     assert unchecked.startswith("b: 8 decisions were not made again")
     assert third.startswith("c: 1,234 rows")
     assert "(0.1; 0.2)" in other
@@ -669,3 +673,55 @@ def test_the_picture_of_the_demo(figures):
     places = [text.rsplit(" at ", 1)[1].split(" of ")[0].split() for text in texts[1:]]
     assert {x for x, _ in places} == {"1.04"}
     assert float(places[1][1]) - float(places[0][1]) >= 0.045 - 1e-3
+
+
+# onebit explain
+
+
+@pytest.fixture
+def router(tmp_path):
+    """Save a model that knows two words."""
+    model = make_pipeline(Records(256), Perceptron(classes=["billing", "support"]))
+    for text, desk in [("app down", "support"), ("card charged", "billing")] * 2:
+        model.learn(model.decide({"subject": text}), truth=desk)
+    model.save(tmp_path / "router.safetensors")
+    return model
+
+
+RECORD = {"subject": "card down"}
+
+
+def test_explain_prints_the_reasons(onebit_command, router, monkeypatch):
+    record = json.dumps(RECORD)
+    code, out, _ = onebit_command(f"explain router.safetensors '{record}' --label billing")
+    found = router.explain(RECORD, "billing")
+    assert (code, out) == (0, f"{found}\n")
+    assert "subject: down" in out
+    monkeypatch.setattr(sys, "stdin", io.StringIO(record))
+    code, out, _ = onebit_command(
+        "explain router.safetensors - --label support --against billing --json"
+    )
+    assert json.loads(out) == router.explain(RECORD, "support", "billing").to_dict()
+    code, out, _ = onebit_command("explain router.safetensors 'a text' --among support,billing")
+    assert (code, out) == (0, f"{router.explain('a text')}\n")
+
+
+def test_explain_draws_the_reasons(onebit_command, router, figures):
+    record = json.dumps(RECORD)
+    code, out, _ = onebit_command(f"explain router.safetensors '{record}' --plot reasons.png")
+    assert (code, out.splitlines()[-1]) == (0, "picture saved to reasons.png")
+    assert len(figures) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("'{\"a\": '", "RECORD is no JSON: Expecting value: line 1 column 7 (char 6)"),
+        ("'a text' --label fax", "unknown label 'fax': the classes are 'billing', 'support'"),
+        ("'a text' --plot picture.nothing", "cannot draw picture.nothing"),
+    ],
+)
+def test_explain_refuses(onebit_command, router, arguments, words):
+    code, _, err = onebit_command(f"explain router.safetensors {arguments}")
+    assert code == 2
+    assert err.startswith(f"onebit: {words}")

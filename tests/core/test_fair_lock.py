@@ -75,6 +75,15 @@ def test_every_use_of_the_state_holds_the_lock(use, monkeypatch):
             holds_lock.append(self.lock._is_owned())
             plain.state.__set__(self, new)
 
+        @property
+        def packed(self):
+            holds_lock.append(self.lock._is_owned())
+            return plain.packed.__get__(self)
+
+        @packed.setter
+        def packed(self, new):
+            plain.packed.__set__(self, new)
+
     run = learner._run
     loops = run.kernels.evaluate
 

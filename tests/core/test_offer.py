@@ -22,6 +22,7 @@ from onebit.learners import (
     Banditron,
     Confidit,
     ExpConcaveReduction,
+    FenchelYoung,
     Folklore,
     Gaptron,
     KernelConfidit,
@@ -138,6 +139,7 @@ ON_THOSE_CLASSES_ONLY = [
     Gaptron("logistic", eta=0.1, gamma=0.3),
     Gaptron("hinge", eta=0.1, gamma=0.3),
     Gaptron("smooth_hinge", eta=0.1, gamma=0.3),
+    FenchelYoung(eta=0.1, gamma=0.3),
 ]
 """Learners whose round with labels on offer is one of a problem with these labels alone."""
 

@@ -35,7 +35,7 @@ def test_the_likely_name_is_told(name, meant):
 @pytest.mark.parametrize("name", ["nobody", "", "-"])
 def test_without_a_likely_name_all_are_told(name):
     with pytest.raises(
-        ValueError, match=rf"^no learner '{name}': there are Aggregating, .*SoftmaxThompson$"
+        ValueError, match=rf"^no learner '{name}': there are Aioli, .*SoftmaxThompson$"
     ):
         onebit.learners.named(name)
 

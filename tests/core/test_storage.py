@@ -214,7 +214,7 @@ def test_files_that_made_the_process_crash(tmp_path):
         ({"format": "2"}, "format is '2', and should be a JSON int"),
         ({"format": True}, "format is True"),
         ({"format": 0}, "format is 0"),
-        ({"format": 5}, "format 5"),
+        ({"format": 6}, "format 6"),
         ({"learner": ...}, "the header has no learner"),
         ({"learner": 5}, "learner is 5"),
         ({"learner": "Nobody"}, "no learner is named 'Nobody'"),

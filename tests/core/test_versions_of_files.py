@@ -158,6 +158,25 @@ def test_arrays_of_learners_inside_others_are_migrated(learner, W, tmp_path):
         load(path)
 
 
+@pytest.mark.parametrize("inside", [False, True])
+def test_boosters_whose_files_have_no_sums_of_costs_start_them(inside, tmp_path):
+    """Version 0 of boosters."""
+    path, (X, y) = tmp_path / "model", examples()
+    booster = AdaBoostOLM(Perceptron(), n_learners=2, random_state=0)
+    learner = BanditReduction(booster, gamma=0.5, random_state=0) if inside else booster
+    learner.fit(X, y).save(path)
+    sums = ("total_cost", "total_weight")
+    changed(
+        path,
+        lambda arrays: {name: a for name, a in arrays.items() if not name.endswith(sums)},
+        **({"inner_versions": {}} if inside else {"state_version": 0}),
+    )
+    old = load(path)
+    state = old._run.state.alg if inside else old._run.state
+    assert state.total_cost.tolist() == state.total_weight.tolist() == [0.0, 0.0]
+    np.testing.assert_array_equal(old.policy(X), learner.policy(X))
+
+
 def test_learners_of_pipelines_are_migrated(tmp_path):
     X, y = examples()
     path = tmp_path / "model"

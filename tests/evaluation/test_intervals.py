@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onebit.evaluation import ConfidenceSequence, DifferenceSequence
 from onebit.evaluation.intervals import (
     BETS,
-    ConfidenceSequence,
-    DifferenceSequence,
     LowerBound,
     log_prior_anytime,
     log_prior_at,

@@ -36,6 +36,7 @@ def found_in(*rows):
         ({"truth": None}, {"correct": False}),  # none of the labels
         ({"expired": "wrong"}, {"correct": False}),
         ({"expired": "nothing"}, {}),
+        ({"withdrawn": True}, {}),
     ],
 )
 def test_feedback(body, said):

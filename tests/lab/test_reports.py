@@ -19,6 +19,7 @@ from onebit.lab.experiments import (
     EXPERIMENTS,
     alarms,
     boosting,
+    calibration,
     clicks,
     compare,
     confidit_texts,
@@ -28,7 +29,9 @@ from onebit.lab.experiments import (
     gaptron,
     intervals,
     labels,
+    limits,
     logs,
+    many_labels,
     raw,
     soba,
 )
@@ -45,7 +48,7 @@ from written import assert_as_written
 HERE = Path(__file__).parent
 MODULES = (
     *(alarms, boosting, clicks, compare, confidit_texts, constants, descriptions, folklore),
-    *(gaptron, labels, logs, raw, soba),
+    *(gaptron, labels, logs, many_labels, raw, soba),
 )
 
 
@@ -102,7 +105,7 @@ SEVERAL = (constants.WithConstants, labels.Taught, labels.WithTruths)
 def of_trial(run, rng):
     """Return a result of a trial that makes its own data."""
     shares = np.round(rng.random(8), 3).tolist()
-    if isinstance(run.learner, intervals.Coverage):
+    if isinstance(run.learner, intervals.Coverage | limits.Covered):
         names = {"policies": ["a", "b"], "methods": ["ips", "dr"]}
         columns = ("fixed", "anytime", "width", "number")
         return names | {name: shares[i : i + 2] for i, name in enumerate(columns)}
@@ -112,6 +115,7 @@ def of_trial(run, rng):
         return {"rounds": 100} | claimed | dict(zip(columns, shares, strict=False))
     columns = {
         intervals.Noticed: ("noticed",),
+        limits.Limited: ("mistakes", "explored", "most"),
         boosting.Regret: ("regret",),
         logs.Held: ("rounds", "accuracy", "dr holds", "dr width", "ips holds", "ips width"),
         logs.Widths: ("ips", "dr", "dr, weights of MRDR"),
@@ -157,6 +161,16 @@ def made_up(run):
         found["greedy"] = round(float(rng.random()), 3)
     if isinstance(measure, descriptions.Described):
         found["first_eighth"], found["nearest_name"] = np.round(rng.random(2), 3).tolist()
+    if isinstance(measure, calibration.Calibration):
+        found["log_loss"], found["log_loss_of_rate"] = np.round(rng.random(2), 3).tolist()
+        at = rng.integers(1, 100, size=measure.n_bins)
+        found["rounds_at"] = at.tolist()
+        for name in ("confidence_at", "right_at"):
+            found[name] = np.round(at * rng.random(at.size), 2).tolist()
+    if isinstance(measure, many_labels.Searched):
+        names = ("not_found", "error_found", "error_not_found", "of_others", "repeated")
+        found |= dict(zip(names, np.round(rng.random(5), 3).tolist(), strict=True))
+        found["confidence"], found["bound"] = 0.5, 0.2
     if isinstance(measure, alarms.Alarms):
         found["changes"] = ["a change"] * int(rng.integers(2))
     if isinstance(run.learner, ConstantLabel):

@@ -9,7 +9,7 @@ from onebit import play
 from onebit.core.example import INDEX, Example
 from onebit.core.generator import new_generator
 from onebit.core.growing import Growing
-from onebit.learners.aggregating import Aggregating
+from onebit.learners.frozen.aggregating import Aggregating
 from onebit.numerics.sampler import chord, effective_sample_size, new_posterior, observe
 from onebit.theory import best_linear, bounds, online_log_loss
 from problems import assert_finite, logistic

@@ -129,9 +129,9 @@ def test_label_and_update_are_distributed_as_in_the_reference(gamma):
     decide, learn = run.kernels.decide(run.state), run.kernels.learn(run.state)
     labels, taught = np.empty(n, dtype=int), np.empty(n, dtype=bool)
     for i in range(n):
-        labels[i], p, _ = decide(run.state, x, run.scores, run.default_offer, run.p, DRAW)
+        labels[i], p, _ = decide(run.packed, x, run.scores, run.default_offer, run.p, DRAW)
         right = int(labels[i] == y)
-        taught[i] = learn(run.state, x, run.scores, labels[i], p, run.default_offer, right)
+        taught[i] = learn(run.packed, x, run.scores, labels[i], p, run.default_offer, right)
     np.testing.assert_array_equal(learner.learner_._run.state.updates, [0, 0, taught.sum(), 0])
     assert (labels[taught] == y).all()
     expected = (1 - gamma) * softmax(LOGITS) + gamma / K

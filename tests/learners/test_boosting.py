@@ -6,9 +6,12 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 
@@ -202,12 +205,12 @@ def test_slope_of_adaboost_olm_is_that_of_its_loss():
 # The boosting regression
 
 
-@pytest.mark.parametrize("algorithm", ["folklore", "aioli"])
+@pytest.mark.parametrize("algorithm", ["folklore", "paper", "aioli"])
 def test_regression_has_the_identities_of_algorithm_3(algorithm):
     """Sigma(s^)_l = sigma(zeta)_1, and the others keep their ratios."""
     rng, T, K = np.random.default_rng(0), 300, 4
     regression = BoostingRegression(T, algorithm)
-    literal = boosting.AdaBoostOLMpp([None], K, T).regressions[0]
+    literal = boosting.AdaBoostOLMpp([None], K, T, algorithm == "paper").regressions[0]
     for _ in range(T):
         s, label = 3 * rng.normal(size=K), int(rng.integers(K))
         y = label if rng.random() < 0.7 else int(rng.integers(K))
@@ -215,7 +218,7 @@ def test_regression_has_the_identities_of_algorithm_3(algorithm):
         others = np.delete(np.arange(K), label)
         np.testing.assert_allclose(np.diff(predicted[others]), np.diff(s[others]), atol=1e-12)
         assert softmax(predicted)[label] == pytest.approx(expit(2 * predicted[label]))
-        if algorithm == "folklore":
+        if algorithm != "aioli":
             expected = literal.predict(s, label)  # up to a constant
             np.testing.assert_allclose(predicted - predicted[0], expected - expected[0], atol=1e-9)
         regression.update(s, label, y)
@@ -255,11 +258,28 @@ def losses(T, seed, algorithm="folklore"):
     return np.cumsum(own) - np.cumsum(theirs, axis=0).min(axis=1)
 
 
+@pytest.mark.slow
+def test_the_papers_constants_are_those_of_folklore():
+    """With B = 2 and R = 1 + ln T, by the learner itself."""
+    T, rng = 150, np.random.default_rng(2)
+    most = math.log(T)
+    learner = Folklore(B=2.0, R=1.0 + most, classes=[0, 1])
+    regression = BoostingRegression(T, "paper")
+    for _ in range(T):
+        h, right = rng.uniform(-most, most), int(rng.random() < 0.6)
+        decision = learner.decide([h, -1.0])
+        z = learner.scores([[h, -1.0]])[0]
+        assert -np.diff(regression.predict([2 * h, 0.0], 0)) == pytest.approx(z[0] - z[1], abs=1e-9)
+        regression.update([2 * h, 0.0], 0, 1 - right)
+        learner.learn(decision, truth=1 - right)
+
+
 @pytest.mark.parametrize("T", [1_000, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_regret_of_the_regression_is_below_its_bound(T):
-    for algorithm in ("folklore", "aioli"):
+    for algorithm, share in [("folklore", 0.3), ("aioli", 0.3), ("paper", 0.6)]:
         regret = losses(T, 0, algorithm)[-1]
-        assert regret < 0.3 * bounds.boosting_regression(T)
+        assert regret < share * bounds.boosting_regression(T)
+    assert bounds.boosting_regression(T) < bounds.boosting_regression(T, "paper")
 
 
 # Weak learners of all kinds
@@ -306,6 +326,96 @@ def test_classifiers_of_scikit_learn_are_weak_learners(learner, n):
 @pytest.mark.parametrize("cls", BOOSTERS)
 def test_boosters_of_other_libraries_have_every_behaviour(cls):
     check_learner(cls(SGDClassifier(loss="log_loss", random_state=0), 2))
+
+
+class CostRegression:
+    """A linear regression of the cost of each label on x."""
+
+    def __init__(self):
+        self.W, self.cost_matrices = None, []
+
+    def predict(self, x, cost_matrix):
+        return 0 if self.W is None else int(np.argmin(self.W @ x))
+
+    def update(self, x, cost_matrix, label):
+        if self.W is None:
+            self.W = np.zeros((len(cost_matrix), x.size))
+        self.W += 0.3 * np.outer(cost_matrix[label] - self.W @ x, x) / (1 + x @ x)
+        self.cost_matrices.append(cost_matrix)
+
+
+@pytest.mark.parametrize(("K", "n"), [(2, 60), (4, 100)])
+def test_a_cost_sensitive_learner_of_ones_own_walks_the_path_of_algorithm_4(K, n):
+    """Predict(x, C) and Update(x, C, y), as the paper has them; ties and zero rows included."""
+    X, y = (part[:n] for part in continuous(K))
+    own = CostRegression()
+    booster = AdaBoostOLMpp(own, 3, n, "paper", classes=range(K), random_state=0)
+    reference = boosting.Algorithm4([CostRegression() for _ in range(3)], K, n)
+    for x, truth in zip(X, y.tolist(), strict=True):
+        p = reference.policy(x)
+        decision = booster.decide(sp.csr_array(x[np.newaxis]) if truth else x)
+        np.testing.assert_allclose(booster.policy(x[np.newaxis])[0], p, rtol=0, atol=1e-9)
+        booster.learn(decision, truth=truth)
+        reference.learn(x, truth)
+    for model, literal in zip(booster._run.state.weak.models, reference.weak, strict=True):
+        np.testing.assert_allclose(model.model.W, literal.W, atol=1e-9)
+        np.testing.assert_allclose(model.model.cost_matrices, literal.cost_matrices, atol=1e-9)
+    np.testing.assert_allclose(booster.edges_, reference.edges(), atol=1e-9)
+    for edge in (0.0, 0.3, 1.0):
+        assert booster.excess(edge) == pytest.approx(reference.excess(edge), abs=1e-9)
+    assert booster.excess(1.0) > 0
+    assert own.W is None  # copies learn
+    assert type(clone(booster).learner) is CostRegression
+    if K > 2:
+        with pytest.raises(ValueError, match="cannot take further classes"):
+            booster.add_classes([7])
+
+
+@pytest.mark.parametrize("cls", BOOSTERS)
+def test_every_booster_takes_a_cost_sensitive_learner(cls):
+    K = 3 if cls._many_classes else 2
+    X, y = easy(150, K)
+    booster = cls(CostRegression(), 3, random_state=0)
+    assert play(booster, X, y).mistakes[75:].mean() < 0.4
+    C = np.array(booster._run.state.weak.models[0].model.cost_matrices)
+    assert C.shape == (150, K, K)
+    assert (C >= 0).all()
+    assert not C[:, range(K), range(K)].any()
+    assert (C.sum(axis=2) <= 1 + 1e-12).all()
+    assert (C.sum(axis=2) > 0).all(), "rows of other labels than the right one, too"
+
+
+def test_labels_that_a_cost_sensitive_learner_may_not_return():
+    for wrong in (3, -1, 0.0, None):
+        own = CostRegression()
+        own.predict = lambda x, cost_matrix, wrong=wrong: wrong
+        with pytest.raises(ValueError, match="returns a label from 0 to 2"):
+            AdaBoostOLMpp(own, 2, classes=range(3)).decide([1.0])
+
+
+def test_edges_of_weak_learners_that_are_right_or_wrong():
+    """One, and 1 - K; nothing exceeds what they allow."""
+    for shift, edge in [(0, 1.0), (1, -0.5)]:
+
+        class Told:
+            def predict(self, x, cost_matrix, shift=shift):
+                return (int(x[0]) + shift) % 3
+
+            def update(self, x, cost_matrix, label):
+                pass
+
+        booster = AdaBoostOLMpp(Told(), 2, random_state=0)
+        with pytest.raises(NotFittedError):
+            booster.edges_  # noqa: B018
+        y = np.arange(30) % 3
+        booster.partial_fit(y[:1, np.newaxis].astype(float), y[:1], classes=range(3))
+        # With s = 0, all wrong labels cost the same: K / (K - 1) times the mean.
+        np.testing.assert_allclose(booster.edges_[0], edge, atol=1e-12)
+        booster.partial_fit(y[1:, np.newaxis].astype(float), y[1:])
+        assert (booster.edges_ == 1.0).all() == (shift == 0)
+        assert booster.excess(1.0) == pytest.approx(0, abs=1e-12) or shift == 1
+    with pytest.raises(ValueError, match=r"an edge is in \[0, 1\]; got 1\.5"):
+        booster.excess(1.5)
 
 
 def test_a_booster_of_another_library_is_not_saved(tmp_path):

@@ -76,7 +76,7 @@ def test_policy_is_what_is_drawn(learner):
     p, x = policies[i], learner.decide(X[i]).x
     decide = learner._run.kernels.decide(learner._run.state)
     offer, scores, p_of_x = learner._run.default_offer, learner._run.scores, learner._run.p
-    drawn = [decide(learner._run.state, x, scores, offer, p_of_x, DRAW)[0] for _ in range(n)]
+    drawn = [decide(learner._run.packed, x, scores, offer, p_of_x, DRAW)[0] for _ in range(n)]
     counts = np.bincount(drawn, minlength=K)
     assert (counts[p == 0] == 0).all()
     if np.count_nonzero(p) > 1:

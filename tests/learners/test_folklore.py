@@ -67,6 +67,33 @@ def test_walks_the_path_of_the_reference(K, stream, storage, curvature):
     np.testing.assert_allclose(h, np.linalg.solve(reference.A, reference.G), atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("K", "stream", "storage", "n"),
+    [
+        (2, continuous, sp.csr_array, 60),
+        (3, one_hot, np.asarray, 60),
+        (4, continuous, np.asarray, 100),
+    ],
+)
+def test_lookahead_walks_the_path_of_its_reference(K, stream, storage, n):
+    """Phi_t made with A_t, whose reference solves for all weights."""
+    X, y = (part[:n] for part in stream(K, d=3))
+    stored = storage(X)
+    reference = folklore.Lookahead(X.shape[1], K, B=3.0)
+    learner = Folklore(B=3.0, lookahead=True, classes=range(K))
+    apart = 0.0
+    for t, truth in enumerate(y):
+        row = stored[[t]]
+        decision = learner.decide(row if sp.issparse(row) else row[0])
+        p = reference.probabilities(X[t])
+        np.testing.assert_allclose(learner.predict_proba(row)[0], p, rtol=0, atol=1e-8)
+        before = softmax(folklore.Folklore.solve(reference, *X[t]))
+        apart = max(apart, np.abs(p - before).max())
+        learner.learn(decision, truth=truth)
+        reference.learn(X[t], np.eye(K)[truth])
+    assert apart > 1e-5 or K == 2, "it is not the phi_t of A_{t-1}"
+
+
 def test_plays_the_minimum_of_the_surrogates():
     """Equation (3.3), left side; with the printed update its right side is something else."""
     rng = np.random.default_rng(0)

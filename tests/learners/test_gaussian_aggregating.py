@@ -7,7 +7,7 @@ from scipy.special import expit, softmax
 
 from onebit import play
 from onebit.learners.folklore import Folklore
-from onebit.learners.gaussian_aggregating import GaussianAggregating, normal_nodes, root
+from onebit.learners.frozen.gaussian_aggregating import GaussianAggregating, normal_nodes, root
 from onebit.theory import online_log_loss
 from paths import TOLERANCE, continuous, one_hot, repeated, unit
 from problems import assert_finite, logistic

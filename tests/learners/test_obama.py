@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onebit import Decision, play
-from onebit.learners.obama import Obama
+from onebit.learners.frozen.obama import Obama
 from onebit.theory import best_linear, bounds
 from onebit.theory.bounds.logistic import obama_mu
 from problems import assert_finite

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from onebit import SOBA, OneBitClassifier, load, make_pipeline, play
 from onebit.core.storage import arrays_of
 from onebit.features import Records
-from onebit.numerics.descriptions import NARROWING, RENEWED
+from onebit.numerics.descriptions import BASELINE, NARROWING, RENEWED
 from paths import assert_same_path
 from references.descriptions import Described
 
@@ -65,6 +65,19 @@ def test_walks_the_path_of_the_reference(stream, K, storage):
     assert learner.worth_ == pytest.approx((slow.line.theta, np.sqrt(slow.line.variance)))
     numbers = learner._run.state.descriptions.numbers
     assert numbers[NARROWING] == pytest.approx(slow.line.narrowing)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("described_labels", [[3], [0, 2, 3, 5, 6]])
+def test_some_labels_without_a_description_walk_the_path(described_labels, storage):
+    X, y, D = spread_out(7)
+    D[np.setdiff1d(np.arange(7), described_labels)] = 0.0
+    form = {"covariance": "diagonal", "views": "line"}
+    slow = Described(X.shape[1], 7, False, D, views="line")
+    learner = described(D, **form, random_state=1)
+    assert_same_path(learner, slow, X, y, storage, quadrature=1e-6)
+    numbers = learner._run.state.descriptions.numbers
+    assert numbers[BASELINE] == pytest.approx(slow.line.baseline)
 
 
 @pytest.mark.parametrize(
@@ -142,6 +155,53 @@ def test_an_empty_description_says_nothing():
     plain = OneBitClassifier(classes=range(4), random_state=0)
     empty = OneBitClassifier(classes=range(4), random_state=0).describe({2: np.zeros(60)})
     assert play(plain, X, y).mistakes.tolist() == play(empty, X, y).mistakes.tolist()
+
+
+# Some labels without a description
+
+
+def test_a_label_without_a_description_is_tried_among_described_ones():
+    """Nothing matches its examples, so it is as likely as any label, and is soon found."""
+    X, y, D = topics(12, n=3_000, d=200, n_words=8, seed=1)
+    learner = OneBitClassifier(classes=range(12), random_state=0)
+    learner.describe({k: D[k] for k in range(11)})
+    wrong = play(learner, X, y).mistakes
+    assert wrong[y == 11][-100:].mean() < 0.5
+    assert wrong[y < 11].mean() < 0.4
+
+
+def test_a_single_description_favours_its_label_only_where_it_matches():
+    X, y, D = topics(6, n=600, d=200, n_words=8, seed=1)
+    form = {"covariance": "diagonal", "views": "line"}
+    learner = OneBitClassifier(classes=range(6), **form, random_state=0).describe({2: D[2]})
+    p, matches = learner.predict_proba(X)[:, 2], X @ D[2] > 0
+    assert p[matches].min() > 1 / 6
+    np.testing.assert_allclose(p[~matches], 1 / 6)
+    play(learner, X, y)
+    numbers = learner._run.state.descriptions.numbers
+    learner._run.state.line.W[:] = 0.0  # what the description alone says
+    assert learner.predict_proba(X)[~matches, 2].max() < 1 / 6 < p[matches].min()
+    assert 0.0 < numbers[BASELINE] < learner.worth_[0] / 2
+
+
+def test_only_described_labels_have_a_narrow_prior():
+    X, y, D = spread_out(8, n=400)
+    form = {"covariance": "diagonal", "views": "line"}
+    learner = OneBitClassifier(classes=range(7), **form, random_state=0)
+    learner.describe({k: D[k] for k in range(6)})
+    play(learner, X[y < 7], y[y < 7])
+    learner.add_classes([7])
+    posterior, numbers = learner._run.state.line, learner._run.state.descriptions.numbers
+    widest = posterior.settings.widest
+    assert numbers[NARROWING] > 1.5
+    assert posterior.S[:, :6].max() <= widest / numbers[NARROWING] * (1 + 1e-9)
+    assert (posterior.S[:, 7] == widest).all()
+    before, weights = posterior.S.copy(), posterior.W.copy()
+    learner.describe({7: D[7]})
+    assert posterior.S[:, 7] == pytest.approx(widest / numbers[NARROWING])
+    learner.describe({7: np.zeros(40)})
+    np.testing.assert_allclose(posterior.S, before)
+    np.testing.assert_allclose(posterior.W, weights)
 
 
 # At any time

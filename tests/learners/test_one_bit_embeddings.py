@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from onebit import OneBitClassifier, play
-from onebit.numerics.scales import CONSTANT, FACTOR, HAS_VECTOR, IS_MEASUREMENT, LOCATION
+from onebit.numerics.scales import CONSTANT, EXCEEDS, FACTOR, HAS_VECTOR, IS_MEASUREMENT, LOCATION
 from paths import assert_same_path
 from references import one_bit_classifier as reference
 
@@ -37,6 +37,21 @@ def test_an_embedding_walks_the_path_of_the_reference(n_words, storage):
     np.testing.assert_allclose(scales.features[:, FACTOR], slow.scales.factors)
     assert scales.features[:40, FACTOR] == pytest.approx(2.0 if n_words else 1.0)
     assert scales.totals[CONSTANT] == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_rare_words_in_columns_of_an_embedding_do_not_make_them_measurements(storage):
+    """As `Records` hashes words and embeddings into the same columns."""
+    X, y = embedded(3, n=200, d=60, n_words=50)
+    for i in range(4, 200, 8):
+        X[i, i % 5] += np.sign(X[i, i % 5])
+    slow = reference.OneBitClassifier(X.shape[1], 3, False, views="line")
+    learner = OneBitClassifier(covariance="diagonal", views="line", random_state=3)
+    assert_same_path(learner, slow, X, y, storage, quadrature=1e-6)
+    scales = learner._run.state.scales
+    assert scales.kinds[:5, EXCEEDS].min() >= 4
+    assert not scales.kinds[:, IS_MEASUREMENT].any()
+    assert scales.features[:60, FACTOR] == pytest.approx(np.sqrt(4.0 + 25 / 200), rel=1e-2)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from onebit import OneBitClassifier, load, play
 from onebit.numerics.bins import CODES, IS_NUMERIC, LEVELS, MOST_CELLS, n_inputs
 from paths import assert_same_path
 from references import one_bit_classifier as reference
+from references import reasons
 
 
 def mixed_columns(K, n=220, seed=0):
@@ -51,7 +52,30 @@ def walk(stream, K, storage=np.asarray, **form):
     [("products", 2, np.asarray), ("products", 3, sp.csr_array), ("cells", 3, np.asarray)],
 )
 def test_members_walk_the_path_of_the_reference(views, K, storage):
-    walk(mixed_columns, K, storage, views=views)
+    learner, slow = walk(mixed_columns, K, storage, views=views)
+    X, _ = mixed_columns(K)
+    for x in X[[0, 7, 100]]:
+        assert_same_reasons(learner, slow, x)
+
+
+def assert_same_reasons(learner, slow, x):
+    """`explain` gives each feature, and each pair, what the reference gives it."""
+    found = learner.explain(x)
+    labels = learner.classes_.tolist()
+    given = labels.index(found.label), labels.index(found.against)
+    expected, difference = reasons.explain(slow, x, *given)
+    assert found.difference == pytest.approx(difference, abs=1e-7)
+    amounts = {reason.columns: reason.amount for reason in found.reasons}
+    for columns, amount in expected.items():
+        assert amounts.pop(columns, 0.0) == pytest.approx(amount, abs=1e-7), columns
+    assert not amounts
+    scores = learner.scores(x[None])[0]
+    assert found.difference == pytest.approx(scores[given[0]] - scores[given[1]], abs=1e-9)
+    assert sum(found.per_feature) + amounts_of_constant(found) == pytest.approx(found.difference)
+
+
+def amounts_of_constant(found):
+    return sum(reason.amount for reason in found.reasons if not reason.columns)
 
 
 @pytest.mark.slow

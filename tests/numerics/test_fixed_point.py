@@ -1,12 +1,16 @@
 import numba
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import softmax
 
-from onebit.numerics.fixed_point import binary_fixed_point, fixed_point
+from onebit.numerics.fixed_point import (
+    binary_fixed_point,
+    fixed_point,
+    lookahead_fixed_point,
+)
 
 
 @numba.njit
@@ -56,6 +60,31 @@ def test_a_dozen_steps_solve_any_problem(sizes, n):
     assert most <= 12
 
 
+@pytest.mark.slow
+def test_a_few_iterations_look_ahead():
+    """As FOLKLORE asks: c = 1 / (2 B R + ln(K - 1) + 2), and T is at most B R / 2.
+
+    Every day, the path of FOLKLORE's reference tests the solution.
+    """
+    rng, most, moved = np.random.default_rng(0), 0, 0.0
+    for _ in range(3_000):
+        K, BR = rng.choice([2, 3, 5, 9]), 10 ** rng.uniform(-1, 2.5)
+        c = 1 / (2 * BR + np.log(K - 1) + 2)
+        Q, _ = np.linalg.qr(rng.normal(size=(K, K)))
+        T = (Q * (BR / 2 * 10 ** -rng.uniform(0, 4 * rng.integers(2), size=K))) @ Q.T
+        g = rng.normal(size=K) * 10 ** rng.uniform(-1, np.log10(BR + 1))
+        z, p = np.empty(K), np.empty(K)
+        most = max(most, lookahead_fixed_point(T / 2, g, c, z, p))
+        S = np.diag(softmax(z)) - np.outer(softmax(z), softmax(z))
+        after = np.diag(T @ np.linalg.inv(np.eye(K) + c * S @ T))
+        u = (np.eye(K) + c * T @ S) @ after / 4
+        off = np.abs(z - g + T @ softmax(z) / 2 - u).max()
+        assert off <= 1e-10 * (1 + np.abs(z).max())
+        moved = max(moved, np.abs(u - np.diag(T) / 4).max())
+    assert most <= 16
+    assert moved > 0.1
+
+
 def test_plain_iteration_would_not_do():
     A, g = 10 * np.eye(2), np.array([0.5, 0.0])
     z = g
@@ -94,6 +123,9 @@ def test_never_a_nan(largest):
 
 @settings(max_examples=100, deadline=None)
 @given(m=st.floats(-1e3, 1e3), a=st.floats(0, 1e6))
+# Newton's method from m would go to and fro between two points for ever.
+@example(m=13.726264394804833, a=16.98568056472404)
+@example(m=-40.0, a=50.0)
 def test_binary_fixed_point(m, a):
     u = binary_fixed_point(m, a)
     assert m - a <= u <= m + a
@@ -105,3 +137,12 @@ def test_binary_fixed_point(m, a):
         A = a / 2 * np.array([[1.0, -1.0], [-1.0, 1.0]])
         fixed_point(A, np.array([0.0, m]), pair, p)
         assert pair[1] - pair[0] == pytest.approx(u, rel=1e-9, abs=1e-10)
+
+
+@pytest.mark.parametrize("a", [1e-3, 1.0, 10.0, 40.0, 300.0, 1e5, 1e30])
+def test_binary_fixed_point_of_all_sizes(a):
+    for share in np.linspace(-1.3, 1.3, 53):
+        m = float(share * a)
+        u = binary_fixed_point(m, a)
+        assert abs(u - m + a * np.tanh(u / 2)) <= 1e-12 * (1 + abs(m) + a)
+        assert u * m > 0 or u == m == 0

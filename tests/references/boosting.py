@@ -1,7 +1,7 @@
 """The boosters of Jung, Goetz and Tewari 2017 and of Agarwal, Kale and Zimmert 2022, literally.
 
 Cost matrices are as in the papers: not shifted, not scaled. Weak learners have
-``probabilities(x)`` and ``learn(x, y, weight)``.
+``probabilities(x)`` and ``learn(x, y, weight)``; in `Algorithm4`, the papers' two operations.
 """
 
 import math
@@ -28,17 +28,21 @@ class Booster:
         s, labels, matrices = [np.zeros(self.K)], [], []
         for i in range(self.N):
             C = self.costs(i, s[-1])
-            # Weak learners know P(y | x) times the weight of y, but for a constant.
-            weights = np.array([self.weight(C, y) for y in range(self.K)])
-            p = np.zeros(self.K)
-            np.divide(self.weak[i].probabilities(np.array(x)), weights, out=p, where=weights > 0)
-            expected = p @ (C - np.diag(C)[:, np.newaxis])
-            # Labels that tie up to rounding are equal.
-            label = int(np.flatnonzero(expected <= expected.min() + 1e-12)[0])
+            label = self.predicted(i, np.array(x), C)
             s.append(self.combine(i, s[-1], label))
             labels.append(label)
             matrices.append(C)
         return s, labels, matrices
+
+    def predicted(self, i, x, C):
+        """The label of least expected cost."""
+        # Weak learners know P(y | x) times the weight of y, but for a constant.
+        weights = np.array([self.weight(C, y) for y in range(self.K)])
+        p = np.zeros(self.K)
+        np.divide(self.weak[i].probabilities(x), weights, out=p, where=weights > 0)
+        expected = p @ (C - np.diag(C)[:, np.newaxis])
+        # Labels that tie up to rounding are equal.
+        return int(np.flatnonzero(expected <= expected.min() + 1e-12)[0])
 
     def policy(self, x):
         s, _, _ = self.chain(self.t, *x)
@@ -57,13 +61,16 @@ class Booster:
         s, labels, matrices = self.chain(self.t, *x)
         self.t += 1
         for i in range(self.N):
-            weight = self.weight(matrices[i], y)
-            self.largest[i] = max(self.largest[i], weight)
-            if weight > 0:  # an example whose vote is decided teaches nothing
-                self.weak[i].learn(x, y, weight / self.largest[i])
+            self.teach(i, x, matrices[i], y)
             self.adapt(i, s[i], labels[i], y)
             if np.argmax(s[i + 1]) != y:
                 self.v[i] *= math.exp(-1)
+
+    def teach(self, i, x, C, y):
+        weight = self.weight(C, y)
+        self.largest[i] = max(self.largest[i], weight)
+        if weight > 0:  # an example whose vote is decided teaches nothing
+            self.weak[i].learn(x, y, weight / self.largest[i])
 
 
 class AdaBoostOLM(Booster):
@@ -122,9 +129,11 @@ class BoostingRegression:
 
 
 class AdaBoostOLMpp(Booster):
-    def __init__(self, weak, K, T):
+    def __init__(self, weak, K, T, paper=False):
         super().__init__(weak, K)
         lam, c = math.sqrt(2) * math.sqrt(1 + math.log(T) ** 2), 1 / (2 * (1 + math.log(T)) + 2)
+        if paper:  # B = 2, R = 1 + ln T; FOLKLORE's lambda = 2 R / B, and its corrected c
+            lam, c = 1 + math.log(T), 1 / (2 * 2 * (1 + math.log(T)) + 2)
         self.regressions = [BoostingRegression(T, c, lam) for _ in weak]
 
     def costs(self, i, s):
@@ -139,6 +148,39 @@ class AdaBoostOLMpp(Booster):
 
     def adapt(self, i, s, label, y):
         self.regressions[i].update(s, label, y)
+
+
+class Algorithm4(AdaBoostOLMpp):
+    """Algorithm 4 as printed: weak learners have Predict(x, C) and Update(x, C, y).
+
+    `costs_of` and `weight_of` are the sums that the edges of Proposition 12 are made of.
+    """
+
+    def __init__(self, weak, K, T):
+        super().__init__(weak, K, T, paper=True)
+        self.costs_of, self.weight_of = np.zeros(self.N), np.zeros(self.N)
+
+    def predicted(self, i, x, C):
+        return self.weak[i].predict(x, C)
+
+    def learn(self, x, y):
+        s, labels, _ = self.chain(self.t, *x)
+        for i in range(self.N):
+            unshifted = softmax(s[i]) - np.eye(self.K)[y]  # C^, in the row of y
+            self.costs_of[i] += unshifted[labels[i]]
+            self.weight_of[i] -= unshifted[y]
+        super().learn(x, y)
+
+    def teach(self, i, x, C, y):
+        self.weak[i].update(x, C, y)
+
+    def edges(self):
+        """gamma_i = c_+ - c_-, which is minus the sum of C^(y, l) over w."""
+        return -self.costs_of / self.weight_of
+
+    def excess(self, gamma):
+        """By how much the weak learning condition is broken: K S is the excess of C^."""
+        return max(0.0, *(self.costs_of + gamma * self.weight_of)) / self.K
 
 
 class OnlineMBBM(Booster):

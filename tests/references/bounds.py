@@ -85,6 +85,18 @@ def folklore(T, d, K, B, R, regularization):
     return regularization * K * B**2 + K * d / (4 * c) * log(1 + growth)
 
 
+def folklore_lookahead(T, d, K, B, R, regularization):
+    """Half of the trace: the curvature of a round is in A before it is counted."""
+    c = 1 / (2 * B * R + log(K - 1) + 2)
+    growth = c * T * R**2 / (regularization * K * d)
+    return regularization * K * B**2 + K * d / (4 * c) * log(1 + growth)
+
+
+def fenchel_young(T, K, L, U, X, gamma):
+    """With one bit: the descent has up to K / gamma times the squared gradient, and explores."""
+    return L + K * X**2 * U**2 / (2 * 0.8555 * gamma) + gamma * T * (1 - 1 / K)
+
+
 def aioli(T, d, B, R, regularization):
     rest = 1 + T * R**2 / (8 * regularization * d * (1 + B * R))
     return regularization * B**2 + d * (1 + B * R) * log(rest)

@@ -59,6 +59,27 @@ class Folklore:
         self.solved.cache_clear()
 
 
+class Lookahead(Folklore):
+    """With the phi_t of Lemma 7 for A = A_t(W), solved for all of W, not for W x."""
+
+    def solve(self, *x):
+        x, K, d = np.array(x), self.K, self.d
+        blocks = np.kron(np.eye(K), np.ones((d, d)))
+        ones = np.kron(np.ones(K), x)
+
+        def slope(w):
+            """The gradient of ||W||_A^2 + <W, G> + phi_t."""
+            p = softmax(w.reshape(K, d) @ x)
+            A_t = self.A + self.c * np.kron(np.diag(p) - np.outer(p, p), np.outer(x, x))
+            b = np.kron(p, x) - A_t @ (blocks * np.linalg.inv(A_t)) @ ones / 2
+            return 2 * self.A @ w + self.G + b
+
+        first = -np.linalg.solve(self.A, self.G) / 2
+        found = root(slope, first, tol=1e-13)
+        assert np.abs(slope(found.x)).max() < 1e-9
+        return found.x.reshape(K, d) @ x
+
+
 class WrittenOut:
     """The left side of (3.3), minimised over W by a general optimiser: no A and no G."""
 

@@ -57,6 +57,7 @@ class Scales:
         self.rounds, self.seen, self.settled = 0, 0, 0
         self.counts, self.logs, self.excess, self.words = *np.zeros((3, d)), []
         self.exceeds, self.measurements = np.zeros((2, d), dtype=bool)
+        self.n_exceeding = np.zeros(d)
         self.columns = {}
         self.locations, self.factors, self.constant = np.zeros(d), np.ones(d), 0.3
         self.limits = np.full(d, NEVER)
@@ -88,7 +89,8 @@ class Scales:
         if below.size >= 32 and abs(np.sum(below**2) - 1.0) <= 0.05:
             self.unit_rounds += weight
         self.whole += weight * np.sum(np.abs(x) >= 1.0)
-        self.exceeds |= (np.abs(x) > 1.0) & (weight > 0)
+        self.n_exceeding += weight * (np.abs(x) > 1.0)
+        self.exceeds = self.n_exceeding > 0
         size = np.where(self.measurements, 1.0, np.maximum(1.0, np.abs(x)))
         self.logs += weight * np.log(size)
         counted = np.minimum(size, self.largest_size())
@@ -117,12 +119,13 @@ class Scales:
     def settle(self, W, weight):
         share = self.counts / self.seen
         small = ~self.exceeds
-        self.vector = small & (share > 0.95)
+        often = self.n_exceeding > max(1.0, 0.05 * self.seen)
+        self.vector = ~often & (share > 0.95)
         if self.vector.sum() < 32 or self.unit_rounds < 0.95 * self.seen:
             self.vector[:] = False
         has_vector = self.vector.any()
         for j in np.flatnonzero(share >= np.where(small, 0.95, 0.5)):
-            if has_vector and small[j]:
+            if has_vector and not often[j]:
                 continue
             if j not in self.columns and self.counts[j] >= (5 if small[j] else 2):
                 self.columns[j] = Column()
@@ -131,7 +134,7 @@ class Scales:
         becomes &= [j in self.columns and bool(self.columns[j].values) for j in range(share.size)]
         self.measurements = np.where(self.measurements, stays, becomes)
         if has_vector:
-            self.measurements &= self.exceeds
+            self.measurements &= often
         unit = np.sqrt(np.mean(np.square(self.words))) if self.words and not has_vector else 1.0
         constant = unit if self.measurements.any() else 0.3 * unit
         W[:, -1] *= self.constant / constant

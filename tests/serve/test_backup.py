@@ -11,6 +11,7 @@ import pytest
 
 from onebit.cli import main
 from onebit.serve.backup import back_up_folder, restore_folder
+from onebit.serve.code import this_code
 from onebit.serve.log import LogError
 from onebit.serve.sqlite_log import SQLiteLog
 from onebit.serve.verify import verify
@@ -64,7 +65,9 @@ def test_a_backup_under_load_is_restored_elsewhere_and_goes_on(tmp_path):
         service.make(learner="Banditron")
         service.make("other", learner="Banditron")
         service.do(service.app.service.applier.snapshot(service.live()))
-        half = service.do(service.app.service.log.begin_import(0.0, "{}"))
+        half = service.do(
+            service.app.service.log.begin_import(("model", None, 0.0, "{}", this_code()))
+        )
         with Traffic(service) as traffic:
             traffic.wait_for(20)
             acknowledged = set(traffic.ids)

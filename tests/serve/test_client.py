@@ -132,6 +132,28 @@ def test_feedback_is_sent_by_the_id_of_the_decision(ask, decision, feedback, bod
     assert [json.loads(sent.content) for sent in seen] == [body]
 
 
+def test_feedback_is_revised_and_withdrawn_by_the_id_of_the_decision(ask):
+    decision, answer = Decision("x", "a", 0.5, None, "T2"), (200, {"status": "accepted"})
+    for call, body in (
+        (lambda client: client.revise(decision, truth="b"), {"id": "T2", "truth": "b"}),
+        (lambda client: client.revise("T1", correct=False), {"id": "T1", "correct": False}),
+        (lambda client: client.withdraw(decision), {"id": "T2", "withdrawn": True}),
+    ):
+        _, (sent,) = ask(call, answer)
+        assert (sent.url.path, json.loads(sent.content)) == ("/v1/models/tickets/revise", body)
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [{"ids": ["a", "b"]}, {"field": "user", "value": None}, {"field": ["a", "b"], "value": 1}],
+    ids=str,
+)
+def test_what_to_erase_is_sent(ask, selection):
+    found, (sent,) = ask(lambda client: client.erase(**selection), (200, {"rows": 3}))
+    assert (sent.url.path, json.loads(sent.content)) == ("/v1/models/tickets/erase", selection)
+    assert found == {"rows": 3}
+
+
 @pytest.mark.parametrize(
     ("decision", "feedback", "message"),
     [

@@ -196,6 +196,35 @@ def test_more_imports_than_processes_wait_and_too_many_are_refused(service, monk
     assert sorted(statuses) == [200] * 5 + [429] * 2
 
 
+def test_slow_uploads_let_others_go_on(service, monkeypatch):
+    monkeypatch.setattr(processes, "UPLOAD_PATIENCE", 0.05)
+    lines = log_lines(3)
+
+    async def together():
+        others_are_done = asyncio.Event()
+
+        async def slow():
+            yield lines[0]
+            await others_are_done.wait()
+            for line in lines[1:]:
+                yield line
+                await asyncio.sleep(0.02)
+
+        async def one(name, content):
+            path = f"/v1/models/{name}/log"
+            reply = await service._http.put(path, content=content, headers=HEADERS)
+            return reply.status_code
+
+        waiting = [asyncio.ensure_future(one(f"slow{k}", slow())) for k in range(2)]
+        fast = [await one(f"fast{k}", b"".join(lines)) for k in range(2)]
+        others_are_done.set()
+        return fast + await asyncio.gather(*waiting)
+
+    assert service.do(together()) == [200] * 4
+    found = service.app.service.processes
+    assert (found._tasks, found._free._value) == (0, processes.MOST_PROCESSES)
+
+
 def test_rows_of_requests_are_still_flushed(service):
     put(service, log_lines(200), name="flushed")
     db = service.app.service.log._database.write

@@ -165,6 +165,7 @@ def test_keys_of_the_version_before_have_no_limits(tmp_path):
     with sqlite3.connect(tmp_path / "log.sqlite") as db:
         for column in ("models", "expires", "rate"):
             db.execute(f"ALTER TABLE key DROP COLUMN {column}")
+        db.execute("DROP INDEX log_amendments")
         db.execute("PRAGMA user_version = 2")
     db.close()
     with in_folder(tmp_path) as service:

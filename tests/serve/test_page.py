@@ -59,21 +59,34 @@ def test_from_nothing_to_a_decision_by_keyboard(open_page):
     page.focus("#new-name")
     page.keyboard.type("tickets")
     page.keyboard.press("Tab")
-    page.keyboard.type("billing, <b>bold</b>, login")
+    page.keyboard.type("billing: <b>card</b>: charged")
+    page.keyboard.press("Enter")
+    page.keyboard.type("<b>bold</b>")
+    page.keyboard.press("Enter")
+    page.keyboard.type("login")
+    page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_selector("#labels tbody tr >> nth=2")
     assert "<b>bold</b>" in page.inner_text("#labels")
+    assert "<b>card</b>: charged" in page.inner_text("#labels tr:has-text('billing') .record")
     page.focus("#record")
     page.keyboard.type('{"subject": "<script>alert(1)</script>"}')
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_selector("#answer:not([hidden])")
-    assert page.evaluate("document.activeElement.id") == "right"
+    page.wait_for_selector("#right:focus")
+    assert "Why " in page.inner_text("#why")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_selector("#try-said:has-text('wrong')")
     page.wait_for_selector("#newest .no")
     assert "<script>" in page.inner_text("#newest")
+    page.focus("#newest button")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#newest .why li:has-text('<script>')")
+    assert page.get_attribute("#newest button", "aria-expanded") == "true"
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#newest:not(:has(.why))")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +102,7 @@ def test_from_nothing_to_a_decision_by_keyboard(open_page):
 def test_it_fits_and_moves(open_page, running, scheme, width):
     name = f"{scheme}-{width}"
     with Client(running.url, name) as client:
-        client.make(TICKETS, **SMALL)
+        client.make(list(TICKETS), **SMALL)
         decisions = client.decide_many(["card charged"] * 40)
         client.learn_many(decisions[:30], correct=[True, False] * 15)
         page = open_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
@@ -131,8 +144,9 @@ def findings(page):
 def test_each_question_is_answered_on_prepared_logs(open_page, stories):
     page = open_page(viewport={"width": 1280, "height": 900})
     choose(page, "healthy")
-    (only,) = findings(page)
-    assert only.startswith("It is better than always saying “")
+    better, costs = findings(page)
+    assert better.startswith("It is better than always saying “")
+    assert "% of the decisions of late; of all such labels, 0 % (0 to " in costs
     assert "% (" in page.inner_text("#good")
     assert "25 %" in page.inner_text("#good tr:has-text('chance')")
     assert "always " in page.inner_text("#good tr:has-text('constant')")
@@ -244,6 +258,17 @@ SENTENCES = [
         "It is not clear yet whether the model is better than your own rule: "
         "by \N{MINUS SIGN}5 to +2 points.",
     ),
+    (
+        {
+            "kind": "exploration",
+            "now": SOME,
+            "share": 0.0312,
+            "difference": interval(-0.0015, 0.004, 0.011),
+        },
+        "Another label than the best guess was chosen in 3.1 % of the decisions of late; of all "
+        "such labels, 61 % (55 to 67) were right. Always the best guess would be right more often "
+        "by \N{MINUS SIGN}0.1 to +1.1 points: that is what exploring costs.",
+    ),
     ({"kind": "frozen", "action": "unfreeze"}, "It is frozen: it learns nothing from feedback."),
     (
         {"kind": "fell", "before": MORE, "now": SOME, "since": 1e9, "action": "add_shadow"},
@@ -324,7 +349,7 @@ def test_a_range_of_time_and_the_order_of_labels(open_page, stories):
 
 def test_a_model_is_changed_and_downloaded(open_page, running):
     with Client(running.url, "changed") as client:
-        client.make("abc", learner="Banditron", parameters={"gamma": 0.1}, **SMALL)
+        client.make("abc", **SMALL)
         page = open_page()
         page.on("dialog", lambda dialog: dialog.accept())
         choose(page, "changed")
@@ -332,6 +357,18 @@ def test_a_model_is_changed_and_downloaded(open_page, running):
         page.fill("#new-label", "d")
         page.keyboard.press("Enter")
         page.wait_for_selector("#manage-said:has-text('a label now')")
+        assert page.input_value("#new-label") == ""
+        page.fill("#new-label", "e")
+        page.fill("#new-description", '{"subject": "<i>fax</i>"}')
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#labels .record:has-text('<i>fax</i>')")
+        page.select_option("#described-label", "b")
+        page.fill("#description", "my parcel is late")
+        with page.expect_response("**/report*"):  # what is typed and chosen stays
+            page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        page.click("#describe-label button")
+        page.wait_for_selector("#manage-said:has-text('knows what it means')")
+        page.wait_for_selector("#labels tr:has-text('my parcel is late')")
         page.select_option("#old-label", "a")
         page.click("#retire-label button")
         page.wait_for_selector("#manage-said:has-text('not be chosen any longer')")
@@ -339,13 +376,22 @@ def test_a_model_is_changed_and_downloaded(open_page, running):
         page.fill("#shadow-learner", "Banditron")
         page.click("#add-shadow button")
         page.wait_for_selector("#shadows td:has-text('s')")
+        page.fill("#max-exploration", "2.5")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#figures:has-text('at most 2.5 %')")
+        assert client.show()["max_exploration"] == 0.025
+        page.click("#limit button")
+        page.wait_for_selector("#manage-said:has-text('no limit now')")
         page.click("#freeze")
         page.wait_for_selector("#freeze:has-text('Unfreeze')")
         found = client.show()
         assert [(one["label"], one["retired"]) for one in found["labels"]] == [
-            *(("a", True), ("b", False), ("c", False), ("d", False))
+            *(("a", True), ("b", False), ("c", False), ("d", False), ("e", False))
         ]
+        meaning = [None, "my parcel is late", None, None, '{"subject":"<i>fax</i>"}']
+        assert [one["description"] for one in found["labels"]] == meaning
         assert (found["frozen"], len(found["shadows"])) == (True, 1)
+        assert found["max_exploration"] is None
         for button, name in (
             ("#get-log", "changed.jsonl"),
             ("#get-learner", "changed.safetensors"),

@@ -39,12 +39,14 @@ EXPIRED, GONE = FeedbackBody(expired="wrong"), FeedbackBody(expired="nothing")
         (NONE, False, {"truth": NONE_OF_THESE}),
         (EXPIRED, False, {"correct": False}),
         (GONE, None, {}),
+        (FeedbackBody(withdrawn=True), None, {}),
+        (FeedbackBody(truth="later"), False, {"truth": NONE_OF_THESE}),
     ],
     ids=str,
 )
 def test_what_feedback_says_of_a_label(feedback, right, said):
     assert is_right(feedback, "a") is right
-    assert feedback_for(feedback) == said
+    assert feedback_for(feedback, ["a", "b"]) == said
 
 
 @pytest.mark.parametrize(
@@ -419,7 +421,7 @@ def test_every_path_is_described_with_its_refusals(tmp_path):
     with in_folder(tmp_path) as service:
         found = service.ask("GET", "/openapi.json")
     refused = {
-        f"{method.upper()} {path}": {int(status) for status in what["responses"]} - {200, 204}
+        f"{method.upper()} {path}": {int(status) for status in what["responses"]} - {200, 201, 204}
         for path, methods in found["paths"].items()
         for method, what in methods.items()
     }

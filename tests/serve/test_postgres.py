@@ -17,6 +17,7 @@ import pytest
 
 from onebit import Client
 from onebit.serve.access import Access
+from onebit.serve.code import this_code
 from onebit.serve.keys import make_key
 from onebit.serve.log import Entry, LogError, NameTakenError, Snapshot
 from onebit.serve.postgres_appender import Appender, LostError
@@ -27,6 +28,7 @@ from onebit.serve.replaying import restore
 from onebit.serve.sqlite_log import SQLiteLog
 from onebit.serve.verify import verify
 from services import SMALL, TICKETS, InProcess, OwnProcess
+from test_erasing import fill, traces
 from walks import Walk
 
 
@@ -138,6 +140,7 @@ def test_keys_have_limits_and_those_of_the_version_before_none(url):
     with psycopg.connect(url, autocommit=True) as db:
         for column in ("models", "expires", "rate"):
             db.execute(f"ALTER TABLE onebit.key DROP COLUMN {column}")
+        db.execute("DROP INDEX onebit.log_amendments")
         db.execute("UPDATE onebit.version SET version = 2")
     assert asyncio.run(keys(("late", {"rate": 3.0}))) == [
         ("", None, 3.0),
@@ -180,7 +183,7 @@ def test_another_one_teaches_when_the_teacher_is_killed(url):
     first = OwnProcess("--database", url)
     first.wait()
     with Client(first.url, "m") as client:
-        client.make(TICKETS, expiry_seconds=1, **SMALL)
+        client.make(list(TICKETS), expiry_seconds=1, **SMALL)
         soon(lambda: client.show()["is_leader"])
         with InProcess(PostgresLog(url)) as second:
             assert not second.live().is_leader
@@ -487,6 +490,60 @@ def test_tables_of_the_first_version_are_migrated(url, server):
     asyncio.run(work())
 
 
+def test_feedback_in_tables_of_the_version_before_can_be_revised(url):
+    """In both processes, one of which was behind when it decided."""
+    data, path = Path(__file__).parent / "data" / "version3", "/v1/models/numbers"
+    with psycopg.connect(url, autocommit=True) as db, sqlite3.connect(":memory:") as rows:
+        db.execute((data / "postgres.sql").read_text())
+        rows.executescript((data / "log.sql").read_text())
+        with db.cursor() as cursor:
+            insert = "INSERT INTO onebit.log VALUES (%s, %s, %s, %s, %s, %s, NULL)"
+            values = rows.execute("SELECT model, n, kind, id, at, body FROM log").fetchall()
+            cursor.executemany(insert, values)
+    rows.close()
+    with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
+        soon(lambda: all("numbers" in each.app.service.live for each in (one, other)))
+        one.ask("POST", f"{path}/revise", {"id": "T1", "correct": True})
+        for each in (one, other, one):
+            made = each.ask("POST", f"{path}/decide", {"record": [1, 2, 3]})
+            other.ask("POST", f"{path}/feedback", {"id": made["id"], "correct": True})
+            each.ask("POST", f"{path}/revise", {"id": made["id"], "truth": "b"})
+        other.ask("POST", f"{path}/revise", [{"id": "T1", "withdrawn": True}])
+        soon(lambda: one.model("numbers").n == other.model("numbers").n == 26)
+        assert one.snapshot("numbers") == other.snapshot("numbers")
+        log = one.app.service.log
+        found = one.do(verify(log, one.live("numbers").key))
+        assert (found.faults, found.rows, found.checked) == ([], 26, 11)
+
+
+def test_no_byte_of_an_erased_record_is_left_in_the_tables(url, server):
+    """The files of tables have none; the write-ahead log of the database is its own affair."""
+    tables = Path(server.pgdata) / "base"
+    with InProcess(PostgresLog(url)) as one, InProcess(PostgresLog(url)) as other:
+        one.make("m", learner="Banditron")
+        soon(lambda: "m" in other.app.service.live)
+        ids = fill(one, 120, {7, 70, 119})
+        one.ask("POST", "/v1/models/m/revise", {"id": ids[7], "truth": "login"})
+        soon(lambda: other.model().n == one.model().n == 242)
+        one.do(one.app.service.applier.snapshot(one.live()))
+        other.ask("POST", "/v1/models/m/decide", {"record": {"n": "last"}})
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute("ANALYZE")
+            db.execute("CHECKPOINT")
+            assert traces(tables)
+            done = other.ask("POST", "/v1/models/m/erase", {"ids": [ids[i] for i in (7, 70, 119)]})
+            assert done == {"decisions": 3, "rows": 7}
+            db.execute("CHECKPOINT")
+            assert traces(tables) == []
+            assert traces(tables, b"someone")
+        soon(lambda: other.model().n == one.model().n == 244)
+        assert one.snapshot() == other.snapshot()
+        assert one.model().meta.statistics.decisions == 118
+        other.ask("POST", "/v1/models/m/feedback", {"id": ids[7], "correct": True}, 404)
+        found = one.do(verify(one.app.service.log, one.live().key))
+        assert (found.faults, found.rows, found.checked + found.erased) == ([], 244, 118)
+
+
 def test_an_import_during_traffic_holds_up_nobody(url):
     with InProcess(PostgresLog(url)) as service:
         service.make(learner="Banditron")
@@ -578,9 +635,9 @@ ODD = "T\\1\t\n\r'\"\\N {a,b}"
 
 def test_an_import_is_one_transaction(url):
     rows = [
-        ("decision", ODD, 0.5, '{"record":"a\\\\b \\n é"}'),
-        ("feedback", ODD, 1 / 3, '{"correct":true}'),
-        ("labels", None, 2.0, '{"add":["x"]}'),
+        ("decision", ODD, 0.5, '{"record":"a\\\\b \\n é"}', None),
+        ("feedback", ODD, 1 / 3, '{"correct":true}', "other"),
+        ("labels", None, 2.0, '{"add":["x"]}', this_code()),
     ]
 
     async def work():
@@ -588,7 +645,7 @@ def test_an_import_is_one_transaction(url):
         await log.open()
         learners = {"": b"content"}
         for end in ("abort", "finish"):
-            one = await log.begin_import(0.25, "{}")
+            one = await log.begin_import(("model", None, 0.25, "{}", this_code()))
             await one.append(rows[:1])
             await one.append(rows[1:])
             assert await log.heads() == {}
@@ -601,19 +658,21 @@ def test_an_import_is_one_transaction(url):
         head = (await log.heads())["m"]
         assert (head.key, head.rows) == (one.key, 4)
         found = await log.rows(one.key, 0, 10)
-        assert [row[2:6] for row in found] == [("model", None, 0.25, "{}"), *rows]
+        first = ("model", None, 0.25, "{}", this_code())
+        assert [row[2:6] for row in found] == [row[:4] for row in (first, *rows)]
         assert [row.n for row in found] == [1, 2, 3, 4]
-        assert {row.code for row in found} == {log.code}
+        names = await log.codes()
+        assert [names.get(row.code) for row in found] == [this_code(), None, "other", this_code()]
         (snapshot,) = [one async for one in log.snapshots(head.key)]
         assert (snapshot.n, snapshot.meta, snapshot.learners) == (4, b"meta", learners)
         assert await log.append([Entry(head.key, "decision", "b", 0.0, "{}")]) == [5]
-        again = await log.begin_import(0.25, "{}")
+        again = await log.begin_import(("model", None, 0.25, "{}", this_code()))
         with pytest.raises(NameTakenError):
             await again.finish("m", 1, None)
         await again.abort()
         assert await log._ask("SELECT count(*) FROM onebit.model") == [(1,)]
         assert await log._ask("SELECT count(DISTINCT model) FROM onebit.log") == [(1,)]
-        twice = await log.begin_import(0.25, "{}")
+        twice = await log.begin_import(("model", None, 0.25, "{}", this_code()))
         await twice.append([rows[0], rows[0]])
         with pytest.raises(LogError):
             await twice.finish("twice", 3, None)

@@ -32,7 +32,7 @@ from onebit.serve.starting import import_running
 import_running()
 heavy = {"pandas.core", "scipy.stats._stats_py", "scipy.optimize", "sklearn.linear_model",
          "sklearn.metrics", "sklearn.pipeline", "onebit.streams", "onebit.lab", "matplotlib",
-         "onebit.evaluation", "numpy.f2py.crackfortran"}
+         "onebit.evaluation", "numpy.f2py.crackfortran", "opentelemetry"}
 print(sorted(heavy & set(sys.modules)))
 import numpy, pandas, scipy.stats
 print(pandas.Series([1]).sum(), scipy.stats.norm.cdf(0.0), numpy.f2py.get_include()[-3:])
@@ -74,10 +74,10 @@ def lose_answers(monkeypatch, client, times):
 def test_a_client_makes_a_model_once_though_the_answer_is_lost(running, monkeypatch):
     with Client(running.url, "once") as client:
         lost = lose_answers(monkeypatch, client, 1)
-        client.make(TICKETS, n_features=1024)
+        client.make(list(TICKETS), n_features=1024)
         assert not lost
         with pytest.raises(ValueError, match="there is a model"):
-            client.make(TICKETS, n_features=1024)
+            client.make(list(TICKETS), n_features=1024)
 
 
 def test_a_client_that_got_no_answer_makes_the_same_model_again(running, monkeypatch):
@@ -86,16 +86,16 @@ def test_a_client_that_got_no_answer_makes_the_same_model_again(running, monkeyp
     with Client(running.url, "again") as client:
         lost = lose_answers(monkeypatch, client, 3)
         with pytest.raises(ServiceError, match="no answer"):
-            client.make(TICKETS, n_features=1024, seed=None)
-        client.make(TICKETS, n_features=1024, seed=None)
+            client.make(list(TICKETS), n_features=1024, seed=None)
+        client.make(list(TICKETS), n_features=1024, seed=None)
         assert not lost
         with pytest.raises(ValueError, match="there is a model"):
-            client.make(TICKETS, n_features=1024)
+            client.make(list(TICKETS), n_features=1024)
 
 
 def test_a_client_has_the_face_of_a_learner(running):
     with Client(running.url, "face") as client:
-        client.make(TICKETS, **SMALL)
+        client.make(list(TICKETS), **SMALL)
         decision = client.decide({"subject": "card charged twice"}, among=["billing", "login"])
         assert decision.label in decision.among
         client.learn(decision, correct=True)
@@ -129,7 +129,7 @@ def test_a_client_has_the_face_of_a_learner(running):
 def test_an_asynchronous_client(running):
     async def rounds():
         async with AsyncClient(running.url, "async") as client:
-            assert await client.make(TICKETS, **SMALL) is client
+            assert await client.make(list(TICKETS), **SMALL) is client
             many = await asyncio.gather(*(client.decide(f"card {i}") for i in range(20)))
             await client.learn_many(many, correct=[one.label == "billing" for one in many])
             (one,) = await client.decide_many(["card"])
@@ -150,19 +150,25 @@ def test_both_clients_can_do_the_same(running, tmp_path):
 
     def in_turn(client, name, path):
         """Yield calls of everything that a client can do with a model."""
-        yield client.make(["a", "b"], learner="Banditron", **SMALL)
-        yield client.add_classes(["c"])
+        yield client.make({"a": "card", "b": None}, **SMALL)
+        yield client.describe({"b": {"subject": "parcel"}})
+        yield client.add_classes({"c": np.str_("fax machine")})
         yield client.retire_classes(["a"])
         yield client.freeze()
         yield client.unfreeze()
         yield client.expire(1000, "wrong")
+        yield client.set_limits(max_exploration=0.05)
         yield client.add_shadow("s", "Banditron", gamma=0.1)
         yield client.add_shadow("t", "Banditron")
         yield client.promote("s")
         yield client.remove_shadow("t")
-        yield client.decide("card", id=f"{name}-1")
+        yield client.decide("card", id=f"{name}-1", explore=False)
+        yield client.decide_many(["card"], ids=[f"{name}-2"], explore=False)
         yield client.learn(f"{name}-1", correct=True)
+        yield client.revise(f"{name}-1", correct=True)
+        yield client.erase(field=["user", "id"], value=17)
         yield client.newest(5)
+        yield client.explain("card", label="b", among=["b", "c"])
         yield client.export_log(path)
         yield client.show()
         yield client.delete()
@@ -180,7 +186,10 @@ def test_both_clients_can_do_the_same(running, tmp_path):
     *_, before, deleted, _, after = asyncio.run(all_of_them())
     assert (deleted, before) == (None, after)
     shown = (before["rows"], before["decisions"], before["expiry_seconds"], before["learner"])
-    assert shown == (12, 1, 1000, "Banditron")
+    assert shown == (15, 2, 1000, "Banditron")
+    assert before["max_exploration"] == 0.05
+    described = [label["description"] for label in before["labels"]]
+    assert described == ["card", '{"subject":"parcel"}', "fax machine"]
     assert [shadow["name"] for shadow in before["shadows"]] == ["previous"]
     with Client(running.url, "none") as client, pytest.raises(ServiceError, match="no model"):
         client.export_log(tmp_path / "none.jsonl")
@@ -218,7 +227,7 @@ def test_what_a_client_does_not_send():
 
 def test_slow_clients_hold_up_nobody(running):
     with Client(running.url, "slow") as client:
-        client.make(TICKETS, **SMALL)
+        client.make(list(TICKETS), **SMALL)
         head = b"POST /v1/models/slow/decide HTTP/1.1\r\nhost: localhost\r\n"
         head += b"content-type: application/json\r\ncontent-length: 20\r\n\r\n"
         lines = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(40)]
@@ -237,7 +246,7 @@ def test_what_is_acknowledged_survives_a_kill(tmp_path, capsys):
     process = OwnProcess("--data", str(tmp_path))
     process.wait()
     with Client(process.url, "m") as client:
-        client.make(TICKETS, **SMALL)
+        client.make(list(TICKETS), **SMALL)
 
     def use():
         with httpx.Client(base_url=f"{process.url}/v1/models/m") as http:

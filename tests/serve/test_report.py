@@ -31,7 +31,13 @@ def kinds(found):
 
 def test_a_healthy_model_is_good(service):
     found = report(service, "healthy")
-    assert kinds(found) == [("better_than_constant", None, None)]
+    expected = [("better_than_constant", None, None), ("exploration", None, None)]
+    assert kinds(found) == expected
+    explored = found["exploration"]
+    assert explored["accuracy"]["high"] < 0.15
+    assert explored["share"] == pytest.approx(0.05, abs=0.02)
+    # One in twenty explores, and is wrong; all others are right.
+    assert explored["cost"]["low"] < 0.05 < explored["cost"]["high"] < 0.1
     assert 1000 <= found["last"]["right"] + found["last"]["wrong"] <= 1200
     assert found["last"]["accuracy"]["low"] > 0.9
     assert found["last"]["constant"]["accuracy"]["high"] < 0.5

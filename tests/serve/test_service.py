@@ -17,6 +17,7 @@ from onebit.cli import main
 from onebit.core import storage
 from onebit.evaluation import ConfidenceSequence, Log
 from onebit.serve.api import DecisionRequest, Feedback, RefusedError
+from onebit.serve.code import this_code
 from onebit.serve.decisions import decide
 from onebit.serve.estimates import accuracy
 from onebit.serve.feedback import give_feedback
@@ -671,8 +672,8 @@ def test_what_a_kill_left_of_an_import_is_removed(tmp_path):
     with in_folder(tmp_path) as service:
         service.make()
         log = service.app.service.log
-        half = service.do(log.begin_import(0.0, "{}"))
-        service.do(half.append([("decision", "a", 0.0, "{}")]))
+        half = service.do(log.begin_import(("model", None, 0.0, "{}", this_code())))
+        service.do(half.append([("decision", "a", 0.0, "{}", None)]))
         key = half.key
     with in_folder(tmp_path) as service:
         with sqlite3.connect(tmp_path / "log.sqlite") as db:

@@ -1,8 +1,10 @@
 """Logs of earlier versions, and what another version of the code made."""
 
 import asyncio
+import json
 import shutil
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
@@ -17,19 +19,25 @@ from onebit.serve.sqlite_log import VERSION, SQLiteLog
 from onebit.serve.verify import verify
 from services import in_folder
 
-EARLIER = Path(__file__).parent / "data" / "version1"
-"""A log as the first version of the tables wrote it: `log.sqlite` as SQL, and its snapshots."""
+EARLIER = Path(__file__).parent / "data"
+"""Logs as earlier versions of the tables wrote them: `log.sqlite` as SQL, and its snapshots."""
+
+
+def folder_of(version, folder):
+    """Make a folder as an earlier version of the tables wrote it."""
+    earlier = EARLIER / f"version{version}"
+    shutil.copytree(earlier / "snapshots", folder / "snapshots")
+    with sqlite3.connect(folder / "log.sqlite") as db:
+        db.executescript((earlier / "log.sql").read_text())
+        db.execute(f"PRAGMA user_version = {version}")
+    db.close()
+    return folder
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A folder of the first version: 25 rows of a model of numbers, and a key."""
-    shutil.copytree(EARLIER / "snapshots", tmp_path / "snapshots")
-    with sqlite3.connect(tmp_path / "log.sqlite") as db:
-        db.executescript((EARLIER / "log.sql").read_text())
-        db.execute("PRAGMA user_version = 1")
-    db.close()
-    return tmp_path
+    return folder_of(1, tmp_path)
 
 
 def verdict(folder, name="numbers"):
@@ -60,11 +68,11 @@ def is_same_or_earlier(found):
     return (25 in found.equal) != (found.versions == earlier != [])
 
 
-def rounds(service, n):
+def rounds(service, n, name="numbers"):
     for i in range(n):
-        made = service.ask("POST", "/v1/models/numbers/decide", {"record": [1.0, i % 3, 0.5]})
+        made = service.ask("POST", f"/v1/models/{name}/decide", {"record": [1.0, i % 3, 0.5]})
         said = {"id": made["id"], "correct": made["label"] == "abc"[i % 3]}
-        service.ask("POST", "/v1/models/numbers/feedback", said)
+        service.ask("POST", f"/v1/models/{name}/feedback", said)
 
 
 def with_key(service):
@@ -98,6 +106,23 @@ def test_a_log_of_the_first_version_is_verified_at_once(folder):
     assert (found.faults, found.rows, found.checked) == ([], 25, 12)
     assert is_same_or_earlier(found)
     assert version_of(folder) == VERSION
+
+
+def test_feedback_in_a_log_of_the_version_before_can_be_revised(tmp_path):
+    with in_folder(folder_of(3, tmp_path)) as service:
+        path = "/v1/models/numbers"
+        assert version_of(tmp_path) == VERSION
+        for word in ({"correct": True}, {"correct": False}, {"withdrawn": True}):
+            (said,) = service.ask("POST", f"{path}/revise", [{"id": "T1"} | word])
+            assert said["status"] == ("repeated" if word == {"correct": False} else "accepted")
+            service.ask("POST", f"{path}/revise", [{"id": "T1", "correct": False}])
+        twice = service.ask("POST", f"{path}/feedback", {"id": "T2", "correct": False}, 409)
+        assert twice["status"] == "contradiction"
+        while service.live("numbers").restoring is not None:
+            time.sleep(0.01)
+        rounds(service, 2)
+    found = verdict(tmp_path)
+    assert (found.faults, found.rows, found.checked) == ([], 23, 10)
 
 
 def test_tables_in_use_by_the_version_before_are_left_alone(folder):
@@ -158,6 +183,45 @@ def test_what_another_version_made_is_no_fault(folder, capsys):
         db.execute("UPDATE log SET body = '{\"correct\":true}' WHERE kind = 'feedback' AND n > 120")
     db.close()
     assert verdict(folder).faults
+
+
+def test_imported_rows_keep_the_version_that_made_them(folder):
+    with pytest.MonkeyPatch.context() as patched:
+        other_version(patched)
+        with in_folder(folder) as service:
+            rounds(with_key(service), 30)
+    with in_folder(folder) as service:
+        rounds(with_key(service), 3)
+        rows = service.send("GET", "/v1/models/numbers/log").content.splitlines(keepends=True)
+        named = {json.loads(row)["n"]: json.loads(row).get("code") for row in rows}
+        assert {n: code for n, code in named.items() if code is not None} == {
+            26: "onebit 9.9, other",
+            86: this_code(),
+        }
+        unnamed = [json.dumps(json.loads(row) | {"code": None}).encode() + b"\n" for row in rows]
+        for name, content in (("copy", rows), ("unnamed", unnamed)):
+            reply = service.send(
+                *("PUT", f"/v1/models/{name}/log"),
+                content=b"".join(content),
+                headers={"content-type": "application/x-ndjson"},
+            )
+            assert reply.status_code == 200, reply.text
+    # This version replays what the other one learned, and may decide otherwise.
+    copy, other = verdict(folder, "copy"), verdict(folder, "unnamed")
+    assert copy.faults == other.faults == []
+    assert copy.other_decisions == other.other_decisions > 0
+    assert "onebit 9.9, other" in copy.versions
+    assert other.versions == ["an earlier version"]
+    # What this version makes from then on is verified.
+    with in_folder(folder) as service:
+        rounds(with_key(service), 5, "copy")
+    assert verdict(folder, "copy").faults == []
+    with sqlite3.connect(folder / "log.sqlite") as db:
+        wrong = "json_set(body, '$.label', 'a', '$.probability', 0.5)"
+        change = f"UPDATE log SET body = {wrong} WHERE kind = 'decision' AND n > 95 AND model = ?"
+        assert db.execute(change, (2,)).rowcount == 3
+    db.close()
+    assert len(verdict(folder, "copy").faults) == 4  # three decisions and the snapshot
 
 
 def test_the_last_snapshot_of_each_version_is_kept(folder, monkeypatch):

@@ -41,10 +41,26 @@ class Walk:
             self.answered += names
             self.awaited = [name for name in self.awaited if name not in names]
 
+    def revise(self):
+        names = self.some([*self.answered[-20:], *self.awaited[:1]], 0)[:3]
+        kinds = [{"correct": True}, {"correct": False}, {"truth": None}, {"withdrawn": True}]
+        kinds += [{"truth": str(label)} for label in self.labels]
+        said = [{"id": name} | kinds[self.rng.integers(len(kinds))] for name in names]
+        if said:
+            self.send("POST", "/revise", said)
+
+    def erase(self):
+        names = self.some([*self.answered[-20:], *self.awaited[:2]], 0)[:3]
+        if names:
+            self.send("POST", "/erase", {"ids": names})
+
     def change_labels(self):
         if self.rng.random() < 0.5 and len(self.labels) < 8:
             self.labels.append(f"label {len(self.labels)}")
             self.send("POST", "/labels", {"add": self.labels[-1:]})
+        elif self.rng.random() < 0.3:
+            described = [{"name": name, "description": f"card {name}"} for name in self.labels]
+            self.send("POST", "/labels", {"describe": self.some(described)})
         else:
             self.send("POST", "/labels", {self.some(["add", "retire"])[0]: self.some(self.labels)})
 
@@ -63,7 +79,7 @@ class Walk:
         self.send("PATCH", "", {"expiry_seconds": seconds, "expired_counts_as": counts_as})
 
     def go(self, n):
-        usual = [self.decide, self.feedback] * 5
+        usual = [self.decide, self.feedback] * 5 + [self.revise, self.erase]
         for _ in range(n):
             steps = [*usual, self.change_labels, self.change_shadows, self.change_settings]
             steps[self.rng.integers(len(steps))]()

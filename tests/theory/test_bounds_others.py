@@ -5,11 +5,12 @@ import math
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from onebit import play, theory
 from onebit.learners import (
     SOBA,
+    AdaBoostOLMpp,
     Banditron,
     Confidit,
     Gaptron,
@@ -253,6 +254,48 @@ def test_boosting_bound_says_something_and_a_broken_booster_exceeds_it():
     assert mistakes <= bound < 0.95 * T
     broken, _ = adaboost_olm(T // 10, N, WEAK["any"](0.02), seed=0, sign=-1.0)
     assert 10 * broken > bound
+
+
+class Informed(BaseEstimator):
+    """A cost-sensitive weak learner that is told the label in the first column, and errs at times.
+
+    The errors of its copies, each of which gets a seed of its own, are independent.
+    """
+
+    def __init__(self, share, random_state=None):
+        self.share, self.random_state = share, random_state
+
+    def predict(self, x, cost_matrix):
+        label, noise = int(x[0]), x[1] * self.random_state % 1.0
+        return label if noise >= self.share else (label + 1) % len(cost_matrix)
+
+    def update(self, x, cost_matrix, label):
+        pass
+
+
+@pytest.mark.parametrize(("T", "N"), [(1_000, 6), pytest.param(12_000, 16, marks=pytest.mark.slow)])
+def test_edges_of_a_run_bound_its_mistakes(T, N):
+    """Proposition 12, both parts, with the edges and the S of the booster's own run.
+
+    With few rounds and few weak learners the bound exceeds the rounds.
+    """
+    K = 3
+    rng = np.random.default_rng(0)
+    y = rng.integers(K, size=T)
+    X = np.column_stack([y, rng.random(T)])
+    booster = AdaBoostOLMpp(Informed(0.02), N, T, classes=range(K), random_state=0)
+    mistakes = play(booster, X, y).n_mistakes
+    edges = booster.edges_
+    bound = bounds.boosting(T, K, (edges**2).sum(), N)
+    assert 0 < mistakes <= bound
+    assert bound < T or N == 6
+    assert edges[0] > 0.9
+    assert (edges <= 1).all()
+    edge = edges.min()
+    assert booster.excess(edge) == pytest.approx(0, abs=1e-9)
+    assert booster.excess(1.0) > booster.excess(0.99) > 0
+    weak = bounds.boosting_weak(T, K, edge, booster.excess(edge), N)
+    assert mistakes <= bound <= weak * (1 + 1e-9)
 
 
 def test_hedge_is_below_its_bound_and_a_broken_one_is_not():

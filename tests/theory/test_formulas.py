@@ -17,6 +17,7 @@ from onebit.learners import (
     BanditReduction,
     Banditron,
     ExpConcaveReduction,
+    FenchelYoung,
     Folklore,
     Gaptron,
     Newtron,
@@ -112,6 +113,11 @@ def test_bounds_on_regret(T, d, K, B, R):
     for given in (None, 2.5):
         found = bounds.folklore(T, d, K, B, R, given)
         assert found == pytest.approx(reference.folklore(T, d, K, B, R, given), **EXACT)
+        less = bounds.folklore(T, d, K, B, R, given, lookahead=True)
+        used = 2 * R / B if given is None else given
+        expected = reference.folklore_lookahead(T, d, K, B, R, used)
+        assert less == pytest.approx(expected, **EXACT)
+        assert less < found
         found = bounds.aioli(T, d, B, R, given)
         expected = reference.aioli(T, d, B, R, 1 / B**2 if given is None else given)
         assert found == pytest.approx(expected, **EXACT)
@@ -162,6 +168,9 @@ def test_bounds_on_regret(T, d, K, B, R):
     )
     found = bounds.boosting_regression(T)
     assert found == pytest.approx(reference.boosting_regression(T, *boosting_parameters(T)))
+    B, R = 2.0, 1.0 + math.log(T)
+    expected = reference.boosting_regression(T, 1 / (2 * B * R + 2), 2 * R / B, B, R)
+    assert bounds.boosting_regression(T, "paper") == pytest.approx(expected)
     for gamma in (None, 0.2):
         found = bounds.bandit_reduction(T, K, 30.0, 25.0, gamma)
         used = min(1.0, math.sqrt(K * 25 / T)) if gamma is None else gamma
@@ -239,6 +248,14 @@ BOUNDS = [
     (Newtron(0.2, alpha=0.5, beta=BETA, D=2.0, covariance="full"),
      bounds.newtron(2_000, 4, 3, 123.0, 0.5, BETA, 0.2, 2.0, 0.8)),
     (Folklore(2.0, 0.9), 123.0 + bounds.folklore(2_000, 4, 3, 2.0, 0.9)),
+    (Folklore(2.0, 0.9, lookahead=True),
+     123.0 + bounds.folklore(2_000, 4, 3, 2.0, 0.9, lookahead=True)),
+    (FenchelYoung(gamma=0.2, max_norm=0.9), reference.fenchel_young(2_000, 3, 123.0, U, 0.9, 0.2)),
+    (FenchelYoung(radius=3.0, max_norm=0.9, horizon=500),
+     bounds.fenchel_young(2_000, 3, 123.0, U, X=0.9,
+                          gamma=min(1.0, 3 * 0.9 * 3.0 / math.sqrt(2 * 0.8555 * 2 * 500)))),
+    (FenchelYoung("full", eta=0.1, max_norm=0.9),
+     bounds.fenchel_young(2_000, 3, 123.0, U, "full", 0.9, eta=0.1)),
     (OnlineGradient(2.0, 0.9), 123.0 + bounds.online_gradient(2_000, 2.0, 0.9)),
     (OnlineNewton(radius=2.0, max_norm=0.9), 123.0 + bounds.online_newton(2_000, 4, 3, 2.0, 0.9)),
     (Aggregating(2.0, mu=0.1), 123.0 + bounds.aggregating(2_000, 4, 3, 2.0, 0.8, 0.1)),
@@ -297,6 +314,7 @@ def test_a_reduction_asks_the_learner_inside():
             (Folklore, {"R": 0.79}), (Aioli, {"R": 0.79}), (OnlineGradient, {"max_norm": 0.79}),
             (OnlineNewton, {"max_norm": 0.79}), (Obama, {"R": 0.79}),
             (ExpConcaveReduction, {"max_norm": 0.79}), (Gaptron, {"max_norm": 0.79}),
+            (FenchelYoung, {"max_norm": 0.79}),
         ]),
     ],
     ids=str,
@@ -324,6 +342,7 @@ def test_the_bound_of_arow_needs_a_run():
         (Obama(B=2.0), ("rows", 2.0), "log_loss"),
         (Gaptron("smooth_hinge", radius=7.0), ("frobenius", 7.0), "smooth_hinge"),
         (Gaptron("hinge", "full", radius=None), ("frobenius", None), "hinge"),
+        (FenchelYoung(), ("frobenius", None), "logistic"),
     ],
     ids=str,
 )

@@ -12,6 +12,8 @@ from onebit import (
     SOBA,
     Client,
     Decision,
+    DecisionList,
+    Explanation,
     History,
     Learner,
     OneBitClassifier,
@@ -38,6 +40,10 @@ def route(subjects: list[str], desks: list[str]) -> list[Decision]:
         if probability > 0.5 and confidence is not None:
             router.learn(decision, correct=decision.label == desks[0])
         decisions.append(decision)
+    chosen = router.decide({"subject": subjects[0]}, top=3)
+    assert_type(chosen, DecisionList)
+    router.learn(chosen, taken=chosen.labels[0])
+    assert_type(router.explain({"subject": subjects[0]}), Explanation)
     router.save("router.safetensors")
     return decisions
 
@@ -48,6 +54,9 @@ def one_by_one(learner: Learner) -> int:
     decision = learner.decide(np.zeros(3), id="one")
     learner.learn(Decision.from_dict(decision.to_dict()), truth=NONE_OF_THESE)
     learner.add_classes(["new"]).retire_classes(["old"])
+    assert_type(learner.decide(np.zeros(3), top=2), DecisionList)
+    best: float | None = learner.rank(np.zeros(3))[0].probability
+    assert best is None or best >= 0.0
     policy: np.ndarray = learner.policy(np.zeros((2, 3)))
     return int(policy.argmax(axis=1)[0])
 

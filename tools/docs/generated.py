@@ -18,6 +18,7 @@ from onebit.cli.app import app
 from onebit.cli.learners import learners_as_markdown, told
 from onebit.cli.parameters import parameters_of, shown
 from onebit.lab.experiments import EXPERIMENTS
+from onebit.learners import frozen as frozen_room
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,7 +74,8 @@ def pages() -> dict[str, str]:
 def learners_index() -> str:
     """Return the table of all learners, those that need one bit first."""
     classes = sorted(learners.classes(), key=lambda cls: (cls.feedback, cls.__name__.lower()))
-    listed = re.sub(r"^\| `(\w+)`", r"| [\1](\1.md)", learners_as_markdown(classes), flags=re.M)
+    frozen = [cls for cls in classes if cls.__module__.startswith(frozen_room.__name__)]
+    listed = listed_learners([cls for cls in classes if cls not in frozen])
     return f"""# The learners
 
 Each learner has a page: what it does, how it learns on one common stream, what is proven of it, and
@@ -87,11 +89,23 @@ Learners that are told the label are baselines for those that are told one bit. 
 bandit learner of the papers is its guarantee; on a benign stream its constant exploration costs
 (K - 1)/K gamma mistakes per round for ever.
 
+## For completeness
+
+Papers have these, and others do better. They are tested as all others, and only defects are
+corrected.
+
+{listed_learners(frozen)}
+
 [What differs from the papers](../papers.md), [regret and bounds as numbers](../theory.md) and
 [online boosting](../boosting.md) say more.
 
 {toctree(["../papers", "../theory", "../boosting", *(cls.__name__ for cls in classes)])}
 """
+
+
+def listed_learners(classes: list[type[Learner]]) -> str:
+    """Return a table of learners, with links to their pages."""
+    return re.sub(r"^\| `(\w+)`", r"| [\1](\1.md)", learners_as_markdown(classes), flags=re.M)
 
 
 def learner_page(cls: type[Learner]) -> str:

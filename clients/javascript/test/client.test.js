@@ -21,6 +21,9 @@ test("decisions and feedback", async () => {
   await assert.rejects(client.learn(decision, { correct: false }), RefusedError);
   await assert.rejects(client.learn("nobody", { correct: true }), RefusedError);
   await assert.rejects(client.learn(decision, {}), TypeError);
+  await client.revise(decision, { correct: false });
+  await client.withdraw(decision.id);
+  await assert.rejects(client.revise("nobody", { correct: true }), RefusedError);
   const again = await client.decide("x", { id: "one" });
   assert.equal((await client.decide("x", { id: "one" })).label, again.label);
   const many = await client.decideMany(["x", "y"], { ids: ["p", "q"] });
@@ -37,11 +40,18 @@ test("decisions and feedback", async () => {
 test("the model, shadows and logs", async () => {
   const client = await new Client(URL_, "js-model").make(["a", "b"], SMALL);
   await client.addClasses(["c"]);
+  await assert.rejects(client.describe([{ name: "a", description: "card" }]), RefusedError); // Banditron takes none
   await client.retireClasses(["a"]);
   await client.freeze();
   assert.equal((await client.show()).frozen, true);
   await client.unfreeze();
   await client.expire(60, "wrong");
+  await client.setLimits({ maxExploration: 0.05 });
+  assert.equal((await client.show()).max_exploration, 0.05);
+  await client.setLimits({});
+  assert.equal((await client.decide("x", { explore: false })).probability, 1);
+  const explained = await client.explain("x", { label: "b" });
+  assert.deepEqual([explained.label, explained.against, explained.reasons], ["b", "c", []]);
   await client.addShadow("s", "Banditron", { gamma: 0.2 });
   await client.promote("s");
   await client.removeShadow("previous");
@@ -51,11 +61,20 @@ test("the model, shadows and logs", async () => {
   const found = await client.report({ since: 1 });
   assert.deepEqual(found.labels.map((one) => [one.label, one.retired]), [["a", true], ["b", false], ["c", false]]);
   assert.equal(found.model.expiry_seconds, 60);
+  assert.deepEqual(await client.erase({ ids: [decision.id] }), { decisions: 1, rows: 1 });
   const copy = await new Client(URL_, "js-copy").importLog(await client.exportLog());
-  assert.equal((await copy.show()).rows, found.model.rows);
+  assert.equal((await copy.show()).rows, found.model.rows + 1);
   await assert.rejects(copy.importLog("{}"), RefusedError);
   await client.delete();
   await assert.rejects(client.show(), (error) => error instanceof ServiceError && error.status === 404);
+});
+
+test("labels say what they mean", async () => {
+  const client = new Client(URL_, "js-described");
+  await client.make([{ name: "a", description: "card" }, "b"], { n_features: 1024 });
+  await client.describe([{ name: "b", description: { subject: "parcel" } }]);
+  await client.addClasses([{ name: "c", description: "fax" }]);
+  assert.deepEqual((await client.show()).labels.map((one) => one.description), ["card", '{"subject":"parcel"}', "fax"]);
 });
 
 test("a request without an answer is repeated with the same id", async () => {

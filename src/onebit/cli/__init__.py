@@ -18,6 +18,7 @@ _MODULES = {
     "compare": "compare",
     "demo": "demo",
     "evaluate": "evaluate",
+    "explain": "explain",
     "lab": "lab",
     "learners": "learners",
     "regret": "regret",

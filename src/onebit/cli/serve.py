@@ -33,7 +33,7 @@ Database = Annotated[
 ]
 
 log_app = typer.Typer(
-    help="Verify, back up and restore the logs of the service.",
+    help="Verify, back up, restore and erase the logs of the service.",
     add_completion=False,
     rich_markup_mode=None,
 )
@@ -94,6 +94,10 @@ def serve(
         bool,
         typer.Option("--log-requests", help="Log every request, not only what changes models."),
     ] = False,
+    opentelemetry: Annotated[
+        bool,
+        typer.Option("--opentelemetry", help="Send traces by OTLP, as the variables OTEL_... say."),
+    ] = False,
     most_body: Annotated[
         int, typer.Option(metavar="N", min=1024, help="Refuse requests of more bytes than this.")
     ] = 2**20,
@@ -129,7 +133,7 @@ def serve(
     proxies, origins = tuple(trusted_proxy or ()), tuple(allow_origin or ())
     options = running.Options(
         data, database, host, port, workers, log_requests, limits, proxies, origins
-    )
+    )._replace(opentelemetry=opentelemetry)
     if demo:
         from onebit.serve.demo import serve_demo
 
@@ -181,6 +185,11 @@ def verify(
                 f"reproduced by this one: {verdict.other_snapshots:,} snapshots, "
                 f"{verdict.other_decisions:,} decisions. That is no fault of the log"
             )
+        if verdict.erased:
+            print(
+                f"{name}: {verdict.erased:,} decisions cannot be made again: the model had learned "
+                "from rows that were erased since then"
+            )
         if verdict.unchecked:
             print(
                 f"{name}: {verdict.unchecked:,} decisions were not made again: the process that "
@@ -190,6 +199,71 @@ def verify(
     if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         fail(faults[0] + more)
+
+
+@log_app.command()
+def erase(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Erase decisions of this model.")],
+    id: Annotated[  # noqa: A002
+        list[str] | None,
+        typer.Option(
+            metavar="ID",
+            help="Erase the decision of this id; repeat it for more.",
+            show_default=False,
+        ),
+    ] = None,
+    field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Erase decisions whose record has this value in this field.",
+            show_default=False,
+        ),
+    ] = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Erase decisions older than this, such as 90d.", show_default=False
+        ),
+    ] = None,
+    data: Data = "onebit-data",
+    database: Database = None,
+) -> None:
+    """Erase decisions with their feedback.
+
+    A folder must not be in use: ask its service instead.
+    """
+    _needs_serve()
+    from msgspec import UNSET
+
+    from onebit.serve.api import Erasure, ErasureResult, RefusedError
+    from onebit.serve.erasing import check, erase_from, matching
+
+    name, is_given, value = (field or "").partition("=")
+    if field is not None and not is_given:
+        raise ValueError(f"--field takes a name and a value, user=17; got {field}")
+    erasure = Erasure(
+        id or UNSET,
+        UNSET if field is None else name,
+        UNSET if field is None else value,
+        UNSET if older_than is None else time.time() - _seconds(older_than, "--older-than"),
+    )
+    try:
+        check(erasure)
+    except RefusedError:
+        raise ValueError("give one of --id, --field and --older-than") from None
+
+    async def work(log: Log) -> ErasureResult:
+        found = await log.models()
+        if model not in found:
+            raise ValueError(f"no model {model!r}: there are {', '.join(found) or 'none'}")
+        decisions = await matching(log, found[model], erasure)
+        result = await erase_from(log, found[model], decisions)
+        await log.clean()
+        return result
+
+    result = _with_log(data, database, work, make=False, alone=True)
+    print(f"{model}: {result.decisions:,} decisions erased, {result.rows:,} rows")
 
 
 @log_app.command()
@@ -318,22 +392,27 @@ def remove(
         raise ValueError(f"there is no key {name!r}")
 
 
-def _seconds(duration: str) -> float:
+def _seconds(duration: str, option: str = "--expires") -> float:
     """Return the seconds of a duration such as 90d, 12h or 30m."""
     units = {"d": 86_400.0, "h": 3600.0, "m": 60.0}
     number, unit = duration[:-1], duration[-1:]
     if unit not in units or not number.isdecimal() or not 0 < int(number) < 100_000:
-        raise ValueError(f"--expires takes a number of days, hours or minutes, 90d; got {duration}")
+        raise ValueError(f"{option} takes a number of days, hours or minutes, 90d; got {duration}")
     return int(number) * units[unit]
 
 
 def _with_log(
-    data: str, database: str | None, work: Callable[[Log], Awaitable[T]], *, make: bool = True
+    data: str,
+    database: str | None,
+    work: Callable[[Log], Awaitable[T]],
+    *,
+    make: bool = True,
+    alone: bool = False,
 ) -> T:
     async def run() -> T:
         from onebit.serve.running import open_log
 
-        log = open_log(data, database, alone=False, make=make)
+        log = open_log(data, database, alone=alone, make=make)
         await log.open()
         try:
             return await work(log)

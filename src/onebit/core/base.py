@@ -16,6 +16,7 @@ from onebit.core.example import Example, Rows
 from onebit.core.fair_lock import start_lock
 from onebit.core.generator import new_generator, unchanged_on_error
 from onebit.core.run import Run
+from onebit.core.terms import Terms, Utility
 from onebit.core.validation import (
     check_classes,
     check_example,
@@ -77,6 +78,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
     classes: Any
     random_state: Any
     _run: Run = None  # type: ignore[assignment]  # until it has started
+    _terms: Terms | None = None
 
     # Declared by a subclass
 
@@ -175,9 +177,9 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
         probability: float,
         offer: np.ndarray,
         feedback: Any,
-    ) -> None:
-        """Learn from one round, while holding the lock."""
-        run.learn(run.state, example, run.scores, label, probability, offer, feedback)
+    ) -> Any:
+        """Learn from one round, while holding the lock; return whether anything was updated."""
+        return run.learn(run.packed, example, run.scores, label, probability, offer, feedback)
 
     def _play(
         self, run: Run, rows: Rows, truth: np.ndarray, recorded: RoundRecord | None = None
@@ -204,6 +206,32 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
     ) -> None:
         """Learn a block of rounds of a log, while holding the lock."""
         run.kernels.replay(run.state, rows, logged, bound, run.scores, offer, run.p, chosen, taken)
+
+    # Worth and cost
+
+    def _knows_probabilities(self, run: Run) -> bool:
+        """Return whether the learner has a model of the probability that a label is right."""
+        return run.inverse_temperature is not None
+
+    def _fill_valued_policy(
+        self,
+        run: Run,
+        utility: Utility,
+        offer: np.ndarray,
+        scores: np.ndarray,
+        p: np.ndarray,
+        greedy: int,
+    ) -> int:
+        """Change a policy that ignores worth and cost; return the label with the highest value.
+
+        By default the label with the highest value and the greedy one exchange their
+        probabilities: the algorithm explores around another label, by as much. A learner that
+        draws values from what it knows does better.
+        """
+        values = utility.values(run.probabilities(scores))
+        best = int(offer[np.argmax(values[offer])])
+        p[greedy], p[best] = p[best], p[greedy]
+        return best
 
     # Starting
 

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from onebit.core.base import BaseLearner
 from onebit.core.blocks import blocks
+from onebit.core.choosing import ChoosingMixin
 from onebit.core.engine import LoggedRounds, RoundRecord
 from onebit.core.example import Rows, count_rows, row, slice_rows
 from onebit.core.generator import (
@@ -30,7 +30,7 @@ from onebit.core.validation import (
 )
 
 
-class BatchesMixin(BaseLearner):
+class BatchesMixin(ChoosingMixin):
     """Many rounds in one call: `teach`, `replay`, and the rounds of `partial_fit` and `play`."""
 
     def teach(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -113,7 +113,8 @@ class BatchesMixin(BaseLearner):
         for lo, hi in blocks(n):
             some = slice_rows(rows, lo, hi), _slice_fields(logged, lo, hi), float(bound or 0), offer
             with run.lock:
-                self._replay(run, *some, chosen[lo:hi], taken[lo:hi])
+                replay = self._replay if self._terms is None else self._replay_each
+                replay(run, *some, chosen[lo:hi], taken[lo:hi])
         return chosen, taken
 
     def _check_replay(
@@ -191,7 +192,8 @@ class BatchesMixin(BaseLearner):
             block = slice_rows(rows, lo, hi)
             record = None if recorded is None else _slice_fields(recorded, lo, hi)
             with run.lock:
-                flags = self._play(run, block, truth[lo:hi], record)
+                play = self._play if self._terms is None else self._play_each
+                flags = play(run, block, truth[lo:hi], record)
             yield flags
 
 

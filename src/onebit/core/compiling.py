@@ -54,6 +54,7 @@ HOOKS = fence.choose_hooks()
 """The hooks into Numba that are used."""
 
 _private: Any = fence.numba_private
+_packed: Any = fence.packed_states
 
 compiler_lock: Any = global_compiler_lock
 """Held by a thread that compiles; in a process forked meanwhile it would stay locked."""
@@ -161,6 +162,24 @@ than a loop over a few classes. If the promise does not hold, results are wrong;
 ``NUMBA_DISABLE_JIT=1`` it is checked in every call.
 """
 MARKS[no_alias] = "no_alias"
+
+
+def _unchanged(state):
+    return state
+
+
+def _packing() -> tuple[Any, ...]:
+    if {Hook.STATES, Hook.ENTRY_POINTS} <= HOOKS:
+        return _packed.pack, _packed.unpacked, _packed.packed_type, _packed.open_state
+    return _unchanged, _unchanged, _unchanged, lean_kernel(_unchanged)
+
+
+pack, unpacked, packed_type, open_state = _packing()
+"""States as single rounds take them, see `onebit.core.packed_states`; unchanged without the hook.
+
+`packed_type` is that of a state of a given type; `open_state` is called by compiled code.
+"""
+MARKS[open_state] = "open_state"
 
 
 def chosen_by_type(function: Callable[..., Any]) -> Callable[[Any], Any]:

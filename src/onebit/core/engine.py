@@ -41,7 +41,17 @@ from numba import boolean, float64, int64, typeof, uint8
 from numba.core.types import NoneType, none
 
 from onebit.core import code_cache, compiling, progress, workers
-from onebit.core.compiling import chosen_by_type, compiled, entry_point, is_stored, lean_kernel
+from onebit.core.compiling import (
+    chosen_by_type,
+    compiled,
+    entry_point,
+    is_stored,
+    lean_kernel,
+    open_state,
+    pack,
+    packed_type,
+    unpacked,
+)
 from onebit.core.confidence import right_probability
 from onebit.core.example import EXAMPLE, ROWS, row
 from onebit.core.fingerprint import FingerprintError, digest, fingerprint
@@ -233,30 +243,37 @@ class Kernels:
         return self.function("replay")
 
     def evaluate(self, n: int) -> Any:
-        """Return ``evaluate(state, rows, scores, offer, p)``, for `n` rows in all.
+        """Return ``evaluate(packed, rows, scores, offer, p)``, for `n` rows in all.
 
         It fills the scores and the policy of each row; only the scores, if `p` has no rows: a
         policy may take much longer.
         """
         is_compiled = "evaluate_loop" in self.__dict__
-        return self.evaluate_loop if is_compiled or n > FEW_ROWS else self._evaluate_each
+        return self._evaluate_all if is_compiled or n > FEW_ROWS else self._evaluate_each
 
     @cached_property
     def evaluate_loop(self) -> Any:
-        """The compiled loop that `evaluate` returns for many rows."""
+        """``evaluate(state, rows, scores, offer, p)``: the compiled loop over many rows."""
         return self.function("evaluate")
 
-    def _evaluate_each(self, state: Any, rows: Any, scores: Any, offer: Any, p: Any) -> None:
-        decide, unused = self.decide(state), np.empty(scores.shape[1])
+    def _evaluate_all(self, packed: Any, *arguments: Any) -> None:
+        self.evaluate_loop(unpacked(packed), *arguments)
+
+    def _evaluate_each(self, packed: Any, rows: Any, scores: Any, offer: Any, p: Any) -> None:
+        decide, unused = self.decide(unpacked(packed)), np.empty(scores.shape[1])
         for i, of_row in enumerate(scores):
             x = row.py_func(rows, i)
             if i < len(p):
-                decide(state, x, of_row, offer, p[i], CHOOSE)
+                decide(packed, x, of_row, offer, p[i], CHOOSE)
             else:
-                decide(state, x, of_row, offer, unused, SCORE)
+                decide(packed, x, of_row, offer, unused, SCORE)
+
+    def pack(self, state: Any) -> Any:
+        """Return the state as single rounds take it; see `onebit.core.packed_states`."""
+        return pack(state)
 
     def decide(self, state: Any) -> Any:
-        """Return ``decide(state, x, scores, offer, p, until) -> label, probability, greedy``.
+        """Return ``decide(packed, x, scores, offer, p, until) -> label, probability, greedy``.
 
         It plays one round, as does `learn`, and trusts the types of its arguments: checking the
         types of a state's fields takes several times as long as a round. The offer is always an
@@ -266,7 +283,7 @@ class Kernels:
         return self._entry("decide", state)
 
     def learn(self, state: Any) -> Any:
-        """Return ``learn(state, x, scores, label, probability, offer, feedback) -> updated``."""
+        """Return ``learn(packed, x, scores, label, probability, offer, feedback) -> updated``."""
         return self._entry("learn", state)
 
     def _entry(self, name: str, state: Any) -> Any:
@@ -317,6 +334,8 @@ class Kernels:
             "play": (rows, labels, boolean, scores, none, scores, uint8[::1], none),
             "evaluate": (rows, matrix, labels, matrix),
         }
+        if name in ("decide", "learn") and pack(state) is not state:
+            return packed_type(typeof(state)), *arguments[name]
         return typeof(state), *arguments[name]
 
     def missing(
@@ -346,11 +365,16 @@ class PythonKernels(Kernels):
     def _new_entry(self, name: str, state: Any) -> Any:
         return self.function(name)
 
+    def pack(self, state: Any) -> Any:
+        """Return the state itself."""
+        return state
+
     def function(self, name: str) -> Any:
         """Return the function of that name."""
         template, _ = TEMPLATES[name]
         # Called from Python, a compiled lean kernel would return whole arrays in place of views.
-        names = {**template.__globals__, **self._kernels, "row": row.py_func}
+        python = {"row": row.py_func, "open_state": self.pack}
+        names = {**template.__globals__, **self._kernels, **python}
         return FunctionType(template.__code__, names)
 
     def missing(
@@ -436,7 +460,8 @@ def _replay(state, rows, logged, bound, scores, offer, p, chosen, taken):
         taken[i] = True
 
 
-def _decide(state, x, scores, offer, p, until):
+def _decide(packed, x, scores, offer, p, until):
+    state = open_state(packed)
     score(state, x, scores)
     label = greedy = np.int64(-1)
     probability = 0.0
@@ -448,7 +473,8 @@ def _decide(state, x, scores, offer, p, until):
     return label, probability, greedy
 
 
-def _learn(state, x, scores, label, probability, offer, feedback):
+def _learn(packed, x, scores, label, probability, offer, feedback):
+    state = open_state(packed)
     score(state, x, scores)
     return learn(state, x, scores, label, probability, offer, feedback)
 

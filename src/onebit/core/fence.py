@@ -25,11 +25,11 @@ from onebit.core.hooks import Hook
 from onebit.core.replacing import replace_file
 
 try:
-    from onebit.core import numba_private
+    from onebit.core import numba_private, packed_states
 
     _missing: Exception | None = None
 except Exception as error:  # a new version of Numba may have renamed anything
-    numba_private = None  # type: ignore[assignment]
+    numba_private = packed_states = None  # type: ignore[assignment]
     _missing = error
 
 VARIABLE = "ONEBIT_NUMBA"
@@ -116,9 +116,11 @@ def linker(hooks: frozenset[Hook]) -> str:
     """Return a text that identifies the hooks and their code."""
     if not hooks:
         return "plain"
-    name = numba_private.__name__
-    spec: Any = util.find_spec(name)
-    return f"{sorted(hooks)} {digest(canonical_code(spec.loader.get_code(name)))}"
+    codes = []
+    for module in (numba_private, packed_states):
+        spec: Any = util.find_spec(module.__name__)
+        codes.append(canonical_code(spec.loader.get_code(module.__name__)))
+    return f"{sorted(hooks)} {digest(*codes)}"
 
 
 def _warn(error: Exception) -> None:

@@ -23,6 +23,9 @@ class Hook(StrEnum):
     ENTRY_POINTS = "entry_points"
     """Single rounds are called without checking the types of their arguments."""
 
+    STATES = "states"
+    """Single rounds get the address of a state, not all its arrays; it needs `ENTRY_POINTS`."""
+
     CACHE = "cache"
     """Compiled code is stored in files of onebit's own; otherwise by Numba's ``cache=True``."""
 

@@ -10,16 +10,16 @@ from scipy.special import expit, log_softmax, softmax
 from sklearn.utils.metaestimators import available_if
 
 from onebit.core import registry, storage
+from onebit.core.explanation import ExplanationMixin
 from onebit.core.labels import LabelsMixin
 from onebit.core.rounds import RoundsMixin
-from onebit.core.scikit_learn import ScikitLearnMixin
 
 
 def _knows_probabilities(learner: Any) -> bool:
     return not learner.exclusive or hasattr(learner, "predict_proba")
 
 
-class Learner(RoundsMixin, LabelsMixin, ScikitLearnMixin):
+class Learner(RoundsMixin, LabelsMixin, ExplanationMixin):
     """A classifier that learns from feedback on its own decisions.
 
     A subclass returns its kernels and its initial state in `_begin`, and sets the class attributes

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -37,6 +37,7 @@ from numba.extending import intrinsic
 
 from onebit.core import code_cache
 from onebit.core.hooks import Hook
+from onebit.core.packed_states import PackedType, open_state, pack
 
 _njit: Any = numba.njit
 config: Any = numba.config
@@ -407,6 +408,8 @@ def _file_name(arguments: tuple[Any, ...], processor: Any = None) -> str:
 
 def _described(type_: Any) -> str:
     """Return all that code knows of a type: Numba's own names of named tuples lack the fields."""
+    if isinstance(type_, PackedType):
+        return f"packed {_described(type_.state)}"
     cls = getattr(type_, "instance_class", None)
     if cls is None:
         return str(type_)
@@ -451,6 +454,17 @@ def check(enabled: frozenset[Hook], folder: Path) -> None:
             raise RuntimeError("an error of compiled code does not reach Python")
         if Hook.CACHE in enabled and sum(dispatcher.stats.cache_hits.values()) != expected_hits:
             raise RuntimeError("compiled code is not found again")
+    if {Hook.STATES, Hook.ENTRY_POINTS} <= enabled:
+        _check_packed(whole(_read, **lean))
+
+
+def _check_packed(dispatcher: Any) -> None:
+    state = _State(np.arange(6.0).reshape(2, 3), np.array(7), (0.5, None, True), 3)
+    signature = (PackedType(numba.typeof(state)),)
+    dispatcher.compile(signature)
+    found = entry_point(dispatcher, signature)(pack(state))
+    if found != (5.0, 3, 2, 0.5, True, 3) or state.count != 8:
+        raise RuntimeError(f"compiled code reads something else from a packed state: {found}")
 
 
 def _plain(function: Any, **options: Any) -> Any:
@@ -487,3 +501,18 @@ def _add_or_raise(a, x):
 
 def _call(a, x):
     return called(a, x)
+
+
+class _State(NamedTuple):
+    matrix: Any
+    count: Any
+    inner: Any
+    number: int
+
+
+def _read(packed):
+    state = open_state(packed)
+    state.count[()] += 1
+    half, _, flag = state.inner
+    row = state.matrix[1]
+    return row[2], row.size, state.matrix.shape[0], half, flag, state.number

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from inspect import ismethod, signature
 from os import PathLike
-from typing import Any, Never
+from typing import Any, Never, overload
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn import pipeline
+from sklearn.base import OneToOneFeatureMixin
 
 from onebit.core import storage
 from onebit.core.decision import Decision, check_decision, check_decisions, refuse_positional
 from onebit.core.example import Example
+from onebit.core.explanation import Explanation, Naming, naming_by, naming_of
 from onebit.core.learner import Learner
+from onebit.core.lists import DecisionList
 from onebit.core.validation import check_example
 
 
@@ -62,7 +65,17 @@ class Pipeline(pipeline.Pipeline):
     `onebit.make_pipeline`; pipelines of scikit-learn's `make_pipeline` lack these methods.
     """
 
-    def decide(self, record: Any, among: Any = None, **options: Any) -> Decision:
+    @overload
+    def decide(
+        self, record: Any, among: Any = None, *, top: None = None, **options: Any
+    ) -> Decision: ...
+    @overload
+    def decide(
+        self, record: Any, among: Any = None, *, top: int, **options: Any
+    ) -> DecisionList: ...
+    def decide(
+        self, record: Any, among: Any = None, *, top: int | None = None, **options: Any
+    ) -> Decision | DecisionList:
         """Choose a label for one record.
 
         Parameters
@@ -71,29 +84,65 @@ class Pipeline(pipeline.Pipeline):
             One input of the first step.
         among : array-like of labels, optional
             The labels on offer.
+        top : int, optional
+            Choose a list of so many labels.
         **options
             Passed to the learner's `decide`.
 
         Returns
         -------
-        Decision
+        Decision; DecisionList if `top` is given
             It holds the encoded example, so learning from it runs no step again.
         """
+        if top is not None:
+            options["top"] = top
         return self.steps[-1][1].decide(self._example(record), among, **options)
 
-    def learn(self, decision: Decision, *unnamed: Never, **feedback: Any) -> None:
-        """Learn from the feedback for a decision, now or later, in any order.
+    def explain(
+        self,
+        record: Any,
+        label: Any = None,
+        against: Any = None,
+        among: Any = None,
+        *,
+        names: Sequence[str] | None = None,
+    ) -> Explanation:
+        """Return what spoke for a label and against another one, in the words of the record.
 
         Parameters
         ----------
-        decision : Decision
+        record
+            One input of the first step.
+        label, against, among, names
+            As in the learner's `explain`. Without `names`, those of `Records` are used, whatever
+            steps after it keep the columns; of other steps, those of `get_feature_names_out`.
+
+        Returns
+        -------
+        Explanation
+        """
+        example = self._example(record)
+        naming = None if names is not None else self._naming(record, example)
+        return self.steps[-1][1]._explain(example, label, against, among, naming, names)
+
+    def learn(self, decision: Decision | DecisionList, *unnamed: Never, **feedback: Any) -> None:
+        """Learn from the feedback for a decision or a list, now or later, in any order.
+
+        Parameters
+        ----------
+        decision : Decision or DecisionList
             From `decide`, or made by hand from a log with the record as its `x`, which is then
             replaced by the example.
         **feedback
-            `correct` or `truth`, passed to the learner's `learn`.
+            `correct`, `truth` or `taken`, passed to the learner's `learn`.
         """
         refuse_positional("learn", unnamed)
-        self.steps[-1][1].learn(self._with_example(check_decision(decision)), **feedback)
+        if isinstance(decision, DecisionList):
+            for place in decision:
+                self._with_example(place)
+        else:
+            self._with_example(check_decision(decision))
+        self.steps[-1][1].learn(decision, **feedback)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the steps and the learner, its random generator included, to a safetensors file.
@@ -148,6 +197,21 @@ class Pipeline(pipeline.Pipeline):
             )
         return record if isinstance(record, Example) else check_example(record, None)
 
+    def _naming(self, record: Any, example: Example) -> Naming | None:
+        """Return how columns are named, by the steps; None if none of them says."""
+        first, *others = [*self._transformers(), None]
+        if hasattr(first, "names") and all(
+            step is None or isinstance(step, OneToOneFeatureMixin) for step in others
+        ):
+            return naming_by(first.names(record))
+        if first is None:
+            return None
+        try:
+            names = pipeline.Pipeline(self.steps[:-1]).get_feature_names_out()
+        except (AttributeError, ValueError):  # steps without names, or not fitted
+            return None
+        return naming_of(example, names)
+
     def _with_example(self, decision: Decision) -> Decision:
         if not isinstance(decision.x, Example):
             decision.x = self._example(decision.x)
@@ -175,6 +239,7 @@ def _with_described(pipeline: Pipeline, classes: Any) -> Any:
 
 _ENCODERS: dict[str, Callable[[Pipeline, Any], Any]] = {
     "X": Pipeline._matrix,
+    "x": Pipeline._example,
     "decisions": Pipeline._with_examples,
     "descriptions": _with_described,
     "classes": _with_described,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Sequence
-from typing import Any, Never
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Never, overload
 from weakref import ref
 
 import numpy as np
 
-from onebit.core.base import BaseLearner
 from onebit.core.blocks import blocks
+from onebit.core.choosing import ChoosingMixin, Options, options_of
 from onebit.core.decision import (
     NONE_OF_THESE,
     Decision,
@@ -25,6 +25,7 @@ from onebit.core.engine import DRAW
 from onebit.core.example import Example, Rows, count_rows, row
 from onebit.core.generator import LEAST_PROBABILITY
 from onebit.core.lesson import Lesson, as_lesson, check_bit, check_probability
+from onebit.core.lists import DecisionList, decide_list, learn_list
 from onebit.core.offer import label_list
 from onebit.core.run import Run
 
@@ -32,11 +33,44 @@ _EVERY_LABEL = -1
 """The subject of feedback about all labels, in place of the position of one."""
 
 
-class RoundsMixin(BaseLearner):
+class RoundsMixin(ChoosingMixin):
     """The online interface: `decide` and `learn`, for one example and for many."""
 
-    def decide(self, x: Any, among: Any = None, *, id: str | None = None) -> Decision:  # noqa: A002
-        """Choose a label for one example.
+    @overload
+    def decide(
+        self,
+        x: Any,
+        among: Any = None,
+        *,
+        id: str | None = None,
+        worth: Mapping[Any, float] | None = None,
+        cost: Mapping[Any, float] | None = None,
+        explore: bool = True,
+    ) -> Decision: ...
+    @overload
+    def decide(
+        self,
+        x: Any,
+        among: Any = None,
+        *,
+        id: str | None = None,
+        worth: Mapping[Any, float] | None = None,
+        cost: Mapping[Any, float] | None = None,
+        explore: bool = True,
+        top: int,
+    ) -> DecisionList: ...
+    def decide(
+        self,
+        x: Any,
+        among: Any = None,
+        *,
+        id: str | None = None,  # noqa: A002
+        worth: Mapping[Any, float] | None = None,
+        cost: Mapping[Any, float] | None = None,
+        explore: bool = True,
+        top: int | None = None,
+    ) -> Decision | DecisionList:
+        """Choose a label for one example, or several in order.
 
         Parameters
         ----------
@@ -47,37 +81,70 @@ class RoundsMixin(BaseLearner):
             conditional on them. By default all labels that are not retired are on offer.
         id : str, optional
             Identifies the decision, in at most 200 characters; by default a unique id is generated.
+        worth : mapping from labels to numbers >= 0, optional
+            What a label brings if it is right. Labels that are not mentioned are worth 1.
+        cost : mapping from labels to numbers, optional
+            What choosing a label costs, right or wrong; nothing for labels that are not mentioned.
+            With worth or cost, the label with the highest worth * P(right) - cost is preferred;
+            see `set_utility`.
+        explore : bool, default=True
+            If not, the greedy label is chosen, with probability one: the one with the highest
+            score, or value if there is worth or cost. Feedback for it teaches as any other does,
+            but a log of such decisions says nothing about other labels.
+        top : int, optional
+            Choose a list of so many labels, or of all that are on offer if these are fewer. Each
+            place is drawn as a decision among the labels that the places before it left.
 
         Returns
         -------
-        Decision
+        Decision; DecisionList if `top` is given
         """
+        options = None
+        if worth is not None or cost is not None or explore is not True:
+            options = worth, cost, explore
+        if top is not None:
+            return decide_list(self, x, among, id, options, top)
         if self._run is not None:  # the usual case, spared one call
             if id is not None:
                 check_id(id)
             run, example = self._prepare_example(x)
         else:
             among = None if among is None else label_list(among, "among")
-            run, example = self._validated(RoundsMixin._check_decide, x, among, id)
+            run, example = self._validated(RoundsMixin._check_decide, x, among, id, options)
         lock = run.lock
         try:
             lock.acquire(False) or lock.wait()
-            decision = self._decide(run, example, among, id)
+            if options is None:
+                decision = self._decide(run, example, among, id)
+            else:
+                decision = self._decide_with(options, run, example, among, id)
         except BaseException:
             lock.release_if_owned()
             raise
         lock.release()
         return decision
 
-    def _check_decide(self, x: Any, among: Any, name: Any) -> tuple[Run, Example]:
+    def _check_decide(
+        self, x: Any, among: Any, name: Any, options: Options | None
+    ) -> tuple[Run, Example]:
         """Validate the arguments of `decide`."""
         if name is not None:
             check_id(name)
         run, example = self._prepare_example(x)
         run.current_offer(among)
+        self._conditions(run, options)
         return run, example
 
-    def decide_many(self, X: Any, among: Any = None, *, ids: Any = None) -> list[Decision]:
+    def decide_many(
+        self,
+        X: Any,
+        among: Any = None,
+        *,
+        ids: Any = None,
+        worth: Mapping[Any, float] | None = None,
+        cost: Mapping[Any, float] | None = None,
+        explore: bool = True,
+    ) -> list[Decision]:
         """Choose a label for each row of `X`, as `decide` would, one row after the other.
 
         Parameters
@@ -87,13 +154,16 @@ class RoundsMixin(BaseLearner):
             The labels on offer, in every row.
         ids : sequence of str, optional
             One for each row.
+        worth, cost, explore : optional
+            As in `decide`, for every row.
 
         Returns
         -------
         list of Decision
         """
+        options = options_of(worth, cost, explore)
         among = None if among is None else label_list(among, "among")
-        run, rows, names = self._validated(RoundsMixin._check_decide_many, X, among, ids)
+        run, rows, names = self._validated(RoundsMixin._check_decide_many, X, among, ids, options)
         decisions: list[Decision] = []
         for lo, hi in blocks(count_rows(rows)):
             with run.lock:
@@ -101,37 +171,55 @@ class RoundsMixin(BaseLearner):
                     x = row.py_func(rows, i)
                     indices = x.indices.copy() if rows.sparse else run.all_features
                     example = Example(indices, x.values.copy(), x.n_features)
-                    decisions.append(self._decide(run, example, among, names[i]))
+                    if options is None:
+                        decisions.append(self._decide(run, example, among, names[i]))
+                    else:
+                        decisions.append(self._decide_with(options, run, example, among, names[i]))
         return decisions
 
     def _check_decide_many(
-        self, X: Any, among: Any, ids: Any
+        self, X: Any, among: Any, ids: Any, options: Options | None
     ) -> tuple[Run, Rows, list[str | None]]:
         """Validate the arguments of `decide_many`."""
         run, rows = self._prepare_rows(X)
         names = _one_each(ids, count_rows(rows), "ids")
         with run.lock:
             run.current_offer(among)
+            self._conditions(run, options)
         return run, rows, [None if name is None else check_id(name) for name in names]
 
     def _decide(self, run: Run, example: Example, among: Any, name: str | None) -> Decision:
         """Choose a label, while holding the lock."""
         if run.decide is None:
+            if self._terms is not None:
+                return self._decide_with(None, run, example, among, name)
             run.compile_decide()
         offer = run.default_offer if among is None else run.current_offer(among)
-        label, probability, _ = run.decide(run.state, example, run.scores, offer, run.p, DRAW)
+        label, probability, _ = run.decide(run.packed, example, run.scores, offer, run.p, DRAW)
         confidence = None if run.right_probability is None else run.confidence(run.scores, label)
         offered = run.default_among if among is None else run.labels_at(offer)
         return new_decision(example, run.labels[label], probability, offered, name, confidence)
 
+    def _decide_with(
+        self, options: Options | None, run: Run, example: Example, among: Any, name: str | None
+    ) -> Decision:
+        """Choose a label with terms, while holding the lock."""
+        offer = run.current_offer(among)
+        conditions = self._conditions(run, options)
+        label, probability, _ = self._choose(run, example, offer, conditions)
+        offered = run.default_among if among is None else run.labels_at(offer)
+        confidence = run.confidence(run.scores, label)
+        return new_decision(example, run.labels[label], probability, offered, name, confidence)
+
     def learn(
         self,
-        decision: Decision,
+        decision: Decision | DecisionList,
         *unnamed: Never,
-        correct: bool | None = None,
+        correct: Any = None,
         truth: Any = None,
+        taken: Any = None,
     ) -> None:
-        """Learn from the feedback for a decision, now or later, in any order.
+        """Learn from the feedback for a decision or a list, now or later, in any order.
 
         Late feedback is applied to the current weights, with the probability that the decision was
         made with. Learning twice from a decision is an error; see `has_learned`. Feedback about a
@@ -139,18 +227,28 @@ class RoundsMixin(BaseLearner):
 
         Parameters
         ----------
-        decision : Decision
+        decision : Decision or DecisionList
             From `decide`, or made by hand from a log.
         correct : bool, 0 or 1, optional
-            Whether the label was right: all that a bandit learner needs.
+            Whether the label was right: all that a bandit learner needs. For a list, a sequence
+            with a bit for each place, None where it is not known.
         truth : label or NONE_OF_THESE, optional
             The right label, in place of `correct`; a full-information learner needs it. Whether a
             bandit learner learns more from it than one bit is `uses_truth`. NONE_OF_THESE, if no
             label is right, is ignored if labels are `exclusive`: it does not say which label is
             right if one is. Otherwise each label is learned to be wrong.
+        taken : label or NONE_OF_THESE, optional
+            For a list, in place of `correct`: the label that was taken, the first right one. Labels
+            before it were seen and are wrong; of those after it nothing is learned. NONE_OF_THESE
+            says that all were seen and are wrong.
         """
         if unnamed:
             refuse_positional("learn", unnamed)
+        if type(decision) is not Decision or taken is not None:
+            if isinstance(decision, DecisionList) or taken is not None:
+                learn_list(self, decision, correct, truth, taken)
+                return
+            check_decision(decision)
         if self._run is not None:  # the usual case, spared one call
             lesson = self._lesson(decision, correct, truth)
         else:
@@ -215,11 +313,15 @@ class RoundsMixin(BaseLearner):
             return self._lessons(decisions, bits, truths)
         return found
 
-    def has_learned(self, decision: Decision | str) -> bool:
+    def has_learned(self, decision: Decision | DecisionList | str) -> bool:
         """Return whether the learner has learned from a decision, or from one with this id.
+
+        It has learned from a list if it has from any of its places.
 
         It remembers the ids of the last 100,000 decisions, also after it was saved and loaded.
         """
+        if isinstance(decision, DecisionList):
+            return any(self.has_learned(place) for place in decision)
         key = key_of(decision) if isinstance(decision, str) else check_decision(decision)._key
         by_id = self._started and key in self._run.learned
         return by_id or (not isinstance(decision, str) and ref(self) in decision._learned_by)

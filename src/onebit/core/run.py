@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from onebit.core import storage
 from onebit.core.confidence import right_probability_entry
@@ -15,6 +16,7 @@ from onebit.core.engine import Kernels, kernels_named
 from onebit.core.example import INDEX, inspect_entry
 from onebit.core.fair_lock import FairLock
 from onebit.core.offer import check_among
+from onebit.core.terms import Window
 from onebit.core.validation import unknown
 
 _TOO_MANY = MAX_REMEMBERED_IDS + MAX_REMEMBERED_IDS // 4
@@ -37,8 +39,13 @@ class Run:
         None if the learner did not start with a data frame.
     kernels, state, parameters
         As `_begin` returned them, and the parameters of the start.
+    packed
+        The state as single rounds take it.
     decide, learn
         The compiled single rounds; None until they are first needed.
+    choose
+        The same as `decide`, which is None in a run with terms: so rounds without take no time to
+        look for them.
     scores, p
         Arrays for the scores and the policy of a single round.
     retired
@@ -53,12 +60,19 @@ class Run:
         Computes the confidence, if there is one; compiled with `decide`.
     learned
         The keys of decisions that were learned from, the oldest first.
+    window
+        Which of the last decisions explored, if that is limited.
+    conditions
+        The terms that decisions have by default, once they were needed.
     """
 
     __slots__ = (
+        "_state",
         "all_features",
         "all_labels",
+        "choose",
         "classes",
+        "conditions",
         "decide",
         "default_among",
         "default_offer",
@@ -72,12 +86,13 @@ class Run:
         "learned",
         "lock",
         "p",
+        "packed",
         "parameters",
         "positions",
         "retired",
         "right_probability",
         "scores",
-        "state",
+        "window",
     )
 
     def __init__(
@@ -93,6 +108,7 @@ class Run:
         learned: Iterable[str] = (),
         feature_names: np.ndarray | None = None,
         exclusive: bool = True,
+        window: tuple[int, list[int]] = (0, []),
         *,
         lock: FairLock | None = None,
     ) -> None:
@@ -106,11 +122,23 @@ class Run:
         self.feature_names = feature_names
         self.lock = FairLock() if lock is None else lock
         self.learned = dict.fromkeys(map(key_of, learned))
+        self.window = Window(*window)
+        self.conditions: Any = None
         self.right_probability: Any = None
+        self.choose: Any = None
         self.decide: Any = None
         self.learn: Any = None
         self.replace_state(classes, kernels, state, parameters)
         self.retire(retired)
+
+    @property
+    def state(self) -> Any:
+        """The state."""
+        return self._state
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self._state, self.packed = state, self.kernels.pack(state)
 
     def compile_decide(self) -> None:
         """Compile what `decide` needs, the largest part first: another process compiles `learn`."""
@@ -118,7 +146,7 @@ class Run:
         inspect_entry()
         if self.inverse_temperature is not None:
             self.right_probability = right_probability_entry()
-        self.decide = decide
+        self.choose = self.decide = decide
 
     def replace_state(
         self, classes: np.ndarray, kernels: Kernels, state: Any, parameters: dict[str, Any]
@@ -189,6 +217,16 @@ class Run:
         self.mask_retired(scores)
         return self.right_probability(scores, self.inverse_temperature, self.exclusive, label)
 
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Return the probabilities, by these scores of a model, that each label is right."""
+        assert self.inverse_temperature is not None
+        z = self.inverse_temperature * scores
+        z[sorted(self.retired)] = -np.inf
+        if not self.exclusive:
+            return expit(z)
+        p = np.exp(z - z.max())
+        return p / p.sum()
+
     def remember(self, key: int | str) -> None:
         """Remember the key of a decision that was learned from."""
         self.learned[key] = None
@@ -217,4 +255,5 @@ class Run:
                 self.last_ids(),
                 self.feature_names,
                 self.exclusive,
+                (self.window.decisions, list(self.window.explored)),
             )

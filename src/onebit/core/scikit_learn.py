@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from onebit.core.base import BaseLearner
 from onebit.core.batches import BatchesMixin
 from onebit.core.blocks import blocks
+from onebit.core.choosing import Options, options_of
 from onebit.core.example import Example, Rows, count_rows, one_row, slice_rows
 from onebit.core.generator import unchanged_on_error
 from onebit.core.run import Run
@@ -100,7 +101,15 @@ class ScikitLearnMixin(BatchesMixin):
         """
         return self._evaluate(X)[1]
 
-    def policy(self, X: Any, among: Any = None) -> np.ndarray:
+    def policy(
+        self,
+        X: Any,
+        among: Any = None,
+        *,
+        worth: Mapping[Any, float] | None = None,
+        cost: Mapping[Any, float] | None = None,
+        explore: bool = True,
+    ) -> np.ndarray:
         """Return, for each row of `X`, the probabilities with which `decide` chooses the labels.
 
         Parameters
@@ -108,20 +117,24 @@ class ScikitLearnMixin(BatchesMixin):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         among : array-like of labels, optional
             The labels on offer, in every row; by default all that are not retired.
+        worth, cost, explore : optional
+            As in `decide`. A limit on exploration counts as if each row were the next decision.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
             Zero for labels that are not on offer.
         """
+        options = options_of(worth, cost, explore)
         if self._started or self.classes is None:
-            return self._evaluate(X, among, with_policy=True)[2]
+            return self._evaluate(X, among, with_policy=True, options=options)[2]
         first = clone(self)  # it starts as this one will
+        first._terms = self._terms
         if isinstance(X, Example):
             first._prepare_example(X)
         else:
             first._prepare_rows(X)
-        return first.policy(X, among)
+        return first.policy(X, among, worth=worth, cost=cost, explore=explore)
 
     @property
     def classes_(self) -> np.ndarray:
@@ -177,18 +190,29 @@ class ScikitLearnMixin(BatchesMixin):
         return run, rows
 
     def _evaluate(
-        self, X: Any, among: Any = None, *, with_policy: bool = False
+        self,
+        X: Any,
+        among: Any = None,
+        *,
+        with_policy: bool = False,
+        options: Options | None = None,
     ) -> tuple[Run, np.ndarray, np.ndarray]:
         """Return the run, the scores, and the policy of each row if `with_policy`."""
         run, rows = self._prepare_evaluation(X)
         with run.lock:  # classes may be added before the last row
             evaluate = run.kernels.evaluate(count_rows(rows))
-            state, offer = run.state, run.current_offer(among)
+            packed, offer = run.packed, run.current_offer(among)
             scores = np.empty((count_rows(rows), run.classes.size))
             p = np.empty_like(scores[: None if with_policy else 0])
             retired = sorted(run.retired)
+            if with_policy and (options is not None or self._terms is not None):
+                # At once: the terms are of the classes that there are now.
+                conditions = self._conditions(run, options)
+                self._fill_each_policy(run, conditions, rows, scores, offer, p)
+                scores[:, retired] = -np.inf
+                return run, scores, p
         for lo, hi in blocks(len(scores)):
             with run.lock:
-                evaluate(state, slice_rows(rows, lo, hi), scores[lo:hi], offer, p[lo:hi])
+                evaluate(packed, slice_rows(rows, lo, hi), scores[lo:hi], offer, p[lo:hi])
         scores[:, retired] = -np.inf
         return run, scores, p

@@ -41,6 +41,9 @@ ROWS = "rows"
 ANY = "any"
 """An axis of any size, which the state's own `check` inspects."""
 
+_COMMON = ("features", "classes", "contrasts", "weights", "contrast_weights", ROWS, ANY)
+"""Axes whose sizes are those of the whole learner, also of a state inside another."""
+
 
 class Field:
     """An array: its axes, by name or fixed size, its type, and the range of its values.
@@ -98,6 +101,26 @@ class Within:
         return new
 
 
+class WithinNamed(Within):
+    """Outer names for the axes of one of several states that have the same ones.
+
+    Parameters
+    ----------
+    name : str
+        Put before each axis that is the state's own.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def __call__(self, field: Field) -> Field:
+        """Return the declaration of an inner array, with the outer names."""
+        own = [axis for axis in field.axes if isinstance(axis, str) and axis not in _COMMON]
+        self.axes = {axis: f"{self._name}.{axis}" for axis in own}
+        return super().__call__(field)
+
+
 Weights = Annotated[np.ndarray, Field("features", "classes")]
 Variances = Annotated[np.ndarray, Field("features", "classes", least=0.0)]
 Precisions = Annotated[np.ndarray, Field("features", "classes", least=1e-100)]
@@ -136,7 +159,8 @@ def declared(state: Any, prefix: str = "", declaration: Any = None) -> Iterator[
     """Yield the arrays of a state and of the states inside it.
 
     Fields that are plain numbers follow from parameters, and `scratch` is temporary: both are
-    skipped. `declaration` is that of the whole state, if it is itself a field.
+    skipped. `declaration` is that of the whole state, if it is itself a field. A state whose fields
+    are not annotated has a method ``declaration(name)``.
     """
     cls: Any = type(state)
     declarations = _declarations(cls)
@@ -146,6 +170,8 @@ def declared(state: Any, prefix: str = "", declaration: Any = None) -> Iterator[
         own = next(
             (found for kind, found in declarations.get(name, ()) if isinstance(value, kind)), None
         )
+        if hasattr(state, "declaration"):  # its fields are not those of a class
+            own = state.declaration(name)
         if isinstance(declaration, Field):
             own = declaration
         elif isinstance(declaration, Within):

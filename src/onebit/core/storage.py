@@ -40,6 +40,12 @@ from onebit.core.state import (
     with_arrays,
 )
 from onebit.core.steps import step_from_json, step_to_json
+from onebit.core.terms import (
+    terms_from_json,
+    terms_to_json,
+    window_from_json,
+    window_to_json,
+)
 from onebit.core.validation import check_classes, short
 
 if TYPE_CHECKING:
@@ -57,6 +63,9 @@ FORMAT = 4
 - 4: the version of the learner's arrays (`Learner.state_version`, 0 in earlier formats), and which
   code wrote the file.
 """
+
+FORMAT_WITH_TERMS = 5
+"""The same with worth, cost or limits. Learners without any are written as `FORMAT`."""
 
 _LEARNER = "onebit.learner"
 """Key in the header for the class of a learner that is a parameter of another one."""
@@ -162,6 +171,7 @@ def _content(learner: Learner, run: Run, steps: list[Any]) -> bytes:
         "feature_names": [] if run.feature_names is None else run.feature_names.tolist(),
         "retired": sorted(run.retired),
         "learned": run.last_ids(),
+        **({"window": window_to_json(run.window)} if run.window.decisions else {}),
     }
     return _in_file(
         header, {name: np.ascontiguousarray(value) for name, value in arrays_of(run.state)}
@@ -172,13 +182,14 @@ def _header(learner: Learner, parameters: dict[str, Any], steps: list[Any]) -> d
     """Return the header entries of a learner that has not started."""
     inner = _inner_versions(type(learner)(**parameters))
     return {
-        "format": FORMAT,
+        "format": FORMAT if learner._terms is None else FORMAT_WITH_TERMS,
         "made_by": code_version(learner),
         "learner": name_of(type(learner)),
         "state_version": learner.state_version,
         **({"inner_versions": inner} if inner else {}),
         "parameters": _parameters_to_json(learner, parameters),
         **({"steps": steps} if steps else {}),
+        **({"terms": terms_to_json(learner._terms)} if learner._terms is not None else {}),
     }
 
 
@@ -229,13 +240,13 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     metadata, arrays = _parse(content)
     header = _json(metadata["onebit"], "the header")
     version = _item(header, "format", int)
-    if version > FORMAT:
+    if version > FORMAT_WITH_TERMS:
         raise ValueError(
-            f"it has format {version}, and this onebit reads up to {FORMAT}: read it with a newer "
-            "one"
+            f"it has format {version}, and this onebit reads up to {FORMAT_WITH_TERMS}: read it "
+            "with a newer one"
         )
     if version < 1:
-        raise ValueError(f"format is {version}, and should be from 1 to {FORMAT}")
+        raise ValueError(f"format is {version}, and should be from 1 to {FORMAT_WITH_TERMS}")
     has_checksum = version > 1 or "sha256" in metadata
     if has_checksum and metadata.get("sha256") != _digest(metadata["onebit"], arrays):
         raise ValueError("its content does not have the checksum in it: it was damaged")
@@ -272,6 +283,11 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     learner._run.state = state
     learner._run.retire(_retired(header, classes.size))
     learner._run.learned = dict.fromkeys(map(key_of, _learned(header)))
+    if "window" in header:
+        learner._run.window = window_from_json(_item(header, "window", dict))
+    _restore_terms(learner, header)
+    if learner._terms is not None:
+        learner._conditions(learner._run)
     return steps, learner
 
 
@@ -336,7 +352,14 @@ def _unstarted(header: Mapping[str, Any], version: int) -> Learner:
         learner._validate_params()
     except Exception as error:
         raise ValueError(_wrong_parameters(learner, error)) from error
+    _restore_terms(learner, header)
     return learner
+
+
+def _restore_terms(learner: Learner, header: Mapping[str, Any]) -> None:
+    """Restore worth, cost and limits, which most files lack."""
+    if "terms" in header:
+        learner._terms = terms_from_json(_item(header, "terms", dict))
 
 
 def _wrong_parameters(learner: Learner, error: Exception) -> str:
@@ -440,8 +463,6 @@ def _classes_to_json(classes: np.ndarray) -> list[Any]:
 
 
 def _parameters_to_json(learner: Learner, given: dict[str, Any]) -> dict[str, Any]:
-    from onebit.core.learner import Learner
-
     parameters = dict(given)
     # The generator's state is among the arrays; only `fit` uses its seed.
     if not isinstance(parameters["random_state"], int | None):
@@ -449,22 +470,40 @@ def _parameters_to_json(learner: Learner, given: dict[str, Any]) -> dict[str, An
     if parameters["classes"] is not None:
         parameters["classes"] = np.asarray(parameters["classes"])
     for name, value in parameters.items():
-        value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-        if isinstance(value, Learner):
-            inner = _parameters_to_json(value, value.get_params(deep=False))
-            value = {
-                _LEARNER: name_of(type(value)),
-                "state_version": value.state_version,
-                "parameters": inner,
-            }
+        parameters[name] = _value_to_json(value)
         try:
-            json.dumps(value, allow_nan=False)
+            json.dumps(parameters[name], allow_nan=False)
         except (TypeError, ValueError):
             raise ValueError(
                 f"{name}={value!r} of {type(learner).__name__} cannot be written to a file"
             ) from None
-        parameters[name] = value
     return parameters
+
+
+def _value_to_json(value: Any) -> Any:
+    """Return the value of a parameter, with learners as JSON objects, also those in lists."""
+    from onebit.core.learner import Learner
+
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [_value_to_json(one) for one in value]
+    if not isinstance(value, Learner):
+        return value
+    return {
+        _LEARNER: name_of(type(value)),
+        "state_version": value.state_version,
+        "parameters": _parameters_to_json(value, value.get_params(deep=False)),
+    }
+
+
+def _value_from_json(value: Any, version: int) -> Any:
+    """Return the value of a parameter from what `_value_to_json` returned."""
+    if isinstance(value, list):
+        return [_value_from_json(one, version) for one in value]
+    if isinstance(value, dict) and _LEARNER in value:
+        return _learner_from_json(value, version, _LEARNER)
+    return value
 
 
 def _learner_from_json(header: Mapping[str, Any], version: int, key: str = "learner") -> Learner:
@@ -476,14 +515,7 @@ def _learner_from_json(header: Mapping[str, Any], version: int, key: str = "lear
     unknown = parameters.keys() - set(cls._get_param_names())
     if unknown:
         raise ValueError(f"{cls.__name__} has no parameter {short(min(unknown))}")
-    return cls(
-        **{
-            name: _learner_from_json(value, version, _LEARNER)
-            if isinstance(value, dict) and _LEARNER in value
-            else value
-            for name, value in parameters.items()
-        }
-    )
+    return cls(**{name: _value_from_json(value, version) for name, value in parameters.items()})
 
 
 def _steps(header: Mapping[str, Any]) -> list[Any]:

@@ -3,11 +3,13 @@
 from onebit.evaluation.calibration import Calibration, calibration
 from onebit.evaluation.coverage import ProbabilityCheck, check_probabilities
 from onebit.evaluation.estimators import Estimate, estimate
-from onebit.evaluation.intervals import ConfidenceSequence, DifferenceSequence, Interval
+from onebit.evaluation.intervals import Interval
 from onebit.evaluation.labels import Confusion, LabelResult, by_label, confusion
+from onebit.evaluation.lists import estimate_lists
 from onebit.evaluation.log import Log
 from onebit.evaluation.parts import estimate_parts
 from onebit.evaluation.replay import Counterfactual, counterfactual
+from onebit.evaluation.sequences import ConfidenceSequence, DifferenceSequence
 
 __all__ = [
     "Calibration",
@@ -26,5 +28,6 @@ __all__ = [
     "confusion",
     "counterfactual",
     "estimate",
+    "estimate_lists",
     "estimate_parts",
 ]

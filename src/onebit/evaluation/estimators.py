@@ -345,17 +345,28 @@ class Sums:
         modelled = None
         if self.method in MODELLED and p is not None:
             modelled = self._judge(log, q, covered_part(log, p), mass, most)
-        known = log.has_feedback
+        self.count(w, log.correct, most, mass, modelled)
+
+    def count(
+        self,
+        w: np.ndarray,
+        correct: np.ndarray,
+        most: np.ndarray,
+        mass: np.ndarray,
+        modelled: Modelled | None = None,
+    ) -> None:
+        """Take rows by their weights and bits, and by what `weigh` returns beside the weights."""
+        known = ~np.isnan(correct)
         for rows, bets in ((known, self.known), (~known, self.unknown)):
             if rows.any():
                 some = None if modelled is None else Modelled(*(part[rows] for part in modelled))
-                bets.update(w[rows], log.correct[rows], some)
-        self.rows += len(log)
+                bets.update(w[rows], correct[rows], some)
+        self.rows += w.size
         self.coverage.update(w[known], most[known], mass[known])
-        self.right += float(w[known] @ log.correct[known])
+        self.right += float(w[known] @ correct[known])
         if modelled is not None:
             self.modelled += float(modelled.q_policy[known].sum())
-            self.added += float(w[known] @ (log.correct - modelled.q_label)[known])
+            self.added += float(w[known] @ (correct - modelled.q_label)[known])
 
     def _predict(self, log: Log) -> np.ndarray:
         """Return the model's predictions for rows with unseen bits, then let it learn from them."""

@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from onebit.core.decision import Decision
 from onebit.core.validation import listed
 from onebit.evaluation.service_log import COLUMNS as SERVICE_COLUMNS
-from onebit.evaluation.service_log import decisions_in
+from onebit.evaluation.service_log import decisions_in, revisions_in
 
 if TYPE_CHECKING:
     from onebit.evaluation.log import Log
@@ -184,7 +184,9 @@ def _read_jsonl(file: Iterable[str], path: Path) -> Rows:
     first = list(islice(rows, 1))
     is_of_service = first and first[0][1].keys() >= SERVICE_COLUMNS
     rows = chain(first, rows)
-    yield from decisions_in(rows, str(path)) if is_of_service else rows
+    if is_of_service:
+        rows = decisions_in(rows, str(path), revisions_in(path))
+    yield from rows
 
 
 def _read_objects(file: Iterable[str], path: Path) -> Rows:

@@ -170,7 +170,7 @@ class _Run:
         self.curve: list[tuple[float, ...]] = []
 
     def take(self, log: Log) -> None:
-        """Let the learner learn from more rows."""
+        """Learn from more rows."""
         self._start(log)
         chosen, taken = np.empty(len(log)), np.empty(len(log), dtype=bool)
         for lo, hi in _same_offer(log):

@@ -16,6 +16,7 @@ from sklearn.utils import murmurhash3_32
 from sklearn.utils._param_validation import Interval
 
 from onebit.core.example import INDEX, LARGEST, Example
+from onebit.core.explanation import FeatureName
 from onebit.core.steps import Step
 from onebit.core.validation import short
 
@@ -114,6 +115,24 @@ class Records(Step):
         indices, values = _columns(_as_record(record), self._width())
         return Example(np.array(indices, INDEX), np.array(values, np.float64), self.n_features)
 
+    def names(self, record: Any) -> dict[int, FeatureName]:
+        """Return the names of a record's features, in the words of the record, by their columns.
+
+        Numbers of a list are named by the list, as one feature, if they are encoded as a whole;
+        names that share a column are joined by "or".
+        """
+        last, found = self._width() - 1, _NamedFeatures()
+        found.add_record(_as_record(record))
+        columns: dict[int, FeatureName] = {}
+        named = found.named()
+        for h, one in zip(_hashes(name for name, _ in named), named, strict=True):
+            name, text = one
+            before = columns.get(abs(h) & last)
+            if before is not None and before.name != name:
+                name, text = f"{before.name} or {name}", f"{before.text} or {text}"
+            columns[abs(h) & last] = FeatureName(name, text)
+        return columns | found.vector_columns(last)
+
     def transform(self, records: Any) -> sp.csr_array:
         """Return the examples of many records.
 
@@ -169,10 +188,7 @@ class Records(Step):
 def _columns(record: str | Mapping[Any, Any], width: int) -> tuple[Any, Any]:
     """Return the columns of a record's features, increasing, and their values."""
     found = _Features()
-    if isinstance(record, str):
-        found.words.update(dict.fromkeys(_WORD.findall(record.lower()), 1.0))
-    else:
-        found.add_fields("", record, 0)
+    found.add_record(record)
     columns: dict[int, float] = {}
     last = width - 1
     hashes = _hashes([*found.words, *found.numbers])
@@ -231,6 +247,12 @@ class _Features:
         self.numbers: dict[str, float] = {}
         self.vectors: list[tuple[str, np.ndarray]] = []
         self.n_values = 0
+
+    def add_record(self, record: str | Mapping[Any, Any]) -> None:
+        if isinstance(record, str):
+            self.words.update(dict.fromkeys(_WORD.findall(record.lower()), 1.0))
+        else:
+            self.add_fields("", record, 0)
 
     def add_fields(self, name: str, fields: Mapping[Any, Any], depth: int) -> None:
         self._enter(name, fields, depth)
@@ -322,6 +344,32 @@ class _Features:
         self.n_values += 1 + len(values)
         if self.n_values > _MOST_VALUES:
             raise ValueError(f"a record has at most {_MOST_VALUES} values; there are more")
+
+
+class _NamedFeatures(_Features):
+    """The features of a record, with numbers that are zero."""
+
+    __slots__ = ()
+
+    def named(self) -> list[FeatureName]:
+        """Return words and numbers with their texts."""
+        words = [FeatureName(word, word.replace("=", ": ", 1)) for word in self.words]
+        return words + [
+            FeatureName(name, f"{name} = {value:.6g}") for name, value in self.numbers.items()
+        ]
+
+    def vector_columns(self, last: int) -> dict[int, FeatureName]:
+        """Return the columns of whole vectors, each named by its vector."""
+        return {
+            column: FeatureName(name, f"{name} ({vector.size} numbers)")
+            for name, vector in self.vectors
+            for column in (np.abs(_vector_hashes(name, vector.size)) & last).tolist()
+        }
+
+    def _add_number(self, name: str, value: Any) -> None:
+        super()._add_number(name, value)
+        if value == 0:
+            self.numbers.setdefault(name, 0.0)
 
 
 def _is_missing_in_pandas(value: Any) -> bool:

@@ -69,7 +69,7 @@ class Online:
     feedback: Feedback = IMMEDIATE
 
     def first_counted(self, rounds: int) -> int:
-        """Return the first of so many rounds that is counted."""
+        """Return the first round that is counted, of a run of this length."""
         if self.last:
             return rounds - rounds // self.last
         return CHANGES[self.change].begins(rounds) if self.change else 0
@@ -106,9 +106,8 @@ class Online:
 ONLINE = Online()
 
 
-def counted(labels: np.ndarray, y: np.ndarray, since: int, seconds: float) -> dict[str, Any]:
-    """Return the result of labels alone, with the columns of all runs."""
-    rounds, mistakes = y.size - since, int(np.count_nonzero(labels[since:] != y[since:]))
+def result_of_counts(rounds: int, mistakes: int, seconds: float) -> dict[str, Any]:
+    """Return a result with the columns of all runs, from counts alone."""
     return {
         "rounds": rounds,
         "mistakes": mistakes,
@@ -117,6 +116,12 @@ def counted(labels: np.ndarray, y: np.ndarray, since: int, seconds: float) -> di
         "error": mistakes / rounds,
         "seconds": seconds,
     }
+
+
+def counted(labels: np.ndarray, y: np.ndarray, since: int, seconds: float) -> dict[str, Any]:
+    """Return the result of labels alone, with the columns of all runs."""
+    mistakes = int(np.count_nonzero(labels[since:] != y[since:]))
+    return result_of_counts(y.size - since, mistakes, seconds)
 
 
 def _after(history: History, since: int) -> History:

@@ -47,7 +47,9 @@ def _page(sections: Sequence[Section], pictures: Path, name: str) -> Iterator[st
         if len(shown) > 1:
             yield f"{chr(10) * (i > 0)}### {section.title}\n"
         yield f"{section.text}\n"
-        for table in section.on_page_tables():
+        for j, table in enumerate(section.on_page_tables()):
+            if j > 0:
+                yield ""
             yield from markdown(table)
         for finding in section.findings:
             yield f"\n{finding.claim} It {finding.verdict}: {finding.seen.removesuffix('.')}."

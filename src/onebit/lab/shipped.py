@@ -7,7 +7,6 @@ installed, or none is: then it is the only one there can be.
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from onebit.core.replacing import replace_file
+from onebit.lab.measures import result_of_counts
 from onebit.lab.shared import fingerprint
 from onebit.lab.sweeps import Run, digest
 from onebit.lab.tools import ConstantLabel, Tool
@@ -40,15 +40,7 @@ def shipped(run: Run) -> dict[str, Any] | None:
     if found is None:
         return None
     rounds, (mistakes, seconds) = int(row["rounds"]), found
-    return {
-        "rounds": rounds,
-        "mistakes": mistakes,
-        "explored": math.nan,
-        "updated": math.nan,
-        "error": mistakes / rounds,
-        "seconds": seconds,
-        "version": row["version"],
-    }
+    return {**result_of_counts(rounds, mistakes, seconds), "version": row["version"]}
 
 
 def ship(results: Iterable[tuple[Run, dict[str, Any]]]) -> int:

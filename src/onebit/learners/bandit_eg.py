@@ -60,7 +60,7 @@ class State(NamedTuple):
             raise ValueError(f"peak is {self.peak}, below the total {total}")
 
     def begin_classes(self, first: int) -> None:
-        """Let the weights of new classes, which are zero, have their part of the mass."""
+        """Add the mass of the weights of new classes, which are zero."""
         mass = 2.0 * math.exp(-self.shift)
         self.mass[:, first:] = mass
         self.total[:] = added.py_func(*self.total, mass * self.mass[:, first:].size)

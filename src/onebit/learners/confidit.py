@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from onebit.core import LINEAR, Cost, Kernels, Learner, lean_kernel
 from onebit.core.compiling import no_alias
 from onebit.core.engine import RoundRecord
-from onebit.core.example import LARGEST, Rows, count_rows
+from onebit.core.example import LARGEST, Example, Rows, count_rows
 from onebit.core.generator import uniform
 from onebit.core.ranges import NOT_NEGATIVE
 from onebit.core.run import Run
@@ -324,9 +324,9 @@ class ConfidenceLearner(Learner):
         _foresee(run, count_rows(rows))
         super()._replay(run, rows, *logged)
 
-    def _update(self, run: Run, *lesson: Any) -> None:
+    def _update(self, run: Run, *lesson: Any) -> Any:
         _foresee(run, 1)
-        super()._update(run, *lesson)
+        return super()._update(run, *lesson)
 
 
 def _foresee(run: Run, n_rounds: int) -> None:
@@ -521,6 +521,9 @@ class Confidit(ConfidenceLearner):
         kernels = PROJECTED_DIAGONAL if self.projection else DIAGONAL
         inverses = np.full_like(W, 1.0 / confidence.a)
         return kernels, DiagonalState(W, inverses, alpha, normalize, confidence, rng, scratch)
+
+    def _linear_values(self, run: Run, example: Example) -> np.ndarray:
+        return run.state.scratch.x[: example.indices.size]
 
 
 def new_confidence(learner: Any) -> Confidence:

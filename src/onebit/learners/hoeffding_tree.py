@@ -213,7 +213,7 @@ def fill_by_bayes(state, leaf, x, scores):
 
 @lean_kernel
 def learn_weighted(state, x, truth, weight):
-    """Add an example to its leaf, and split the leaf if that is worth while."""
+    """Add an example to its leaf, and split the leaf if that pays."""
     leaf, (bayes, grace, _, _) = state.scratch.leaf[()], state.parameters
     if bayes:
         state.right[leaf, 0] += weight * (state.scratch.by_counts[()] == truth)

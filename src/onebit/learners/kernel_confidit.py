@@ -16,6 +16,7 @@ from onebit.core.engine import PythonKernels
 from onebit.core.example import INDEX, dense
 from onebit.core.growing import Growing
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
+from onebit.core.run import Run
 from onebit.core.state import ANY, EXAMPLES, LABELS, ROWS, Field, Generator
 from onebit.learners.confidit import (
     LONGEST,
@@ -369,6 +370,10 @@ class KernelConfidit(ConfidenceLearner):
             )
         state = self._run.state
         return (state.C.rows * state.scales.rows[:, np.newaxis]).T @ state.examples.rows
+
+    def _linear_values(self, run: Run, example: Example) -> np.ndarray:
+        square = float(example.values @ example.values)
+        return scale_of(run.state, square) * example.values
 
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, State]:
         names = () if callable(self.kernel) else parameters_of(self.kernel)

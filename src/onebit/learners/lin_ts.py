@@ -10,9 +10,12 @@ import numpy as np
 from onebit.core import Cost, Kernels, Learner, lean_kernel
 from onebit.core.offer import on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
+from onebit.core.run import Run
 from onebit.core.state import Generator, Weights, Within
+from onebit.core.terms import Utility
 from onebit.learners.lin_ucb import learn, score
 from onebit.numerics.second_order import Inverse, new_inverses
+from onebit.numerics.values import linear_policy
 from onebit.numerics.winning import ROOM, winning_probabilities
 from onebit.theory import bounds
 
@@ -134,3 +137,18 @@ class LinTS(Learner):
             room=np.zeros((ROOM, n_classes)),
         )
         return LIN_TS, State(W, A_inv, float(self.v), rng, scratch)
+
+    def _knows_probabilities(self, run: Run) -> bool:
+        return True  # the scores estimate them
+
+    def _fill_valued_policy(
+        self,
+        run: Run,
+        utility: Utility,
+        offer: np.ndarray,
+        scores: np.ndarray,
+        p: np.ndarray,
+        greedy: int,
+    ) -> int:
+        deviations = utility.worth * run.state.scratch.deviations
+        return linear_policy(utility.values(scores), deviations, offer, p)

@@ -8,7 +8,9 @@ import numpy as np
 
 from onebit.core import Cost, Kernels, Learner, kernel, lean_kernel
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
+from onebit.core.run import Run
 from onebit.core.state import Generator, Weights, Within
+from onebit.core.terms import Utility
 from onebit.numerics.exploration import upper_confidence
 from onebit.numerics.ridge import ridge_scores, ridge_step
 from onebit.numerics.second_order import Inverse, class_inverse, is_settled, new_inverses
@@ -129,3 +131,20 @@ class LinUCB(Learner):
         A_inv = new_inverses(n_classes, n_features, float(self.regularization), any_size=True)
         scratch = Scratch(np.zeros((n_classes, n_features)), np.zeros(n_classes))
         return LIN_UCB, State(W, A_inv, float(self.alpha) ** 2, rng, scratch)
+
+    def _knows_probabilities(self, run: Run) -> bool:
+        return True  # the scores estimate them
+
+    def _fill_valued_policy(
+        self,
+        run: Run,
+        utility: Utility,
+        offer: np.ndarray,
+        scores: np.ndarray,
+        p: np.ndarray,
+        greedy: int,
+    ) -> int:
+        bounds = scores + np.sqrt(run.state.width * run.state.scratch.n)
+        p[:] = 0.0
+        p[offer[np.argmax(utility.values(bounds)[offer])]] = 1.0
+        return int(offer[np.argmax(utility.values(scores)[offer])])

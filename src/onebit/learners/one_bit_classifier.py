@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import math
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
 from onebit.core.example import Example
+from onebit.core.explanation import Contribution, check_sum
 from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.run import Run
 from onebit.core.state import Count, Generator
+from onebit.core.terms import Utility
 from onebit.learners.one_bit_files import migrated
 from onebit.numerics.argmax import argmax
 from onebit.numerics.changes import (
@@ -35,16 +38,16 @@ from onebit.numerics.changes import (
     verdict,
 )
 from onebit.numerics.constant import Rates, forget_rates, hedge, new_rates, rate
+from onebit.numerics.contributions import contributions_of, sample_of, weighed_members
 from onebit.numerics.descriptions import (
-    MEAN,
-    RENEWED,
-    VARIANCE,
     Descriptions,
+    add_prior_means,
     described,
     renew_if_settled,
-    renew_now,
+    worth_of_descriptions,
 )
 from onebit.numerics.members import (
+    LEAST_SCORE,
     Mixture,
     WeightedMember,
     change_mixture,
@@ -57,14 +60,8 @@ from onebit.numerics.members import (
     score_mixture,
 )
 from onebit.numerics.posterior import NONE_RIGHT, TOLD, Posterior
-from onebit.numerics.scales import (
-    SETTLED,
-    Scales,
-    inputs_of,
-    last_inputs,
-    new_scales,
-    observe_values,
-)
+from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe_values
+from onebit.numerics.values import valued_policy
 from onebit.numerics.views import NAMES, affordable
 from onebit.theory import bounds
 
@@ -443,6 +440,25 @@ class OneBitClassifier(ProbabilityLearner):
         view = sized.views if self.standardize else "prepared"
         return FORMS[sized.covariance, view], state
 
+    def _fill_valued_policy(
+        self,
+        run: Run,
+        utility: Utility,
+        offer: np.ndarray,
+        scores: np.ndarray,
+        p: np.ndarray,
+        greedy: int,
+    ) -> int:
+        state = run.state
+        deviations = np.zeros(p.size)  # of a learner that does not explore
+        if state.settings.explores:
+            deviations = state.mixture.deviations
+        means = log_softmax(scores) if run.exclusive else scores
+        best = valued_policy(means, deviations, *utility, offer, p, logistic=not run.exclusive)
+        floor = state.settings.floor
+        p[offer] = floor + (1.0 - offer.size * floor) * p[offer]
+        return best
+
     @classmethod
     def _migrate_parameters(cls, version: int, parameters: dict[str, Any]) -> dict[str, Any]:
         # Files of version 0 are from before there were members; some, from before the scales.
@@ -454,18 +470,32 @@ class OneBitClassifier(ProbabilityLearner):
         return migrated(version, arrays)
 
     def _describe(self, run: Run, examples: dict[int, Example]) -> None:
-        state, scales = run.state, run.state.scales
-        new = described(state.descriptions, examples)
-        renew_now(new, scales)
-        new.numbers[RENEWED] = 0.0 if scales is None else scales.totals[SETTLED]
+        state = run.state
+        new = described(state.descriptions, examples, state.scales, state.line)
         run.state = state.described(new)
+
+    def _contributions(
+        self, run: Run, example: Example, scores: np.ndarray, k: int, other: int
+    ) -> list[Contribution]:
+        state = run.state
+        found = contributions_of(
+            weighed_members(state.mixture, k, other),
+            state.scales,
+            example,
+            sample_of(state.mixture.named.values()),
+            partial(self._scores_of, run),
+        )
+        if min(scores[k], scores[other]) > LEAST_SCORE:  # which is a bound, not a logarithm
+            check_sum(self, found, scores[k], scores[other])
+        return found
 
     @property
     def coef_(self) -> np.ndarray:
         """Weights of the line, of shape (n_classes, n_features).
 
-        They are for standardised examples of unit length. With other members, scores are not
-        linear in x; `members_` says how far the line is trusted.
+        They are for standardised examples of unit length, and have the descriptions of labels in
+        them. With other members, scores are not linear in x; `members_` says how far the line is
+        trusted.
         """
         return self._line_weights()[:, : self._run.all_features.size]
 
@@ -481,10 +511,7 @@ class OneBitClassifier(ProbabilityLearner):
         with self._run.lock:
             state = self._run.state
             weights = np.array(state.line.W.T, order="C")
-            features, rows = np.flatnonzero(state.descriptions.place), state.descriptions
-            weights[:, features] += (
-                rows.numbers[MEAN] * rows.D[rows.place[features] - 1].T if features.size else 0.0
-            )
+            add_prior_means(state.descriptions, weights)
         return weights
 
     @property
@@ -496,8 +523,7 @@ class OneBitClassifier(ProbabilityLearner):
         """
         check_is_fitted(self)
         with self._run.lock:
-            numbers = self._run.state.descriptions.numbers
-            return float(numbers[MEAN]), math.sqrt(numbers[VARIANCE])
+            return worth_of_descriptions(self._run.state.descriptions)
 
     @property
     def members_(self) -> list[WeightedMember]:

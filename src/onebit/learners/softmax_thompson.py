@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
+from onebit.core.example import Example
+from onebit.core.explanation import CONSTANT, Contribution, Input, check_sum
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
+from onebit.core.run import Run
 from onebit.core.state import Count, Generator, Within
+from onebit.core.terms import Utility
+from onebit.numerics.contributions import Weighed, contributions_of, sample_of
 from onebit.numerics.members import Member, new_member
 from onebit.numerics.posterior import (
+    MEAN,
     NONE_RIGHT,
     TOLD,
     fill_policy,
     fill_scores,
     grow_older,
     learn_posterior,
+    log_odds,
     predict,
     score_posterior,
 )
 from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe_values
+from onebit.numerics.values import valued_policy
 from onebit.numerics.views import encode, last_encoded, n_encoded, observe_view
 from onebit.theory import bounds
 
@@ -276,3 +286,32 @@ class SoftmaxThompson(ProbabilityLearner):
         scales = new_scales(n_features) if is_scaled else None
         state = State(model, np.zeros((), dtype=np.int64), scales, rng)
         return FORMS[sized.covariance, self.view], state
+
+    def _fill_valued_policy(
+        self,
+        run: Run,
+        utility: Utility,
+        offer: np.ndarray,
+        scores: np.ndarray,
+        p: np.ndarray,
+        greedy: int,
+    ) -> int:
+        deviations = run.state.model.posterior.scratch.deviations
+        means = log_softmax(scores) if run.exclusive else scores
+        return valued_policy(means, deviations, *utility, offer, p, logistic=not run.exclusive)
+
+    def _contributions(
+        self, run: Run, example: Example, scores: np.ndarray, k: int, other: int
+    ) -> list[Contribution]:
+        posterior, found = run.state.model.posterior, []
+        factors = {k: 1.0, other: -1.0}
+        if not run.exclusive:
+            # Log-odds are c_k (b + s_k), see `log_odds`.
+            b = posterior.level[MEAN]
+            factors = {j: f * log_odds.py_func(posterior, 1.0 - b, j) for j, f in factors.items()}
+            found = [Contribution(Input(CONSTANT, ()), b * sum(factors.values()))]
+        model = Weighed("", run.state.model, factors)
+        sample, score = sample_of([model.member]), partial(self._scores_of, run)
+        found += contributions_of([model], run.state.scales, example, sample, score)
+        check_sum(self, found, scores[k], scores[other])
+        return found

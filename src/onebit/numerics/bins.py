@@ -312,3 +312,50 @@ def renew_edges(bins, j, certainly):
     if has_moved:
         for i in range(N_BINS - 1):
             edges[i] = new[i]
+
+
+# What the inputs stand for
+
+
+def columns_of_bins(bins: Bins) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first and the second column of each input of the last x; -1 if there is none."""
+    d, indices = len(bins.kinds), bins.scratch.indices[: bins.scratch.size].astype(np.int64)
+    n_features = np.count_nonzero((indices > 0) & (indices <= d))
+    is_bin = (indices > d) & (indices < 1 + d + CODES * d)
+    listed = (indices[is_bin] - 1 - d) // CODES
+    first, second = np.full((2, indices.size), -1)
+    first[1 : 1 + n_features] = indices[1 : 1 + n_features] - 1
+    first[is_bin] = listed
+    n = 1 + n_features + listed.size
+    if n < indices.size:
+        # The rows of pairs may be hashed, but their order is that of the columns.
+        one, other = np.triu_indices(listed.size, 1)
+        first[n:] = np.minimum(listed[one], listed[other])
+        second[n:] = np.maximum(listed[one], listed[other])
+    return first, second
+
+
+def cells_of_bins(bins: Bins) -> dict[int, str]:
+    """Return what holds of the values of each column that has a bin for the last x."""
+    d, indices = len(bins.kinds), bins.scratch.indices[: bins.scratch.size].tolist()
+    found = (divmod(index - 1 - d, CODES) for index in indices if d < index < 1 + d + CODES * d)
+    return {j: cell_text(bins, j, code) for j, code in found}
+
+
+def sampled_rows(bins: Bins) -> np.ndarray:
+    """Return the examples in the sample, of shape (n, n_features)."""
+    return bins.sample[:, : min(int(bins.stored), SAMPLE)].T
+
+
+def cell_text(bins: Bins, j: int, code: int) -> str:
+    """Return what holds of the values of column j in a bin."""
+    if not bins.kinds[j, IS_NUMERIC]:
+        return f"= {bins.levels[j, code]:.4g}" if code < LEVELS else "a rare value"
+    edges = bins.edges[j].tolist()
+    if code == 0:
+        return f"at most {edges[0]:.4g}"
+    return (
+        f"above {edges[-1]:.4g}"
+        if code == N_BINS - 1
+        else "{:.4g} to {:.4g}".format(*edges[code - 1 : code + 1])
+    )

@@ -1,9 +1,9 @@
 """Changes noticed by the bits: those that come out worse than they used to.
 
-A model says with which probability q a label is right, and may be too sure or not sure enough. What
-its word is worth, its own past tells: the share e of mistakes among rounds with about the same q.
-Against that stands the hypothesis that in a share rho of the rounds what was learned is no longer
-true, and the label wrong. A right label is evidence of ln(1 - rho) for it, a wrong one of
+A model says with which probability q a label is right, and may be too sure or not sure enough. Its
+own past calibrates it: e is the share of mistakes among rounds with about the same q.
+The alternative hypothesis is that what was learned is no longer true in a share rho of the rounds,
+and the label wrong there. A right label is evidence of ln(1 - rho) for it, a wrong one of
 ln(1 + rho (1 - e) / e): the logarithms of likelihood ratios. Their sum begins again at zero when it
 falls below (Page 1954). While nothing changes, it exceeds h in a given round with a probability of
 about e^-h.
@@ -319,7 +319,7 @@ def has_changed(changes, what, k):
 
 @lean_kernel
 def reset(changes, what, rounds):
-    """Note what changed after so many rounds, and expect of it no more than at first."""
+    """Note what changed in this round, and expect of it what was expected at first."""
     labels, totals, settings = changes.labels, changes.totals, changes.settings
     if what != SOME:
         sure = max(changes.evidence[()], totals[FAMILIAR])

@@ -23,7 +23,19 @@ undo what the descriptions say. When H changes, the prior changes in all of the 
 the bits say stays the same (`onebit.numerics.posterior.change_prior`); with covariance matrices, a
 stays as it is.
 
-A label without a description has sim_k = 0.
+Some labels may have no description. If g_1 is the density of sim_k(x) where k is right, and g_0
+where it is not, the similarities of an x speak for a described label k with the factor
+g_1(sim_k) / g_0(sim_k), and for any other label with the factor 1, as then no described one is
+right. The softmax has exp(theta sim_k - b) for this ratio, and as densities integrate to one,
+
+    b = ln E[exp(theta sim_k(x)) | k is not right].
+
+So labels without a description have b, the baseline, in place of theta sim_k: they are as likely as
+a described label that matches no better than wrong ones do. With p = softmax of these scores, a
+pair of x and k counts with the probability 1 - p_k that k is not right, and b follows from the
+pairs of the last rounds; at first, it is theta times the mean similarity of two descriptions. The
+derivative of b with respect to theta is the mean of sim_k, weighted as in b. The prior of such
+labels keeps a = c / (ln K)^2.
 """
 
 from __future__ import annotations
@@ -37,26 +49,21 @@ import numpy as np
 from onebit.core.compiling import called_from_python, lean_kernel
 from onebit.core.example import INDEX, LARGEST, Example
 from onebit.core.state import ANY, Field
+from onebit.numerics import tuning
 from onebit.numerics.linear import products
-from onebit.numerics.posterior import NONE_RIGHT, change_prior, sum_of_others
-from onebit.numerics.scales import FACTOR, LOCATION, SETTLED
+from onebit.numerics.posterior import (
+    NONE_RIGHT,
+    Posterior,
+    change_prior,
+    n_others,
+    sum_of_others,
+)
+from onebit.numerics.scales import FACTOR, LOCATION, SETTLED, Scales
+from onebit.numerics.tuning import DescriptionConstants
 
-WORTH, DOUBT = 2.0, 1.0
-"""Mean and standard deviation of theta before the first round, in units of ln K / spread.
-
-The spread is the similarity of a description to itself less that to others, on average."""
-
-LEAST_SPREAD = 0.05
-"""No spread is smaller."""
-
-MEMORY = 100.0
-"""H is averaged over about so many rounds."""
-
-TOLERANCE = 1.2
-"""The prior is changed when a would change by this factor."""
-
-MEAN, VARIANCE, FIRST_VARIANCE, ENTROPY, COUNTED, NARROWING, RENEWED = 0, 1, 2, 3, 4, 5, 6
-"""Places in `Descriptions.numbers`."""
+MEAN, VARIANCE, FIRST_VARIANCE, ENTROPY, COUNTED, NARROWING, RENEWED = range(7)
+BASELINE, BASELINE_SLOPE, BASELINE_WEIGHT, N_NUMBERS = range(7, 11)
+"""Places in `Descriptions.numbers`, and how many there are."""
 
 
 class Scratch(NamedTuple):
@@ -68,11 +75,18 @@ class Scratch(NamedTuple):
         The features of x that descriptions have: their rows in D, and their values.
     similarities
         sim_k(x).
+    worth, slopes
+        theta sim_k(x), or b, and its derivative with respect to theta.
+    p
+        softmax of the worth.
     """
 
     rows: np.ndarray
     values: np.ndarray
     similarities: np.ndarray
+    worth: np.ndarray
+    slopes: np.ndarray
+    p: np.ndarray
 
 
 class Descriptions(NamedTuple):
@@ -88,16 +102,23 @@ class Descriptions(NamedTuple):
         The descriptions, a column for each label; zero where a description lacks a feature.
     D
         The same, scaled and of unit length.
+    is_described
+        Which labels have a description, other than zero: 1, others 0.
     numbers
         MEAN and VARIANCE of theta, and its FIRST_VARIANCE; ENTROPY, the average of H,
         and how many rounds COUNTED; NARROWING, a as a multiple of what it is without
-        descriptions; RENEWED, the rounds when the scales in D were settled.
+        descriptions; RENEWED, the rounds when the scales in D were settled; BASELINE, b, with its
+        BASELINE_SLOPE, and BASELINE_WEIGHT, the pairs of x and label that it is the mean of.
+    settings
+        The tuned constants.
     """
 
     place: Annotated[np.ndarray, Field(ANY, dtype=np.int64, least=0)]
     given: Annotated[np.ndarray, Field(ANY, "classes", least=-LARGEST, most=LARGEST)]
     D: Annotated[np.ndarray, Field(ANY, "classes", least=-1.0 - 1e-9, most=1.0 + 1e-9)]
-    numbers: Annotated[np.ndarray, Field(7)]
+    is_described: Annotated[np.ndarray, Field("classes", dtype=np.int64, least=0, most=1)]
+    numbers: Annotated[np.ndarray, Field(N_NUMBERS)]
+    settings: DescriptionConstants
     scratch: Scratch
 
     def check(self) -> None:
@@ -108,31 +129,45 @@ class Descriptions(NamedTuple):
                 f"place has {used.size} features, given {len(self.given)} rows and D "
                 f"{len(self.D)}, which should be the same"
             )
-        if not (self.numbers[VARIANCE:] >= 0.0).all() or self.numbers[NARROWING] < 1.0:
+        if np.any(self.is_described != self.given.any(axis=0)):
+            raise ValueError("is_described differs from the labels that have a description")
+        amounts = self.numbers[[*range(VARIANCE, RENEWED + 1), BASELINE_WEIGHT]]
+        if not (amounts >= 0.0).all() or self.numbers[NARROWING] < 1.0:
             raise ValueError("numbers has one that is below its range")
 
 
 def new_descriptions(n_features: int, n_classes: int) -> Descriptions:
     """Return the state before any label is described."""
-    numbers = np.zeros(7)
+    numbers = np.zeros(N_NUMBERS)
     numbers[NARROWING] = 1.0
+    similarities, worth, slopes, p = np.zeros((4, n_classes))
     return Descriptions(
         place=np.zeros(0, dtype=np.int64),
         given=np.zeros((0, n_classes)),
         D=np.zeros((0, n_classes)),
+        is_described=np.zeros(n_classes, dtype=np.int64),
         numbers=numbers,
+        settings=tuning.TUNING.descriptions,
         scratch=Scratch(
             rows=np.zeros(n_features, dtype=INDEX),
             values=np.zeros(n_features),
-            similarities=np.zeros(n_classes),
+            similarities=similarities,
+            worth=worth,
+            slopes=slopes,
+            p=p,
         ),
     )
 
 
-def described(before: Descriptions, examples: Mapping[int, Example]) -> Descriptions:
+def described(
+    before: Descriptions,
+    examples: Mapping[int, Example],
+    scales: Scales | None,
+    posterior: Posterior,
+) -> Descriptions:
     """Return descriptions with those of some labels replaced, by the positions of the labels.
 
-    `renew` has yet to be called.
+    In the posterior, the prior of labels that had no description is narrowed.
     """
     n_features = next(iter(examples.values())).n_features
     kept = np.flatnonzero(before.place)
@@ -146,23 +181,41 @@ def described(before: Descriptions, examples: Mapping[int, Example]) -> Descript
         given[:, k] = 0.0
         is_given = example.values != 0.0
         given[place[example.indices[is_given]] - 1, k] = example.values[is_given]
+    is_described = np.asarray(given.any(axis=0), dtype=np.int64)
     numbers = before.numbers.copy()
-    if not before.given.any():
-        unit = max(1.0, math.log(given.shape[1])) / spread(given)
-        numbers[MEAN] = WORTH * unit
-        numbers[VARIANCE] = numbers[FIRST_VARIANCE] = (DOUBT * unit) ** 2
-    return before._replace(place=place, given=given, D=np.zeros_like(given), numbers=numbers)
+    if not before.is_described.any():
+        constants, likeness = before.settings, similarity_of_two(given)
+        spread = max(1.0 - likeness, constants.least_spread)
+        unit = max(1.0, math.log(given.shape[1])) / spread
+        numbers[MEAN] = constants.worth * unit
+        numbers[VARIANCE] = numbers[FIRST_VARIANCE] = (constants.doubt * unit) ** 2
+        numbers[BASELINE], numbers[BASELINE_SLOPE] = numbers[MEAN] * likeness, likeness
+        numbers[BASELINE_WEIGHT] = is_described.sum()
+    D = np.zeros_like(given)
+    new = before._replace(place=place, given=given, D=D, is_described=is_described, numbers=numbers)
+    begin_descriptions(new, scales, posterior, before.is_described)
+    return new
 
 
-def spread(given: np.ndarray) -> float:
-    """Return the similarity of a description to itself less that to others, on average."""
+def similarity_of_two(given: np.ndarray) -> float:
+    """Return how similar two descriptions are on average; zero, if there are not two."""
     lengths = np.linalg.norm(given, axis=0)
     units = given[:, lengths > 0.0] / lengths[lengths > 0.0]
     n = units.shape[1]
-    if n < 2:
-        return 1.0
-    others = (np.sum(units.sum(axis=1) ** 2) - n) / (n * (n - 1))
-    return max(1.0 - float(others), LEAST_SPREAD)
+    return 0.0 if n < 2 else float((np.sum(units.sum(axis=1) ** 2) - n) / (n * (n - 1)))
+
+
+def worth_of_descriptions(descriptions: Descriptions) -> tuple[float, float]:
+    """Return the mean and the standard deviation of theta; zero without descriptions."""
+    numbers = descriptions.numbers
+    return float(numbers[MEAN]), math.sqrt(numbers[VARIANCE])
+
+
+def add_prior_means(descriptions: Descriptions, weights: np.ndarray) -> None:
+    """Add theta d_k to the weights of each label, of shape (classes, inputs)."""
+    features = np.flatnonzero(descriptions.place)
+    rows = descriptions.D[descriptions.place[features] - 1]
+    weights[:, features] += descriptions.numbers[MEAN] * rows.T
 
 
 # Of the functions that take None for descriptions or scales, Numba compiles only what is left.
@@ -175,6 +228,8 @@ def renew(descriptions, scales):
     A feature that a description lacks is not known to be zero, and stays zero.
     """
     given, D = descriptions.given, descriptions.D
+    if scales is not None:
+        descriptions.numbers[RENEWED] = scales.totals[SETTLED]
     for j in range(descriptions.place.size):
         r = descriptions.place[j] - 1
         if r >= 0:
@@ -191,9 +246,15 @@ def renew(descriptions, scales):
 
 
 @called_from_python
-def renew_now(descriptions, scales):
-    """`renew`, for Python."""
+def begin_descriptions(descriptions, scales, posterior, was_described):
+    """Fill D; let the prior of labels be narrow if they are described, and wide if not."""
     renew(descriptions, scales)
+    narrow = descriptions.numbers[NARROWING]
+    for k in range(was_described.size):
+        if descriptions.is_described[k] > was_described[k]:
+            change_prior(posterior, k, k + 1, descriptions.is_described, 1.0, narrow)
+        elif descriptions.is_described[k] < was_described[k]:
+            change_prior(posterior, k, k + 1, was_described, narrow, 1.0)
 
 
 @lean_kernel
@@ -210,13 +271,12 @@ def renew_if_settled(descriptions, scales):
     if scales is None:
         return
     if descriptions.D.shape[0] > 0 and descriptions.numbers[RENEWED] != scales.totals[SETTLED]:
-        descriptions.numbers[RENEWED] = scales.totals[SETTLED]
         renew(descriptions, scales)
 
 
 @lean_kernel
 def add_similarities(descriptions, x, unit, scores):
-    """Fill sim_k(x) and add theta times it to the scores; `unit` are the values of x / |x|."""
+    """Fill what is said of x, and add its worth to the scores; `unit` are the values of x / |x|."""
     if descriptions is None:
         return
     D, scratch = descriptions.D, descriptions.scratch
@@ -224,7 +284,21 @@ def add_similarities(descriptions, x, unit, scores):
         n = fill_rows(descriptions.place, x.indices, unit, scratch.rows, scratch.values)
         described = Example(scratch.rows[:n], scratch.values[:n], D.shape[0])
         products(D, described, scratch.similarities)
+        fill_worth(descriptions)
         add_worth(descriptions, scores)
+
+
+@lean_kernel
+def fill_worth(descriptions):
+    """Fill theta sim_k(x), or b, and its derivative with respect to theta."""
+    numbers, scratch = descriptions.numbers, descriptions.scratch
+    for k in range(scratch.worth.size):
+        if descriptions.is_described[k]:
+            scratch.slopes[k] = scratch.similarities[k]
+            scratch.worth[k] = numbers[MEAN] * scratch.similarities[k]
+        else:
+            scratch.slopes[k] = numbers[BASELINE_SLOPE]
+            scratch.worth[k] = numbers[BASELINE]
 
 
 @lean_kernel
@@ -244,18 +318,19 @@ def fill_rows(place, indices, values, rows, found):
 
 @lean_kernel
 def add_worth(descriptions, scores):
-    """Add theta sim_k(x) to the scores, for the last x."""
+    """Add what the descriptions say of the last x to the scores."""
     if descriptions is None:
         return
     if descriptions.D.shape[0] > 0:
-        theta, similarities = descriptions.numbers[MEAN], descriptions.scratch.similarities
         for k in range(scores.size):
-            scores[k] += theta * similarities[k]
+            scores[k] += descriptions.scratch.worth[k]
 
 
 @lean_kernel
 def learn_worth(descriptions, posterior, label, correct):
-    """Take a step in the posterior of theta; `predict` has filled p and f of the other posterior.
+    """Count the last x in H and b; take a step in the posterior of theta.
+
+    `predict` has filled p and f of the other posterior.
 
     Where each label is right on its own, the similarities of others say nothing: e = f_l sim_l.
     """
@@ -263,77 +338,109 @@ def learn_worth(descriptions, posterior, label, correct):
         return
     if descriptions.D.shape[0] == 0:
         return
+    count_entropy(descriptions, posterior.scratch.retired)
+    count_baseline(descriptions, posterior.scratch.retired)
     numbers, gradient, information = descriptions.numbers, 0.0, 0.0
     for k in range(posterior.scratch.p.size):
         if k == label or correct == NONE_RIGHT:
-            q, others, e = derivative(posterior, descriptions.scratch.similarities, k)
+            q, others, e = derivative(posterior, descriptions.scratch.slopes, k)
             gradient += (others if 0 < correct < NONE_RIGHT else -q) * e
             information += q * others * e * e
     variance = numbers[VARIANCE] / (1.0 + information * numbers[VARIANCE])
     # No bit moves theta by more than a standard deviation: a label that is told may have had
     # almost no probability.
     most = math.sqrt(variance)
-    numbers[MEAN] += min(max(gradient * variance, -most), most)
+    step = min(max(gradient * variance, -most), most)
+    numbers[MEAN] += step
+    numbers[BASELINE] += step * numbers[BASELINE_SLOPE]
     numbers[VARIANCE] = variance
 
 
 @lean_kernel
-def derivative(posterior, sim, label):
+def derivative(posterior, slopes, label):
     """Return the probabilities that the label is right, and wrong, and e."""
     p, f = posterior.scratch.p, posterior.scratch.f
-    e = f[label] * sim[label]
+    e = f[label] * slopes[label]
     if not posterior.settings.exclusive:
         return p[label], 1.0 - p[label], e
     others = max(sum_of_others(p, label), 1e-9)
     for k in range(p.size):
         if k != label:
-            e -= p[k] / others * f[k] * sim[k]
+            e -= p[k] / others * f[k] * slopes[k]
     return p[label], others, e
 
 
 @lean_kernel
+def count_entropy(descriptions, retired):
+    """Count the entropy H of softmax(worth) for the last x, and fill the softmax."""
+    worth, p, numbers = descriptions.scratch.worth, descriptions.scratch.p, descriptions.numbers
+    largest = -math.inf
+    for k in range(p.size):
+        if not retired[k]:
+            largest = max(largest, worth[k])
+    total, moment = 0.0, 0.0
+    for k in range(p.size):
+        p[k] = 0.0 if retired[k] else math.exp(worth[k] - largest)
+        total += p[k]
+        moment += p[k] * (worth[k] - largest)
+    for k in range(p.size):
+        p[k] /= total
+    H, memory = math.log(total) - moment / total, descriptions.settings.memory
+    numbers[ENTROPY] += (H - numbers[ENTROPY]) / min(numbers[COUNTED] + 1.0, memory)
+    numbers[COUNTED] = min(numbers[COUNTED] + 1.0, memory)
+
+
+@lean_kernel
+def count_baseline(descriptions, retired):
+    """Count the last x in b, for each described label with the probability that it is not right.
+
+    e^b is the mean of exp(theta sim_k), over about `memory` rounds; here, all are relative to it.
+    """
+    scratch, numbers = descriptions.scratch, descriptions.numbers
+    n, weight, total, moment = 0, 0.0, 0.0, 0.0
+    for k in range(scratch.p.size):
+        if descriptions.is_described[k] and not retired[k]:
+            not_right = 1.0 - scratch.p[k]
+            value = not_right * math.exp(min(scratch.worth[k] - numbers[BASELINE], 700.0))
+            n += 1
+            weight += not_right
+            total += value
+            moment += value * scratch.similarities[k]
+    if weight > 1e-9:
+        most = n * descriptions.settings.memory
+        numbers[BASELINE_WEIGHT] = min(numbers[BASELINE_WEIGHT] + weight, most)
+        share = weight / numbers[BASELINE_WEIGHT]
+        mean = 1.0 - share + share * (total / weight)
+        slope = (1.0 - share) * numbers[BASELINE_SLOPE] + share * (moment / weight)
+        numbers[BASELINE_SLOPE] = slope / mean
+        numbers[BASELINE] += math.log(mean)
+
+
+@lean_kernel
 def narrow_prior(descriptions, posterior):
-    """Count H for the last x; change the prior if a should change by more than `TOLERANCE`."""
+    """Change the prior of described labels if a should change by more than `tolerance`."""
     if descriptions is None:
         return
     if descriptions.D.shape[0] == 0 or not posterior.settings.exclusive:
         return
-    numbers, scratch = descriptions.numbers, posterior.scratch
-    H, K = entropy(numbers[MEAN], descriptions.scratch.similarities, scratch.retired)
-    numbers[ENTROPY] += (H - numbers[ENTROPY]) / min(numbers[COUNTED] + 1.0, MEMORY)
-    numbers[COUNTED] = min(numbers[COUNTED] + 1.0, MEMORY)
+    numbers, tolerance = descriptions.numbers, descriptions.settings.tolerance
     # As K, the number of labels that are left counts as at least e.
+    K = n_others(posterior.scratch.retired) + 1
     before, now = numbers[NARROWING], max(1.0, math.log(K)) / max(1.0, numbers[ENTROPY])
     now = max(1.0, now * now)
-    if not before / TOLERANCE < now < before * TOLERANCE:
-        change_prior(posterior, 0, scratch.retired.size, before, now)
+    if not before / tolerance < now < before * tolerance:
+        described = descriptions.is_described
+        change_prior(posterior, 0, described.size, described, before, now)
         numbers[NARROWING] = now
 
 
 @lean_kernel
-def entropy(theta, similarities, retired):
-    """Return the entropy of softmax(theta sim), and the number of labels that are not retired."""
-    n, largest = 0, -math.inf
-    for k in range(retired.size):
-        if not retired[k]:
-            n += 1
-            largest = max(largest, theta * similarities[k])
-    total, moment = 0.0, 0.0
-    for k in range(retired.size):
-        if not retired[k]:
-            z = theta * similarities[k] - largest
-            weight = math.exp(z)
-            total += weight
-            moment += weight * z
-    return math.log(total) - moment / total, n
-
-
-@lean_kernel
 def narrow_class(descriptions, posterior, k):
-    """Narrow the prior of a class that was forgotten."""
+    """Narrow the prior of a class that was forgotten, if it is described."""
     if descriptions is None:
         return
-    change_prior(posterior, k, k + 1, 1.0, descriptions.numbers[NARROWING])
+    narrow = descriptions.numbers[NARROWING]
+    change_prior(posterior, k, k + 1, descriptions.is_described, 1.0, narrow)
 
 
 @lean_kernel

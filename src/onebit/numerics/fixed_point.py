@@ -19,7 +19,7 @@ import numpy as np
 
 from onebit.core.compiling import kernel
 from onebit.numerics.argmax import argmax
-from onebit.numerics.cholesky import backward, factor, forward
+from onebit.numerics.cholesky import backward, factor, forward, forward_rows
 from onebit.numerics.linear import assign
 from onebit.numerics.softmax import covariance_root, softmax
 
@@ -79,6 +79,40 @@ def fixed_point(A, g, z, p):
 
 
 @kernel
+def lookahead_fixed_point(A, g, c, z, p):
+    """Fill z with a solution of z = g + u(p) - A p, and p with sigma(z); return the iterations.
+
+    With T = 2A, S = diag(p) - pp' and T' = T (I + c S T)^{-1}, u is (I + c T S) diag(T') / 4. It
+    hardly depends on p where c T is small, as it is in `onebit.Folklore`: each iteration solves for
+    z with the u of the one before.
+    """
+    K = g.size
+    shifted, before, d = np.empty(K), np.full(K, np.inf), np.empty(K)
+    L, F = np.empty((K, K - 1)), np.empty((K - 1, K - 1))
+    p[:] = 1.0 / K
+    for step in range(_MOST_STEPS):
+        # With S = L L' and F F' = I + c L'TL, T' is T - c V'V for V = F^{-1} L'T.
+        covariance_root(p, L)
+        V = 2.0 * np.dot(L.T, A)
+        assign(F, c * np.dot(V, L))
+        for k in range(K - 1):
+            F[k, k] += 1.0
+        factor(F)
+        forward_rows(F, V)
+        for k in range(K):
+            d[k] = 2.0 * A[k, k]
+            for i in range(K - 1):
+                d[k] -= c * V[i, k] * V[i, k]
+        mean = np.dot(p, d)
+        assign(shifted, g + 0.25 * d + 0.5 * c * np.dot(A, p * (d - mean)))
+        fixed_point(A, shifted, z, p)
+        if _largest(z - before) <= _PRECISION * (1.0 + _largest(z)):
+            return step + 1
+        assign(before, z)
+    return _MOST_STEPS
+
+
+@kernel
 def _evaluate(A, g, v, z, p, Ar):
     """Fill z = g - A v, p = sigma(z) and A r, the gradient of Psi; return Psi(v)."""
     half = 0.0
@@ -110,23 +144,16 @@ def _largest(v):
 def binary_fixed_point(m, a):
     """Return the solution of u = m - a tanh(u / 2), for a >= 0.
 
-    It is in [m - a, m + a], where the difference of the two sides is increasing. It is found by
-    Newton's method, with a bisection step wherever that would leave the interval.
+    It has the sign of m, and u + a tanh(u / 2) is increasing in u, and concave for u > 0. So
+    Newton's method from any point below the solution for |m| converges from below; |m| - a and
+    |m| / (1 + a / 2), its first step from zero, are such points.
     """
-    low, high = m - a, m + a
-    u = m
+    target = abs(m)
+    u = max(target - a, target / (1.0 + 0.5 * a))
     for _ in range(_MOST_STEPS):
         bend = math.tanh(0.5 * u)
-        excess = u - m + a * bend
-        if excess > 0.0:
-            high = u
-        else:
-            low = u
-        slope = 1.0 + 0.5 * a * (1.0 - bend * bend)
-        step = excess / slope
-        if abs(step) <= 1e-15 * (1.0 + abs(u)):
+        step = (target - u - a * bend) / (1.0 + 0.5 * a * (1.0 - bend * bend))
+        if step <= 1e-15 * (1.0 + u):  # negative only by rounding
             break
-        u -= step
-        if not low <= u <= high:
-            u = 0.5 * (low + high)
-    return u
+        u += step
+    return math.copysign(u, m)

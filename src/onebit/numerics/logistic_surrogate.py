@@ -30,10 +30,21 @@ from onebit.numerics.softmax import covariance_root, softmax
 
 
 class Parameters(NamedTuple):
-    """c: curvature of the surrogate losses; shift: 2c, or 0 to leave the linear term out."""
+    """What the surrogates and the prediction depend on.
+
+    Attributes
+    ----------
+    c
+        Curvature of the surrogate losses.
+    shift
+        2c, or 0 to leave the linear term out.
+    lookahead
+        Whether the A of the regularizer phi_t contains the curvature of round t.
+    """
 
     c: float
     shift: float
+    lookahead: bool = False
 
 
 def safe_parameters(B: float, R: float, n_classes: int) -> Parameters:
@@ -66,14 +77,20 @@ class BoostingParameters(NamedTuple):
     R: float
 
 
-def boosting_parameters(T: int) -> BoostingParameters:
+def boosting_parameters(T: int, constants: str = "tight") -> BoostingParameters:
     """Return FOLKLORE's constants for the boosting regression in T rounds.
 
     Its examples are (h, 1) with |h| <= ln T. The weights it competes with have the rows (1, alpha /
     2) and (-1, -alpha / 2) for alpha in [-2, 2]: their norm is at most sqrt(2), and scores are at
     most 1 + ln T, which takes the place of B R in `safe_parameters`.
+
+    With "paper" for "tight", they are those of FOLKLORE with the paper's B = 2 and R = 1 + ln T,
+    which are upper bounds of the two norms.
     """
     most = math.log(T)
+    if constants == "paper":
+        B, R = 2.0, 1.0 + most
+        return BoostingParameters(safe_parameters(B, R, 2).c, 2.0 * R / B, B, R)
     B, R = math.sqrt(2.0), math.hypot(1.0, most)
     return BoostingParameters(1.0 / (2.0 * (1.0 + most) + 2.0), 2.0 * R / B, B, R)
 

@@ -30,7 +30,6 @@ from onebit.numerics.argmax import argmax
 from onebit.numerics.bins import Bins
 from onebit.numerics.changes import EVERYTHING, SOME, has_changed
 from onebit.numerics.descriptions import (
-    NARROWING,
     Descriptions,
     add_similarities,
     add_worth,
@@ -71,6 +70,9 @@ from onebit.numerics.winning import fill_winning
 RIGHT, WRONG = 0, 1
 """Places in `Scratch.said`."""
 
+LEAST_SCORE = -700.0
+"""The score of labels whose probability is below 1e-300."""
+
 
 class Member(NamedTuple):
     """A model of the mixture.
@@ -88,11 +90,6 @@ class Member(NamedTuple):
     view_of_x: Bins | Products | None
     posterior: Annotated[Posterior, Within(inputs="inputs")]
     descriptions: Descriptions | None
-
-    def begin_classes(self, first: int) -> None:
-        """Give new classes, from `first` on, the prior that descriptions narrow."""
-        if self.descriptions is not None and isinstance(self.posterior.S, np.ndarray):
-            self.posterior.S[:, first:] /= self.descriptions.numbers[NARROWING]
 
 
 class Members(NamedTuple):
@@ -174,6 +171,13 @@ class Mixture(NamedTuple):
             WeightedMember(name, weight, len(member.posterior.W))
             for (name, member), weight in zip(self.named.items(), self.trust.tolist(), strict=True)
         ]
+
+    @property
+    def deviations(self) -> np.ndarray:
+        """The deviations of the draws of the last policy, if it explored."""
+        if self.trust.size == 1:
+            return self.members.line.posterior.scratch.deviations
+        return self.scratch.deviations
 
     def retire_classes(self, retired: list[int]) -> None:
         """Take these classes, and no others, to be neither right nor learned about."""
@@ -268,7 +272,7 @@ def score_mixture(mixture, x, inputs, scores):
     fill_mixture(mixture, scores)
     for k in range(scores.size):
         p = scores[k]
-        scores[k] = math.log(p) if p > 1e-300 else -700.0
+        scores[k] = math.log(p) if p > 1e-300 else LEAST_SCORE
         if not line.settings.exclusive:
             scores[k] -= math.log(max(sum_of_says(mixture) - p, 1e-16))
         if line.scratch.retired[k]:
@@ -378,7 +382,10 @@ def add_moments(member, i, trust, least, offer, means, variances):
 def learn_mixture(mixture, inputs, rounds, label, correct):
     """Let every member learn from the bit; weigh them by it; return whether any was updated."""
     p, said, updated = mixture.scratch.p, mixture.scratch.said, mixture.scratch.updated
-    fill_mixture(mixture, p)
+    if mixture.trust.size == 1:
+        p = mixture.members.line.posterior.scratch.p
+    else:
+        fill_mixture(mixture, p)
     others = probability_of_others(mixture, p, label)
     total = p[label] + others
     said[RIGHT], said[WRONG] = p[label] / total, others / total
@@ -424,13 +431,14 @@ def likelihood_of_right(posterior, label, correct):
 @lean_kernel
 def share_weights(trust, share):
     """Let weights add up to one again, and give a share of them back to all members."""
+    if trust.size == 1:
+        trust[0] = 1.0
+        return
     total = 0.0
     for m in range(trust.size):
         total += trust[m]
     for m in range(trust.size):
         trust[m] = (1.0 - share) * (trust[m] / total) + share / trust.size
-    if trust.size == 1:
-        trust[0] = 1.0  # exactly
 
 
 @each

@@ -72,3 +72,13 @@ def fill_products(view, scaled):
             n += 1
     indices[n], values[n] = d + d * (d + 1) // 2, scaled.values[m]
     view.scratch.size[()] = n + 1
+
+
+def columns_of_products(view: Products, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first and the second column of each input of the last x; -1 if there is none."""
+    indices = view.scratch.indices[: view.scratch.size]
+    nothing = np.full(d, -1)
+    one, other = np.triu_indices(d)
+    first = np.concatenate([np.arange(d), one, [-1]])[indices]
+    second = np.concatenate([nothing, np.where(one == other, -1, other), [-1]])[indices]
+    return first, second

@@ -652,33 +652,36 @@ def first_variance(posterior, j, last):
 # Another prior
 
 
-def change_prior(posterior, first, end, before, now):
-    """Change the prior of classes `first` to `end`: its precision, from `before` a to `now` a.
+def change_prior(posterior, first, end, which, before, now):
+    """Change the prior's precision, from `before` a to `now` a, of some classes.
+
+    They are those from `first` to `end` that `which` marks.
 
     What the bits say stays the same: for each weight, its precision less that of the prior, and
     the product of its precision and its mean. With covariance matrices the prior stays as it is.
     """
     if isinstance(posterior.S, np.ndarray):
-        change_prior_diagonal(posterior, first, end, before, now)
+        change_prior_diagonal(posterior, first, end, which, before, now)
 
 
 @chosen_by_type(change_prior)
-def _change_prior(posterior, first, end, before, now):
+def _change_prior(posterior, first, end, which, before, now):
     if isinstance(posterior.types[posterior.fields.index("S")], Array):
-        return lambda posterior, first, end, before, now: change_prior_diagonal(
-            posterior, first, end, before, now
+        return lambda posterior, first, end, which, before, now: change_prior_diagonal(
+            posterior, first, end, which, before, now
         )
-    return lambda posterior, first, end, before, now: None
+    return lambda posterior, first, end, which, before, now: None
 
 
 @lean_kernel
-def change_prior_diagonal(posterior, first, end, before, now):
+def change_prior_diagonal(posterior, first, end, which, before, now):
     """`change_prior` with variances."""
     W, S, last = posterior.W, posterior.S, posterior.W.shape[0] - 1
     for j in range(last + 1):
         widest = first_variance(posterior, j, last)
         for k in range(first, end):
-            # Forgetting may have widened it.
-            variance = min(S[j, k], widest / before)
-            S[j, k] = variance / (1.0 + (now - before) * variance / widest)
-            W[j, k] *= S[j, k] / variance
+            if which[k]:
+                # Forgetting may have widened it.
+                variance = min(S[j, k], widest / before)
+                S[j, k] = variance / (1.0 + (now - before) * variance / widest)
+                W[j, k] *= S[j, k] / variance

@@ -26,7 +26,7 @@ _LARGEST_MU = 1e100
 
 @kernel
 def project_in_norm(A_inv, w, radius):
-    """Project w onto the ball, and tell whether it was outside.
+    """Project w onto the ball; return whether it was outside.
 
     It costs O(n) if w is inside, else O(m n^2), where m <= n is the number of Lanczos steps.
     """

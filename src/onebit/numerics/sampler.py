@@ -76,7 +76,7 @@ class Posterior(NamedTuple):
 
     def begin_classes(self, first: int) -> None:
         """Refuse: all past losses, which determined the samples, would change."""
-        raise ValueError("samples of all weights were drawn jointly, and take no more classes")
+        raise ValueError("samples of all weights were drawn jointly, for these classes")
 
 
 def new_posterior(
@@ -105,7 +105,7 @@ def predict(P: Posterior, x: Example, mu: float, scores: np.ndarray) -> None:
 
 
 def observe(P: Posterior, x: Example, y: int, weight: float, rng: np.ndarray) -> bool:
-    """Multiply P by exp(-weight l(W)), for the loss l of (x, y); tell whether it changed."""
+    """Multiply P by exp(-weight l(W)), for the loss l of (x, y); return whether it changed."""
     if not x.values.any():
         return False
     P.examples.append(dense(x))

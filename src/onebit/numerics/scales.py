@@ -13,7 +13,9 @@ stored:
 
 An embedding stays as it is, too: columns that are hardly ever zero and have values between -1 and
 1, at least `LEAST_VECTOR` of them, whose squares add up to one in almost every round. Its length is
-that of all other features, which it would drown, or be drowned by, otherwise; alone, one.
+that of all other features, which it would drown, or be drowned by, otherwise; alone, one. Where
+texts and embeddings are hashed, words share columns with the embedding, so a few values beyond 1 or
+-1 do not exclude a column.
 
 Measurements and sizes are multiplied by the root mean square of the features that stay as they are,
 the unit, so that they do not drown words. The constant is one unit too; less, where there is no
@@ -163,8 +165,8 @@ class Scales(NamedTuple):
         x_j becomes z = FACTOR (x_j - LOCATION), and zero if |z| > CREDIBLE_Z. With m = max(1,
         |x_j|), LOGS is the sum of log m, and EXCESS that of m^2 - 1, m limited by `SIZE_BOUND`.
     kinds
-        COUNT of non-zero values; EXCEEDS, whether one was beyond 1 or -1; IS_MEASUREMENT; SLOT,
-        one more than the row in `columns`, zero if the feature is not tracked.
+        COUNT of non-zero values; EXCEEDS, how many were beyond 1 or -1; IS_MEASUREMENT; SLOT, one
+        more than the row in `columns`, zero if the feature is not tracked.
     totals
         ROUNDS; SETTLED, the rounds when scales were last settled; CONSTANT, what is added to each
         example; TYPICAL, the sum of squares of the values that stay as they are, and N_TYPICAL,
@@ -188,7 +190,9 @@ class Scales(NamedTuple):
         """
         check_range("features", self.features[:, LOCATION], -LARGEST, LARGEST)
         check_range("features", self.features[:, (FACTOR, CREDIBLE_Z, LOGS, EXCESS)], 0.0, math.inf)
-        check_range("kinds", self.kinds[:, (EXCEEDS, IS_MEASUREMENT)], 0, 1)
+        check_range("kinds", self.kinds[:, IS_MEASUREMENT], 0, 1)
+        if np.any(self.kinds[:, EXCEEDS] > self.kinds[:, COUNT]):
+            raise ValueError("kinds has more values beyond 1 or -1 than values")
         rounds = self.totals[ROUNDS]
         check_range("kinds", self.kinds[:, COUNT], 0, rounds)
         check_range("totals", self.totals[[ROUNDS, SETTLED, N_TYPICAL]], 0, MOST_ROUNDS)
@@ -464,7 +468,7 @@ def count_non_zero(features, kinds, totals, tracked, x, weight):
             else:
                 n_whole += 1
             if abs(x_j) > 1.0:
-                kinds[j, EXCEEDS] = 1
+                kinds[j, EXCEEDS] += weight
                 if not kinds[j, IS_MEASUREMENT]:
                     count_size(features, kinds, j, abs(x_j), weight)
             elif not (kinds[j, EXCEEDS] or kinds[j, IS_MEASUREMENT]):
@@ -484,7 +488,7 @@ def settle(scales, weights, weight):
     totals[HAS_VECTOR] = has_vector(kinds, totals)
     for j in range(kinds.shape[0]):
         if kinds[j, COUNT] > 0:
-            if totals[HAS_VECTOR] == 0.0 or kinds[j, EXCEEDS]:
+            if totals[HAS_VECTOR] == 0.0 or often_exceeds(kinds, totals, j):
                 track(kinds, totals, scales.columns, j)
                 kinds[j, IS_MEASUREMENT] = is_measurement(kinds, scales.columns, j, rounds)
             else:
@@ -590,7 +594,14 @@ def has_vector(kinds, totals):
 @lean_kernel
 def is_in_vector(kinds, totals, j):
     """Return whether feature `j` is in an embedding, if there is one."""
-    return not kinds[j, EXCEEDS] and kinds[j, COUNT] > BOUNDED_SHARE_TO_BECOME * totals[ROUNDS]
+    is_dense = kinds[j, COUNT] > BOUNDED_SHARE_TO_BECOME * totals[ROUNDS]
+    return is_dense and not often_exceeds(kinds, totals, j)
+
+
+@lean_kernel
+def often_exceeds(kinds, totals, j):
+    """Return whether values of feature `j` are beyond 1 or -1 more often than those of a vector."""
+    return kinds[j, EXCEEDS] > max(1.0, (1.0 - UNIT_SHARE) * totals[ROUNDS])
 
 
 @lean_kernel
@@ -621,9 +632,9 @@ def largest_size(features, kinds, j):
 @lean_kernel
 def factor_of(features, kinds, totals, j, unit):
     """Return the factor of feature `j`, which is no measurement."""
+    if totals[HAS_VECTOR] == 1.0 and is_in_vector(kinds, totals, j):
+        return math.sqrt(max(1.0, totals[N_WHOLE] / totals[ROUNDS]))
     if not kinds[j, EXCEEDS]:
-        if totals[HAS_VECTOR] == 1.0 and is_in_vector(kinds, totals, j):
-            return math.sqrt(max(1.0, totals[N_WHOLE] / totals[ROUNDS]))
         return 1.0
     square = 1.0 + features[j, EXCESS] / kinds[j, COUNT]
     largest = largest_size(features, kinds, j)

@@ -162,6 +162,29 @@ class HedgeConstants(NamedTuple):
     most_rounds: float = 1000.0
 
 
+class DescriptionConstants(NamedTuple):
+    """Constants of descriptions (`onebit.numerics.descriptions`).
+
+    Attributes
+    ----------
+    worth, doubt
+        Mean and standard deviation of theta before the first round, in units of ln K / spread. The
+        spread is the similarity of a description to itself less that to others, on average.
+    least_spread
+        No spread is smaller.
+    memory
+        H and b are averaged over about so many rounds.
+    tolerance
+        The prior is changed when a would change by this factor.
+    """
+
+    worth: float = 2.0
+    doubt: float = 1.0
+    least_spread: float = 0.05
+    memory: float = 100.0
+    tolerance: float = 1.2
+
+
 class Tuning(NamedTuple):
     """The constants of all parts.
 
@@ -171,7 +194,7 @@ class Tuning(NamedTuple):
         Of posteriors with variances, and with covariance matrices.
     independent_diagonal, independent_full
         The same where each label is right on its own.
-    mixture, changes, hedge
+    mixture, changes, hedge, descriptions
         Of these parts.
     """
 
@@ -222,6 +245,7 @@ class Tuning(NamedTuple):
     mixture: MixtureConstants = MixtureConstants()
     changes: ChangeConstants = ChangeConstants()
     hedge: HedgeConstants = HedgeConstants()
+    descriptions: DescriptionConstants = DescriptionConstants()
 
 
 TUNING = Tuning()

@@ -16,10 +16,10 @@ from onebit.numerics.bins import Bins, fill_binned, n_inputs, new_bins, observe_
 from onebit.numerics.pair_products import fill_products, n_products, new_products
 
 LARGEST_PRODUCTS = 800_000
-"""Products are affordable if their matrices have at most so many numbers."""
+"""Most numbers in the matrices of products, for these to be affordable."""
 
 MOST_COLUMNS, MOST_CLASSES = 256, 32
-"""Cells are affordable for at most so many columns, and for at most so many labels.
+"""Most columns and most labels for which cells are affordable.
 
 The tables of cells then take at most 54 MB; 17 MB for ten labels, 3 MB for ten columns."""
 

@@ -14,13 +14,13 @@ from onebit.core.offer import n_on_offer, on_offer
 from onebit.numerics.argmax import argmax
 
 _REACH = 6.0
-"""A draw is taken to lie within so many standard deviations of its mean; one in 10^9 does not."""
+"""Standard deviations from its mean within which a draw is assumed to lie; one in 10^9 does not."""
 
 ROOM = 12
 """Rows of the scratch that `winning_probabilities` takes."""
 
 _LAST = 5.7
-"""Beyond so many standard deviations above all means, no single draw is likely enough to count."""
+"""Standard deviations above all means beyond which a single draw is too unlikely to count."""
 
 _FEW = 50
 """Of more draws, more reach far: the reach grows, so that the chance that any exceeds it does not.
@@ -76,8 +76,8 @@ def _legendre() -> tuple[np.ndarray, np.ndarray]:
 
 
 _NEAR, _WIDTHS = 1.0, 0.0025
-"""Draws are nearly alike if their means differ from those in the middle by so many of their
-deviations, and their deviations by such a share."""
+"""Draws are nearly alike if their means differ from the middle by at most `_NEAR` of their
+deviations, and their deviations by at most the share `_WIDTHS`."""
 
 _OF_MEANS, _OF_WIDTHS = 16, 4
 """Nodes, in mean and in width, between which draws that are nearly alike are interpolated."""
@@ -85,7 +85,7 @@ _OF_MEANS, _OF_WIDTHS = 16, 4
 _AT_NODES = _OF_MEANS * _OF_WIDTHS
 
 _ENOUGH = 2 * _AT_NODES
-"""Draws that are nearly alike are interpolated if they are so many."""
+"""Least number of nearly alike draws that are interpolated."""
 
 _BINS = 60
 """Bins of width 2 _WIDTHS in which most widths are looked for, from the largest down."""
@@ -196,7 +196,7 @@ def fill_winning(means, deviations, best, p, room, offer):
             narrowest = min(narrowest, widths[i])
             many += counts[i]
         width = _PANEL * narrowest
-        if below < -0.1:  # else no more than a few draws are likely to be higher
+        if below < -0.1:  # else at most a few draws are likely to be higher
             width /= 1.0 + 0.3 * _more_than_few(many)
         width = max(width, 1e-4 * abs(bottom))  # it is larger, up to rounding
         below = _log_below(bottom + width, gaps, scales, counts, n, _NEGLIGIBLE)
@@ -351,7 +351,7 @@ def _usual(gaps, widths, n, bins, sums):
 
 @lean_kernel
 def _add_powers(moments, t, w, count):
-    """Add all products of powers of t and w, so many times; those of w are next to each other."""
+    """Add `count` times all products of powers of t and w; those of w are next to each other."""
     a, b, c, d = count, count * w, count * (w * w), count * (w * w * w)
     for j in range(0, _AT_NODES, 4):
         moments[j] += a
@@ -404,7 +404,7 @@ def _transform(values, of_means, of_widths, result):
 
 @lean_kernel
 def _more_than_few(n):
-    """Return ln(n / _FEW) if there are so many draws, else zero."""
+    """Return ln(n / _FEW) for more than `_FEW` draws, else zero."""
     return math.log(n / _FEW) if n > _FEW else 0.0
 
 

@@ -29,6 +29,8 @@ _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?")
 
 _LOCAL_HOST = re.compile(rb"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?", re.IGNORECASE)
 
+SUBSCRIPTION_KEY = b"ocp-apim-subscription-key"
+
 _FORWARDED_FOR = b"x-forwarded-for"
 _OF_PROXIES = frozenset((b"forwarded", _FORWARDED_FOR, b"x-forwarded-host", b"x-real-ip", b"via"))
 """Headers by which a proxy says that a request comes from elsewhere."""
@@ -120,8 +122,10 @@ class Access:
 
     def _granted(self, route: Route, request: Request) -> Grant:
         """Return what the key of a request allows; refuse what it does not."""
-        given = request.head.headers.get(b"authorization", b"").decode("latin-1")
-        kind, _, key = given.partition(" ")
+        headers = request.head.headers
+        kind, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        if not kind:  # as clients of Personalizer send it
+            kind, key = "bearer", headers.get(SUBSCRIPTION_KEY, b"").decode("latin-1")
         grant = self._keys.grant_of(key if kind.lower() == "bearer" else "")
         if route.scope is not None:
             grant.check_scope(route.scope)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, defstruct
 from msgspec.structs import fields
 
-from onebit.serve.rows import Id, Label, Labels, LearnerSpec, ModelSpec, Name
+from onebit.serve.rows import Id, Kind, Label, Labels, LearnerSpec, ModelSpec, Name
 
 
 class RefusedError(Exception):
@@ -38,6 +38,8 @@ class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """The choice of the product, if the model is its apprentice."""
     chosen_probability: Annotated[float, Meta(gt=0, le=1)] | None = None
     """The probability with which the product chose it, if it has one."""
+    explore: bool = True
+    """Whether another label than the best guess may be chosen."""
 
 
 class DecisionResult(Struct, frozen=True):
@@ -51,6 +53,39 @@ class DecisionResult(Struct, frozen=True):
     """The learner's own estimate of the probability that the label is right."""
 
 
+class ExplanationRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """Two labels to compare for a record."""
+
+    record: str | dict[str, Any] | list[Any]
+    label: Label | None = None
+    """By default the best guess."""
+    against: Label | None = None
+    """By default the best guess among the others."""
+    among: Labels | None = None
+    """The labels on offer; by default all that are not retired."""
+
+
+class ReasonView(Struct, frozen=True):
+    """What a feature adds to the difference of two scores."""
+
+    text: str
+    amount: float
+    """Positive if it speaks for the label, negative if for the other one."""
+
+
+class ExplanationView(Struct, frozen=True):
+    """Why one label scores higher than another one, by what the model knows now."""
+
+    label: Label
+    against: Label
+    probabilities: tuple[float, float] | None
+    """That each of them is right, if the learner has such a model."""
+    difference: float
+    """Of their scores: the sum of all amounts."""
+    reasons: list[ReasonView]
+    """The largest amounts first; the last one may be the sum of those that are left out."""
+
+
 class Feedback(Struct, frozen=True, forbid_unknown_fields=True):
     """Feedback for a decision: `correct`, or `truth`."""
 
@@ -59,6 +94,13 @@ class Feedback(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether the label was right."""
     truth: Label | UnsetType | None = UNSET
     """The right label; null if it is none of these."""
+
+
+class Revision(Feedback, frozen=True, forbid_unknown_fields=True):
+    """Other feedback for a decision, in place of earlier feedback: `correct`, or `truth`."""
+
+    withdrawn: bool = False
+    """Whether the earlier feedback is withdrawn; then there is neither `correct` nor `truth`."""
 
 
 Status = Literal["accepted", "repeated", "unknown", "expired", "contradiction", "invalid"]
@@ -71,6 +113,28 @@ class FeedbackResult(Struct, frozen=True, omit_defaults=True):
     status: Status
     """accepted: it is in the log; repeated: it already was, and nothing more is learned."""
     message: str | None = None
+
+
+class Erasure(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Which decisions to erase, with their feedback: `ids`, `field` and `value`, or `before`."""
+
+    ids: Annotated[list[Id], Meta(min_length=1, max_length=1000)] | UnsetType = UNSET
+    field: (
+        Annotated[str, Meta(min_length=1)] | Annotated[list[str], Meta(min_length=1)] | UnsetType
+    ) = UNSET
+    """A field of the record, such as "user"; a list of names for a field inside of another one."""
+    value: str | int | float | bool | UnsetType | None = UNSET
+    """What the field has, as itself, as a text, or as one of a list."""
+    before: Annotated[float, Meta(ge=0, le=1e11)] | UnsetType = UNSET
+    """Decisions that were made before this time, in seconds since 1970."""
+
+
+class ErasureResult(Struct, frozen=True):
+    """What was erased."""
+
+    decisions: int
+    rows: int
+    """Rows of the log: decisions, their feedback and its revisions."""
 
 
 class NewModel(ModelSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -101,6 +165,8 @@ class LabelView(Struct, frozen=True):
     chosen: int
     right: int
     wrong: int
+    description: str | None
+    """What it means, as text; long ones are cut."""
 
 
 class ShadowView(Struct, frozen=True):
@@ -146,6 +212,8 @@ class ModelView(Struct, frozen=True):
     frozen: bool
     expiry_seconds: float | None
     expired_counts_as: str
+    max_exploration: float | None
+    """Of any 1,000 decisions, at most this share explores; null is no limit."""
     decisions: int
     explored: int
     right: int
@@ -200,8 +268,11 @@ class LogRow(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     """A row of a log, as it is exported: a line of JSON."""
 
     n: int
-    kind: Literal["model", "decision", "feedback", "labels", "settings", "shadow"]
+    kind: Kind
     at: float
     body: Raw
     """The content of the row: a JSON object."""
     id: Id | None = None
+    code: Annotated[str, Meta(max_length=200)] | None = None
+    """The code that made this row and those up to the next row that names one: its version and a
+    fingerprint. Empty if it is not known; without any, of an export by an earlier version."""

@@ -20,7 +20,7 @@ import msgspec
 
 from onebit.core.validation import short
 from onebit.serve import asgi
-from onebit.serve.access import Access
+from onebit.serve.access import SUBSCRIPTION_KEY, Access
 from onebit.serve.api import Problem, RefusedError
 from onebit.serve.limits import Limits
 from onebit.serve.log import Log, LogError
@@ -29,6 +29,7 @@ from onebit.serve.readiness import Readiness
 from onebit.serve.requests import ClientGoneError, Receive, Reply, Request, RequestHead, read_body
 from onebit.serve.routes import ROUTES, Match, Route, Router
 from onebit.serve.service import Service
+from onebit.serve.tracing import Tracing
 
 KEYS_SECONDS = 2.0
 """Seconds until a key that was added or removed is noticed."""
@@ -41,7 +42,7 @@ LONGEST_PATH = 400
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
-_SINGLE_HEADERS = (b"host", b"authorization", b"content-type")
+_SINGLE_HEADERS = (b"host", b"authorization", b"content-type", SUBSCRIPTION_KEY)
 """Headers of which a proxy could read another one than this service, if there were two."""
 
 _encode = msgspec.json.Encoder().encode
@@ -61,6 +62,8 @@ class App:
         Whether to log every request; otherwise only those that are refused or change a model.
     metrics : str, optional
         Folder in which the processes of a service share their metrics.
+    tracing : Tracing, optional
+        Makes spans of requests.
     """
 
     def __init__(
@@ -71,9 +74,10 @@ class App:
         *,
         log_requests: bool = False,
         metrics: str | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self.limits, self._log_requests = limits or Limits(), log_requests
-        self.access = access or Access()
+        self.access, self._tracing = access or Access(), tracing
         self.service = Service(log, self.limits)
         self.in_flight, self.stopping = 0, False
         self.metrics = Metrics(self.service, lambda: self.in_flight, metrics)
@@ -107,6 +111,8 @@ class App:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.readiness.stop()
         await self.service.stop()
+        if self._tracing is not None:
+            await asyncio.to_thread(self._tracing.stop)
 
     async def _read_keys(self) -> None:
         while True:
@@ -150,7 +156,11 @@ class App:
         reply.id = name
         if origin is not None:
             reply.headers = [*reply.headers, *_origin_headers(origin)]
-        self._record(head, match, reply, time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        self._record(head, match, reply, seconds)
+        if self._tracing is not None and match is not None:
+            now = time.time_ns()
+            self._tracing.record(request, match, reply, now - int(1e9 * seconds), now)
         return reply
 
     @staticmethod

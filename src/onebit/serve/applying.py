@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from onebit.serve.live import LiveModel
 from onebit.serve.log import LogError, Snapshot
-from onebit.serve.rows import Row
+from onebit.serve.rows import AMENDING, Row
 from onebit.serve.writer import PendingRow
 
 if TYPE_CHECKING:
@@ -46,7 +46,11 @@ class Applier:
         try:
             for rows, numbers in written:
                 for row, n in zip(rows, numbers, strict=True):
-                    _apply(live, row, n)
+                    if row.entry.kind in AMENDING and n == live.model.n + 1:
+                        live.head = max(live.head, n)
+                        self._service.restorer.begin(live)
+                    else:
+                        _apply(live, row, n)
         except Exception:
             self._service.fail(live.name, live.key)
         else:
@@ -71,6 +75,8 @@ class Applier:
         """Make a snapshot of a model."""
         service = self._service
         if live.snapshot_at == live.model.n > 1 or service.live.get(live.name) is not live:
+            return
+        if live.is_outdated:
             return
         model = await service.copy_of(live)
         live.snapshot_at = model.n

@@ -98,6 +98,7 @@ class _Methods:
         id: str | None = None,  # noqa: A002
         chosen: Any = None,
         chosen_probability: float | None = None,
+        explore: bool = True,
     ) -> Any:
         """Choose a label for one record: a text, a dict, or a list of numbers.
 
@@ -112,12 +113,14 @@ class _Methods:
             The choice of the product, if the model is its apprentice.
         chosen_probability : float, optional
             The probability with which the product chose it, if it has one.
+        explore : bool, default=True
+            If not, the best guess is chosen.
 
         Returns
         -------
         Decision
         """
-        question = _question(record, among, id)
+        question = _question(record, among, id, explore)
         if chosen is not None:
             question["chosen"] = _plain(chosen)
         if chosen_probability is not None:
@@ -125,7 +128,12 @@ class _Methods:
         return self._post("decide", question, lambda answer: _decision(question, answer))
 
     def decide_many(
-        self, records: Iterable[Any], among: Any = None, *, ids: Sequence[str] | None = None
+        self,
+        records: Iterable[Any],
+        among: Any = None,
+        *,
+        ids: Sequence[str] | None = None,
+        explore: bool = True,
     ) -> Any:
         """Choose a label for each record, in one request.
 
@@ -135,12 +143,33 @@ class _Methods:
         """
         found = list(records)
         names = [None] * len(found) if ids is None else ids
-        questions = [_question(r, among, name) for r, name in zip(found, names, strict=True)]
+        questions = [
+            _question(r, among, name, explore) for r, name in zip(found, names, strict=True)
+        ]
 
         def read(answers: list[dict[str, Any]]) -> list[Decision]:
             return [_decision(*pair) for pair in zip(questions, answers, strict=True)]
 
         return self._post("decide", questions, read) if questions else self._return([])
+
+    def explain(
+        self, record: Any, label: Any = None, against: Any = None, among: Any = None
+    ) -> Any:
+        """Return why one label scores higher than another one, by what the model knows now: a dict.
+
+        Parameters
+        ----------
+        record : object
+        label : label, optional
+            By default the best guess.
+        against : label, optional
+            By default the best guess among the others.
+        among : iterable of labels, optional
+            The labels on offer.
+        """
+        given = {"record": record, "label": label, "against": against, "among": among}
+        question = {name: _plain(one) for name, one in given.items() if one is not None}
+        return self._post("explain", question, lambda found: found)
 
     def learn(
         self,
@@ -173,17 +202,44 @@ class _Methods:
         feedback = [_feedback(*one) for one in zip(found, bits, truths, strict=True)]
         return self._post("feedback", feedback, _check_results) if found else self._return(None)
 
+    def revise(
+        self,
+        decision: Decision | str,
+        *unnamed: Never,
+        correct: Any = None,
+        truth: Any = None,
+    ) -> Any:
+        """Send feedback in place of what was sent before, as if it had been sent then.
+
+        It is the first feedback if there was none.
+        """
+        refuse_positional("revise", unnamed)
+        feedback = _feedback(decision, correct, truth)
+        return self._post("revise", feedback, lambda result: _check_results([result]))
+
+    def withdraw(self, decision: Decision | str) -> Any:
+        """Withdraw the feedback for a decision, as if it had never been sent."""
+        body = {"id": _id_of(decision), "withdrawn": True}
+        return self._post("revise", body, lambda result: _check_results([result]))
+
     # The model
 
     def make(self, labels: Iterable[Any], **spec: Any) -> Any:
         """Make the model; see `POST /v1/models`. Return the client.
 
         If there was no answer, calling it again makes the same model.
+
+        Parameters
+        ----------
+        labels : iterable of labels, or mapping from labels to descriptions
+            Descriptions are as in `describe`; None where there is none.
+        **spec
+            Further fields of the request.
         """
         # With a seed from the client, a repeated request is recognised.
         if self._seed is None:
             self._seed = secrets.randbits(53)
-        body = {"name": self.model, "labels": list(map(_plain, labels)), **spec}
+        body = {"name": self.model, "labels": _labels(labels), **spec}
         if body.get("seed") is None:
             body["seed"] = self._seed
 
@@ -213,8 +269,24 @@ class _Methods:
         return self._request("GET", f"{self._path}/decisions?limit={limit}")
 
     def add_classes(self, classes: Iterable[Any]) -> Any:
-        """Add labels, or bring them back. Return the client."""
-        return self._post("labels", {"add": list(map(_plain, classes))}, lambda _: self)
+        """Add labels, or bring them back. Return the client.
+
+        Parameters
+        ----------
+        classes : iterable of labels, or mapping from labels to descriptions
+            Descriptions are as in `describe`; None where there is none.
+        """
+        return self._post("labels", {"add": _labels(classes)}, lambda _: self)
+
+    def describe(self, descriptions: Mapping[Any, Any]) -> Any:
+        """Say what labels mean. Return the client.
+
+        Parameters
+        ----------
+        descriptions : mapping from labels to records
+            Such as a text for each label, in the form of what decisions are about.
+        """
+        return self._post("labels", {"describe": _labels(descriptions)}, lambda _: self)
 
     def retire_classes(self, classes: Iterable[Any]) -> Any:
         """Stop offering labels. Return the client."""
@@ -238,6 +310,17 @@ class _Methods:
         """
         return self._change({"expiry_seconds": seconds, "expired_counts_as": counts_as})
 
+    def set_limits(self, *, max_exploration: float | None = None) -> Any:
+        """Limit the share of decisions that explore. Return the client.
+
+        Parameters
+        ----------
+        max_exploration : float in [0, 1], optional
+            Of any 1,000 decisions, at most this share is another label than the best guess. None
+            is no limit.
+        """
+        return self._change({"max_exploration": max_exploration})
+
     def apprentice(self, **settings: Any) -> Any:
         """Let the model learn beside a product that already decides. Return the client.
 
@@ -251,6 +334,39 @@ class _Methods:
             With which the other one must be better to take over by itself; None: it never does.
         """
         return self._change({"apprentice": settings})
+
+    def erase(
+        self,
+        *,
+        ids: Iterable[str] | None = None,
+        field: str | Sequence[str] | None = None,
+        value: Any = None,
+        before: float | None = None,
+    ) -> Any:
+        """Erase decisions with their feedback; the model knows nothing of them then.
+
+        Parameters
+        ----------
+        ids : iterable of str, optional
+            Of the decisions.
+        field : str or list of str, optional
+            Those whose record has `value` in this field, or in one inside of others.
+        value : str, int, float, bool or None
+        before : float, optional
+            Those that were made before this time, in seconds since 1970.
+
+        Returns
+        -------
+        dict
+            The numbers of `decisions` and of `rows` that were erased.
+        """
+        body: dict[str, Any] = {} if before is None else {"before": before}
+        if ids is not None:
+            body["ids"] = list(ids)
+        if field is not None:
+            body |= {"field": field if isinstance(field, str) else list(field)}
+            body |= {"value": _plain(value)}
+        return self._post("erase", body, lambda found: found)
 
     def delete(self) -> Any:
         """Remove the model with its log."""
@@ -450,10 +566,22 @@ class AsyncClient(_Methods):
 # What is sent, and how answers are read
 
 
-def _question(record: Any, among: Any, decision_id: str | None) -> dict[str, Any]:
+def _question(record: Any, among: Any, decision_id: str | None, explore: bool) -> dict[str, Any]:
     # With an id from the client, a repeated question is decided once.
     question = {"record": _plain(record), "id": decision_id or new_id()}
+    if not explore:
+        question["explore"] = False
     return question if among is None else question | {"among": list(map(_plain, among))}
+
+
+def _labels(labels: Iterable[Any]) -> list[Any]:
+    """Return labels as they are sent; a mapping has their descriptions."""
+    if not isinstance(labels, Mapping):
+        return list(map(_plain, labels))
+    return [
+        _plain(name) if x is None else {"name": _plain(name), "description": _plain(x)}
+        for name, x in labels.items()
+    ]
 
 
 def _decision(question: dict[str, Any], answer: dict[str, Any]) -> Decision:
@@ -471,12 +599,17 @@ def _decision(question: dict[str, Any], answer: dict[str, Any]) -> Decision:
 def _feedback(decision: Decision | str, correct: Any, truth: Any) -> dict[str, Any]:
     if (correct is None) == (truth is None):
         raise ValueError("learn takes either correct=... or truth=...")
-    name = decision if isinstance(decision, str) else decision.id
-    if name is None:
-        raise ValueError(f"the service knows decisions by their id; {decision!r} has none")
+    name = _id_of(decision)
     if truth is not None:
         return {"id": name, "truth": None if truth is NONE_OF_THESE else _plain(truth)}
     return {"id": name, "correct": bool(correct)}
+
+
+def _id_of(decision: Decision | str) -> str:
+    name = decision if isinstance(decision, str) else decision.id
+    if name is None:
+        raise ValueError(f"the service knows decisions by their id; {decision!r} has none")
+    return name
 
 
 def _check_results(results: list[dict[str, Any]]) -> None:

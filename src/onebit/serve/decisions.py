@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 
 async def decide(
-    service: Service, live: LiveModel, requests: list[DecisionRequest], *, look_up: bool = False
+    service: Service,
+    live: LiveModel,
+    requests: list[DecisionRequest],
+    *,
+    look_up: bool = False,
+    deferred: bool = False,
 ) -> list[DecisionResult]:
     """Choose a label for each request; all are written before this returns, or none is.
 
@@ -37,12 +42,14 @@ async def decide(
     requests : list of DecisionRequest
     look_up : bool, default=False
         Whether some of the ids are known to be in the log.
+    deferred : bool, default=False
+        Whether the labels may never be shown, so that decisions expire as nothing.
     """
     ids = [request.id for request in requests if request.id is not None]
     known: dict[str, DecisionBody] = {}
     if ids and (look_up or len(requests) > 1 or _is_known(live, ids[0])):
         known = await _known_decisions(service, live, ids)
-    rows, results = _choose(live, requests, known, service.limits.features)
+    rows, results = _choose(live, requests, known, service.limits.features, deferred)
     if not rows:
         return results
     numbers = await _write(service, live, rows, [name for name in ids if name not in known])
@@ -50,7 +57,7 @@ async def decide(
         service.check_there(live)
         again = zip(requests, results, strict=True)
         requests = [structs.replace(request, id=result.id) for request, result in again]
-        return await decide(service, live, requests, look_up=True)
+        return await decide(service, live, requests, look_up=True, deferred=deferred)
     return results
 
 
@@ -63,6 +70,7 @@ def _choose(
     requests: list[DecisionRequest],
     known: dict[str, DecisionBody],
     most_features: int,
+    deferred: bool,
 ) -> tuple[list[PendingRow], list[DecisionResult]]:
     """Choose labels where no decision is known; return what to write, and all results."""
     model, at = live.model, time.time()
@@ -81,10 +89,16 @@ def _choose(
                     most_features,
                     request.chosen,
                     request.chosen_probability,
+                    explore=request.explore,
+                    cap=model.exploration_cap(),
                 )
             except (ValueError, TypeError) as error:
                 where = f"item {i}: " if len(requests) > 1 else ""
                 raise RefusedError(422, f"{where}{error}") from None
+            if deferred:
+                body = structs.replace(body, deferred=True)
+            if body.explored and body.exploration_cap is not None:
+                model.exploring.add(name)
             entry = Entry(live.key, "decision", name, at, text_of(body))
             rows.append(PendingRow(entry, body, PendingDecision(body, decision)))
         results.append(DecisionResult(name, body.label, body.probability, body.confidence))
@@ -99,6 +113,8 @@ def _check_same(request: DecisionRequest, name: str, body: DecisionBody) -> None
         raise RefusedError(409, f"the id {short(name)} is of another offer")
     if request.chosen != body.chosen:
         raise RefusedError(409, f"the id {short(name)} is of another choice")
+    if body.explored and not request.explore:
+        raise RefusedError(409, f"the id {short(name)} is of a decision that explored")
 
 
 def _write(
@@ -106,6 +122,9 @@ def _write(
 ) -> asyncio.Future[list[int]]:
     """Write decisions; requests for the same ids wait in the meantime."""
     future = service.writer.write(live, rows)
+    if exploring := live.model.exploring:
+        names = [str(row.entry.id) for row in rows]
+        future.add_done_callback(lambda _: exploring.difference_update(names))
     if ids:
         live.deciding.update(dict.fromkeys(ids, future))
         future.add_done_callback(lambda _: [live.deciding.pop(name, None) for name in ids])

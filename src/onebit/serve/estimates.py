@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onebit.serve.api import Interval
 from onebit.serve.statistics import STEPS_PER_OCTAVE, LabelCounts
+
+if TYPE_CHECKING:
+    from onebit.evaluation import ConfidenceSequence, DifferenceSequence
 
 LEVEL = 0.95
 """Of all intervals that the service shows."""
@@ -99,18 +102,22 @@ def watched(state: dict[str, Any] | None, bits: Sequence[tuple[float, float]]) -
     """Return a `ConfidenceSequence`, in the form of `to_dict`, after more weighted bits."""
     from onebit.evaluation import ConfidenceSequence
 
-    sequence = ConfidenceSequence() if state is None else ConfidenceSequence.from_dict(state)
-    if bits:
-        correct, weights = zip(*bits, strict=True)
-        sequence.update(np.array(correct), np.array(weights))
-    return sequence.to_dict()
+    return _updated(ConfidenceSequence, state, bits)
 
 
 def compared(state: dict[str, Any] | None, bits: Sequence[tuple[float, float]]) -> dict[str, Any]:
     """Return a `DifferenceSequence` to who decided, in the form of `to_dict`, after more bits."""
     from onebit.evaluation import DifferenceSequence
 
-    sequence = DifferenceSequence() if state is None else DifferenceSequence.from_dict(state)
+    return _updated(DifferenceSequence, state, bits)
+
+
+def _updated(
+    kind: type[ConfidenceSequence] | type[DifferenceSequence],
+    state: dict[str, Any] | None,
+    bits: Sequence[tuple[float, float]],
+) -> dict[str, Any]:
+    sequence = kind() if state is None else kind.from_dict(state)
     if bits:
         correct, weights = zip(*bits, strict=True)
         sequence.update(np.array(correct), np.array(weights))

@@ -46,25 +46,25 @@ async def _expire_some(service: Service, live: LiveModel) -> bool:
         rows = rows[: rows.index(unexpired[0])]
         end = min(unexpired[0].n - 1, end)
     if rows:
-        is_wrong = meta.expired_counts_as == "wrong"
-        body = FeedbackBody(expired="wrong" if is_wrong else "nothing")
-        await _write(service, live, rows, body)
+        await _write(service, live, rows, meta.expired_counts_as == "wrong")
     live.expired_up_to = end
     return not unexpired and end < live.model.n
 
 
-async def _write(service: Service, live: LiveModel, rows: list[Row], body: FeedbackBody) -> None:
-    at, text = time.time(), text_of(body)
-    future = service.writer.write(
-        live,
-        [
-            PendingRow(
-                Entry(live.key, "feedback", row.id, at, text), body, PendingDecision(body_of(row))
-            )
-            for row in rows
-        ],
-    )
-    live.answering.update({str(row.id): (body, future) for row in rows})
+async def _write(service: Service, live: LiveModel, rows: list[Row], is_wrong: bool) -> None:
+    """Write what decisions count as; those that were never shown count as nothing."""
+    made = {str(row.id): body_of(row) for row in rows}
+    deferred = {name for name, body in made.items() if body.deferred}
+    if deferred and is_wrong:
+        found = await service.log.find(live.key, list(deferred))
+        deferred -= {str(row.id) for row in found if row.kind == "activation"}
+    at, entries = time.time(), []
+    for name, decision in made.items():
+        body = FeedbackBody(expired="wrong" if is_wrong and name not in deferred else "nothing")
+        entry = Entry(live.key, "feedback", name, at, text_of(body))
+        entries.append(PendingRow(entry, body, PendingDecision(decision)))
+    future = service.writer.write(live, entries)
+    live.answering.update({str(one.entry.id): (one.body, future) for one in entries})
     try:
         await future
     finally:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import UNSET
 
 from onebit.core.validation import short
+from onebit.serve.amending import feedback_in
 from onebit.serve.api import Feedback, FeedbackResult
 from onebit.serve.live import LiveModel
 from onebit.serve.log import Entry
 from onebit.serve.model import Model, PendingDecision, agree
-from onebit.serve.rows import FeedbackBody, body_of, text_of
+from onebit.serve.rows import ActivationBody, FeedbackBody, body_of, text_of
 from onebit.serve.writer import PendingRow
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ async def give_feedback(
     at = time.time()
     for i, item in enumerate(items):
         name, body = item.id, FeedbackBody(item.correct, item.truth)
-        if (fault := _fault(live.model, item)) is not None:
+        if (fault := fault_of(live.model, item)) is not None:
             results[i] = FeedbackResult(name, "invalid", fault)
         elif name not in known:
             results[i] = FeedbackResult(name, "unknown", "there is no decision of this id")
@@ -100,15 +101,31 @@ async def _known(
     missing = {item.id for item in items if item.id not in found}
     if missing:
         rows = await service.log.find(live.key, list(missing))
-        feedback = {row.id: body_of(row) for row in rows if row.kind == "feedback"}
+        words = feedback_in(rows)
         for row in rows:
             if row.kind == "decision":
-                decision = PendingDecision(body_of(row))
-                found[str(row.id)] = _Known(decision, feedback.get(row.id))
+                name, decision = str(row.id), PendingDecision(body_of(row))
+                feedback = words[name].feedback if name in words else None
+                found[name] = _Known(decision, feedback)
     return found
 
 
-def _fault(model: Model, item: Feedback) -> str | None:
+async def activate(service: Service, live: LiveModel, name: str) -> bool:
+    """Note that a deferred decision is shown; return whether there is a decision of this id."""
+    known = await _known(service, live, [Feedback(name)], look_up=False)
+    if name not in known:
+        return False
+    if known[name].decision.body.deferred and known[name].feedback is None:
+        body = ActivationBody()
+        entry = Entry(live.key, "activation", name, time.time(), text_of(body))
+        (n,) = await service.writer.write(live, [PendingRow(entry, body)])
+        if not n:  # it was activated before, or the model was removed
+            service.check_there(live)
+    return True
+
+
+def fault_of(model: Model, item: Feedback) -> str | None:
+    """Return what is wrong with feedback; None if it can be learned from."""
     if (item.correct is UNSET) == (item.truth is UNSET):
         return "feedback has either correct or truth"
     if item.truth is not UNSET and item.truth is not None:
@@ -122,6 +139,9 @@ def _compared(
     name: str, body: FeedbackBody, earlier: FeedbackBody, decision: PendingDecision
 ) -> FeedbackResult:
     """Return the result of feedback for a decision that has feedback already."""
+    if earlier.withdrawn:
+        message = "the feedback for this decision was withdrawn; revise it"
+        return FeedbackResult(name, "contradiction", message)
     if earlier.expired is not UNSET:
         return FeedbackResult(name, "expired", "no feedback came for this decision in time")
     if agree(body, earlier, decision.body.label):

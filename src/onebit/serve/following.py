@@ -74,18 +74,22 @@ class Follower:
         live.head = max(live.head, head)
         if live.model.is_packed and not live.is_leader:
             return  # it follows once it is used
+        if live.restoring is not None:
+            return
         if live.head > live.model.n:
             await self._service.writer.settle()  # what was written here need not be read
         if live.head > live.model.n:
             await self.catch_up(live)
 
-    async def catch_up(self, live: LiveModel) -> None:
-        """Apply all rows of a model's log."""
+    async def catch_up(self, live: LiveModel) -> bool:
+        """Apply all rows of a model's log; restore it, and return False, if one amends others."""
         if not live.free.is_set():
-            return
-        service, live.following = self._service, True
+            return True
+        service, live.following, is_complete = self._service, True, True
         try:
-            await replay(service.log, live.key, live.model)
+            is_complete = await replay(service.log, live.key, live.model)
+            if not is_complete:
+                service.restorer.begin(live)
         except LogError:
             raise
         except Exception:
@@ -94,3 +98,4 @@ class Follower:
             service.applier.maybe_snapshot(live)
         finally:
             live.following = False
+        return is_complete

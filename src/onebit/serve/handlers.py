@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Awaitable, Callable
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -13,13 +14,14 @@ from urllib.parse import parse_qs
 import msgspec
 
 from onebit.core.validation import short
-from onebit.serve import decisions, feedback, importing, views
-from onebit.serve.api import DecisionRequest, Feedback, NewModel, NewShadow, RefusedError
+from onebit.serve import decisions, erasing, feedback, importing, revising, views
+from onebit.serve.api import DecisionRequest, FeedbackResult, NewModel, NewShadow, RefusedError
 from onebit.serve.live import LiveModel
 from onebit.serve.replaying import exported
 from onebit.serve.report import report_of
 from onebit.serve.requests import Reply, Request, stream_body
 from onebit.serve.rows import LabelsBody, LearnerSpec, Settings, ShadowBody
+from onebit.serve.slicing import in_parts
 
 if TYPE_CHECKING:
     from onebit.serve.app import App
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 _STATUS = {"unknown": 404, "expired": 410, "contradiction": 409, "invalid": 422}
 """Status of the reply to refused feedback for one decision."""
 
-_PAGE_PARTS = ("answers", "chart", "dom", "labels")
+_PAGE_PARTS = ("answers", "chart", "dom", "labels", "why")
 PAGE_FILES = {
     "/": "page.html",
     "/page.css": "page.css",
@@ -62,11 +64,22 @@ async def decide(app: App, request: Request) -> Reply:
 
 async def give_feedback(app: App, request: Request) -> Reply:
     """Accept feedback for one decision, or for each of a list."""
+    return await _accept(app, request, feedback.give_feedback)
+
+
+async def revise_feedback(app: App, request: Request) -> Reply:
+    """Accept feedback in place of earlier feedback, for one decision, or for each of a list."""
+    return await _accept(app, request, revising.revise)
+
+
+async def _accept(
+    app: App, request: Request, accept: Callable[..., Awaitable[list[FeedbackResult]]]
+) -> Reply:
     live, body = await _model(app, request), request.body
-    if isinstance(body, Feedback):
-        (result,) = await feedback.give_feedback(app.service, live, [body])
-        return Reply(_encode(result), _STATUS.get(result.status, 200))
-    return Reply(_encode(await feedback.give_feedback(app.service, live, body)))
+    if isinstance(body, list):
+        return Reply(_encode(await accept(app.service, live, body)))
+    (result,) = await accept(app.service, live, [body])
+    return Reply(_encode(result), _STATUS.get(result.status, 200))
 
 
 async def newest_decisions(app: App, request: Request) -> Reply:
@@ -77,6 +90,16 @@ async def newest_decisions(app: App, request: Request) -> Reply:
     if not re.fullmatch(r"[0-9]{1,3}", limit) or not 1 <= int(limit) <= 200:
         raise RefusedError(422, f"limit is a number from 1 to 200; got {short(limit)}")
     return Reply(_encode(await views.newest(app.service.log, live, int(limit))))
+
+
+async def explain(app: App, request: Request) -> Reply:
+    """Explain why one label scores higher than another one."""
+    live, body = await _model(app, request), request.body
+    try:
+        view = views.explanation_of(live.model, body, app.limits.features)
+    except (ValueError, TypeError) as error:
+        raise RefusedError(422, str(error)) from None
+    return Reply(_encode(view))
 
 
 # Models
@@ -147,8 +170,14 @@ async def remove_model(app: App, request: Request) -> Reply:
     return Reply(b"", 204)
 
 
+async def erase(app: App, request: Request) -> Reply:
+    """Erase decisions with their feedback."""
+    live = await _model(app, request)
+    return Reply(_encode(await erasing.erase(app.service, live, request.body)))
+
+
 async def change_labels(app: App, request: Request) -> Reply:
-    """Add and retire labels."""
+    """Add, retire and describe labels."""
     live = await _model(app, request)
     labels: LabelsBody = request.body
     await app.service.change_labels(live, labels)
@@ -184,8 +213,9 @@ async def download_learner(app: App, request: Request) -> Reply:
     model = await app.service.copy_of(live)
     content = await asyncio.to_thread(model.learner.to_bytes)
     disposition = f'attachment; filename="{live.name}.safetensors"'.encode()
-    headers = [(b"content-disposition", disposition)]
-    return Reply(content, media="application/octet-stream", headers=headers)
+    length = (b"content-length", b"%d" % len(content))
+    headers = [(b"content-disposition", disposition), length]
+    return Reply(in_parts(content), media="application/octet-stream", headers=headers)
 
 
 async def export_log(app: App, request: Request) -> Reply:

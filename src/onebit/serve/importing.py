@@ -19,6 +19,7 @@ from onebit.serve.log import Log, LogImport, NameTakenError, Snapshot
 from onebit.serve.messages import ImportTask, ReplayedRows
 from onebit.serve.model import Model
 from onebit.serve.processes import BackgroundProcess
+from onebit.serve.replaying import restore
 from onebit.serve.rows import Name
 from onebit.serve.service import Service
 
@@ -50,11 +51,14 @@ async def _import(
                     written = await _write(service.log, written, message)
                 else:
                     snapshot = await asyncio.to_thread(message.snapshot)
+                    is_revised = message.model.is_revised
         model = await asyncio.to_thread(_restored, snapshot)
         assert written is not None
-        kept = snapshot if snapshot.n >= STOP_ROWS else None
+        kept = snapshot if snapshot.n >= STOP_ROWS and not is_revised else None
         with service.differing(name):
             await written.finish(name, snapshot.n, kept)
+            if is_revised:
+                model, _ = await restore(service.log, written.key, service.processes)
             return service.add(name, written.key, model, 0 if kept is None else kept.n)
     except BaseException as error:
         if written is not None:
@@ -68,8 +72,7 @@ async def _write(log: Log, written: LogImport | None, message: ReplayedRows) -> 
     """Write the next rows; the first one begins the import."""
     rows = message.rows
     if written is None:
-        _, _, at, body = rows[0]
-        written = await log.begin_import(at, body)
+        written = await log.begin_import(rows[0])
         rows = rows[1:]
     if rows:
         await written.append(rows)

@@ -36,6 +36,10 @@ class LiveModel:
         The row of its newest snapshot.
     snapshotting : asyncio.Task or None
         Writes a snapshot.
+    restoring : asyncio.Task or None
+        Makes the model again, as a row has changed what earlier ones say.
+    is_outdated : bool
+        Whether it has to be made again, and no snapshot of it is needed.
     is_leader : bool
         Whether this process makes its snapshots and expires its decisions.
     free : asyncio.Event
@@ -66,10 +70,11 @@ class LiveModel:
         self.changing = asyncio.Lock()
         self.snapshot_at = 0
         self.snapshotting: asyncio.Task[None] | None = None
+        self.restoring: asyncio.Task[None] | None = None
         self.is_leader = True
         self.free = asyncio.Event()
         self.free.set()
-        self.following = self.held = False
+        self.following = self.held = self.is_outdated = False
         self.deferred: list[tuple[list[PendingRow], list[int]]] = []
         self.changed: tuple[LabelsBody, Model] | None = None
         self.size = model.size

@@ -31,8 +31,8 @@ class Entry(NamedTuple):
     body: str
 
 
-ImportedRow = tuple[Kind, str | None, float, str]
-"""Kind, id, time and body of a row that is imported."""
+ImportedRow = tuple[Kind, str | None, float, str, str | None]
+"""Kind, id, time, body and code of a row that is imported; no code, or an empty one, if unknown."""
 
 
 class Key(NamedTuple):
@@ -110,8 +110,8 @@ class Log(ABC):
     """The logs of all models, their snapshots, and the API keys.
 
     Rows of a model are numbered 1, 2, ..., without gaps, in the order in which they become visible.
-    No two decisions of a model have the same id, and no decision has feedback twice: the database
-    itself enforces this.
+    No two decisions of a model have the same id, and no decision has feedback twice, other than by
+    revisions: the database itself enforces this.
     """
 
     shared: bool
@@ -166,7 +166,7 @@ class Log(ABC):
         """Write the first row of a model, and return the model's key."""
 
     @abstractmethod
-    async def begin_import(self, at: float, body: str) -> LogImport:
+    async def begin_import(self, first: ImportedRow) -> LogImport:
         """Write the first row of a model that has no name until all of its rows are written."""
 
     @abstractmethod
@@ -187,8 +187,48 @@ class Log(ABC):
         """Return the rows that follow a row, at most `limit` of them."""
 
     @abstractmethod
+    async def head(self, model: int) -> int:
+        """Return the number of the last row."""
+
+    @abstractmethod
+    async def amendments(self, model: int) -> list[Row]:
+        """Return the rows that change what earlier rows say, in their order."""
+
+    @abstractmethod
+    async def erase(self, model: int, decisions: list[int], at: float) -> int:
+        """Erase decisions, by the numbers of their rows, with their feedback and its revisions.
+
+        Snapshots of what was learned from them are removed, and a row notes that there was an
+        erasure. What files still have of erased rows is removed by `clean`.
+
+        Returns
+        -------
+        int
+            The number of rows that were erased.
+        """
+
+    @abstractmethod
+    async def sweep(self, model: int, since: int, head: int) -> None:
+        """Erase what other processes wrote before they knew of an erasure.
+
+        That is feedback, in later rows, for decisions that are erased, and snapshots.
+
+        Parameters
+        ----------
+        model : int
+        since : int
+            The first erased row.
+        head : int
+            The row that notes the erasure.
+        """
+
+    @abstractmethod
+    async def clean(self) -> None:
+        """Write all files of the database anew, without what was erased or removed."""
+
+    @abstractmethod
     async def find(self, model: int, ids: list[str]) -> list[Row]:
-        """Return all rows of these ids: decisions and feedback."""
+        """Return all rows of these ids, in their order: decisions, feedback and revisions."""
 
     @abstractmethod
     async def newest(self, model: int, limit: int) -> list[Row]:

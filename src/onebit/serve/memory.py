@@ -59,6 +59,8 @@ class Memory:
         found = await asyncio.to_thread(packed, model.learners)
         if state != (live.used_at, model.n) or live.deciding or live.answering:
             return False
+        if live.model is not model:  # it was restored
+            return False
         model.pack(found)
         live.size = 0
         return True

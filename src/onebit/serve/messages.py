@@ -36,7 +36,7 @@ class ReplayTask(Struct, tag="replay", frozen=True):
 
 
 class ReplayedRows(Struct, tag="rows", frozen=True):
-    """The next rows of a log, which were applied: kind, id, time and body of each."""
+    """The next rows of a log, which were applied."""
 
     rows: list[ImportedRow]
 
@@ -48,6 +48,8 @@ class ReplayedModel(Struct, tag="model", frozen=True):
     meta: bytes
     sizes: dict[str, int]
     """Bytes of each learner."""
+    is_revised: bool
+    """Whether there were revisions, which this model takes no notice of."""
 
 
 class Refusal(Struct, tag="refusal", frozen=True):

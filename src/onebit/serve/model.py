@@ -11,9 +11,11 @@ import msgspec
 from msgspec import UNSET, Struct, structs
 
 from onebit.core import Decision
+from onebit.core.example import Example
 from onebit.core.validation import short
 from onebit.serve.apprentice import Apprentice, probability_of
 from onebit.serve.estimates import compared, watched
+from onebit.serve.exploration import Exploration, ExplorationLimit
 from onebit.serve.packing import Packed, unpacked
 from onebit.serve.replayable import ReplayableLearner, feedback_for
 from onebit.serve.rows import (
@@ -26,6 +28,8 @@ from onebit.serve.rows import (
     Settings,
     ShadowBody,
     body_of,
+    descriptions_of,
+    names_of,
 )
 from onebit.serve.statistics import Statistics
 
@@ -80,6 +84,10 @@ class Meta(Struct):
     expiry_seconds: float | None
     expired_counts_as: str
     apprentice: Apprentice | None = None
+    descriptions: dict[str, str] = {}
+    """What labels mean, by the label as text: records, as JSON."""
+    exploration: Exploration = msgspec.field(default_factory=Exploration)
+    exploration_limit: ExplorationLimit | None = None
 
 
 class Shape(NamedTuple):
@@ -105,6 +113,8 @@ class Model:
         self._unpacking = Lock()
         self._offered: int | None = None
         self.awaited: dict[str, PendingDecision] = {}
+        self.exploring: set[str] = set()
+        """Decisions that explore, count for the limit, and are being written."""
 
     @classmethod
     def begin(cls, row: Row) -> Model:
@@ -114,9 +124,12 @@ class Model:
         spec: ModelSpec = body_of(row)
         if spec.seed is None:
             raise ValueError("the first row of a log has the seed of the model")
-        if len(set(spec.labels)) < len(spec.labels):
+        labels, described = names_of(spec.labels), descriptions_of(spec.labels)
+        if len(set(labels)) < len(labels):
             raise ValueError("labels has a label twice")
-        learner = ReplayableLearner.begin(spec, spec, spec.labels)
+        learner = ReplayableLearner.begin(spec, spec, labels)
+        if described:
+            learner.describe(described)
         meta = Meta(
             1,
             spec,
@@ -126,7 +139,10 @@ class Model:
             False,
             spec.expiry_seconds,
             spec.expired_counts_as,
+            descriptions=_as_texts(described),
         )
+        if spec.max_exploration is not UNSET:
+            meta.exploration_limit = ExplorationLimit(spec.max_exploration)
         if spec.apprentice is not UNSET:
             meta.apprentice = Apprentice(1)
             meta.apprentice.change(spec.apprentice, 1)
@@ -223,6 +239,9 @@ class Model:
         most_features: int,
         chosen: Any = None,
         chosen_probability: float | None = None,
+        *,
+        explore: bool = True,
+        cap: float | None = None,
     ) -> tuple[Decision, DecisionBody]:
         """Choose a label for a record; return the decision and the content of its row.
 
@@ -238,14 +257,15 @@ class Model:
             The choice of the product.
         chosen_probability : float, optional
             The probability with which it chose.
+        explore : bool, default=True
+            Whether another label than the best guess may be chosen.
+        cap : float, optional
+            The largest probability that such labels may have, see `exploration_cap`.
         """
         learner = self.learner
         x = learner.example(record)
-        if x.values.size > most_features:
-            raise ValueError(
-                f"an example has at most {most_features:,} features; this one has {x.values.size:,}"
-            )
-        decision = learner.decide(x, among, decision_id)
+        self.check_size(x, most_features)
+        decision = learner.decide(x, among, decision_id, explore=explore, cap=cap)
         body = DecisionBody(
             record,
             decision.label,
@@ -254,10 +274,20 @@ class Model:
             decision.confidence,
             None if decision.among is None else list(decision.among),
             learner.explored(decision),
+            explore=explore,
+            exploration_cap=cap,
         )
         if chosen is None:
             return decision, body
         return self._between(decision, body, decision_id, chosen, chosen_probability)
+
+    @staticmethod
+    def check_size(x: Example, most_features: int) -> None:
+        """Raise ValueError for an example of too many features."""
+        if x.values.size > most_features:
+            raise ValueError(
+                f"an example has at most {most_features:,} features; this one has {x.values.size:,}"
+            )
 
     def _between(
         self,
@@ -275,15 +305,23 @@ class Model:
         if chosen not in (offer if among is None else among):
             raise ValueError(f"the chosen label {short(chosen)} is not on offer")
         share, label = apprentice.product_share, decision.label
+        if not body.explore:
+            share = float(apprentice.decides == "product")
         given: dict[str, Any] = {"chosen": chosen, "chosen_probability": chosen_probability}
         if learner.product_decides(share, decision_id) and label != chosen:
             label = chosen
             given |= {"label": label, "confidence": None, "explored": False}
-        model = learner.probability(decision.x, among, label)
+        policy = learner.policy(decision.x, among, explore=body.explore, cap=body.exploration_cap)
+        model = float(policy[learner.position_of(label)])
         p = probability_of(label == chosen, model, chosen_probability, share)
         given |= {"probability": p, "product_share": share, "model_probability": model}
         body = structs.replace(body, **given)
         return Decision(decision.x, label, p, decision.among), body
+
+    def exploration_cap(self) -> float | None:
+        """Return how probable the next decision may be to explore; None without a limit."""
+        limit = self.meta.exploration_limit
+        return None if limit is None else limit.cap(len(self.exploring))
 
     def checked_decision(self, body: DecisionBody) -> Decision:
         """Return the decision of a row; raise ValueError if nothing could be learned from it."""
@@ -316,8 +354,12 @@ class Model:
             if known is None:
                 raise ValueError(f"row {row.n} is feedback for {row.id!r}, which nobody decided")
             self._add_feedback(row, body, known)
+        elif row.kind == "activation":
+            pass  # it matters only once the decision expires
         elif row.kind == "settings":
             self._change_settings(body, row)
+        elif row.kind in ("revision", "erasure", "erased"):
+            pass  # earlier rows were applied as they are since then
         elif row.kind in ("labels", "shadow"):
             # A change that others have made impossible since it was requested has no effect.
             with contextlib.suppress(ValueError, TypeError):
@@ -330,8 +372,7 @@ class Model:
     def try_change(self, body: LabelsBody | ShadowBody) -> None:
         """Change a copy: raise ValueError if it is not possible, and compile what it needs."""
         if isinstance(body, LabelsBody):
-            for learner in self.learners.values():
-                learner.change_labels(body.add, body.retire)
+            _change_labels(self.learners, body)
             return
         self._change(body, self.n + 1)
         if body.action == "add":
@@ -349,19 +390,23 @@ class Model:
             self._change_shadow(body, n)
             return
         learners = {name: learner.copy() for name, learner in self.learners.items()}
-        for learner in learners.values():
-            learner.change_labels(body.add, body.retire)
+        _change_labels(learners, body)
         self._learners, self._offered = learners, None
 
     def _mark(self, body: LabelsBody | ShadowBody, at: float) -> None:
-        """Note a change of labels or shadows, for the page."""
+        """Note a change of labels or shadows, for the page, and what labels mean now."""
         statistics = self.meta.statistics
         if isinstance(body, ShadowBody):
             statistics.add_mark(at, f"shadow {_DONE[body.action]}", [body.name])
             return
-        for kind, labels in (("labels added", body.add), ("labels retired", body.retire)):
+        self.meta.descriptions |= _as_texts(descriptions_of([*body.add, *body.describe]))
+        for kind, labels in (
+            ("labels added", body.add),
+            ("labels retired", body.retire),
+            ("labels described", body.describe),
+        ):
             if labels:
-                statistics.add_mark(at, kind, labels)
+                statistics.add_mark(at, kind, names_of(labels))
 
     @property
     def offered(self) -> int:
@@ -374,6 +419,9 @@ class Model:
     def _add_decision(self, row: Row, body: DecisionBody, pending: PendingDecision | None) -> None:
         self.meta.statistics.add_decision(row.at, body.label, body.explored)
         name = str(row.id)
+        if self.meta.exploration_limit is not None:
+            self.meta.exploration_limit.add(body.explored)
+            self.exploring.discard(name)
         self.awaited[name] = PendingDecision(body) if pending is None else pending
         if len(self.awaited) > MOST_AWAITED:
             del self.awaited[next(iter(self.awaited))]
@@ -388,10 +436,11 @@ class Model:
             truth = None if body.truth is UNSET else "" if body.truth is None else str(body.truth)
             offered = self.offered if among is None else len(among)
             statistics.add_bit(row.at, label, correct, given.probability, truth, offered)
+            self.meta.exploration.add_bit(given, correct)
             apprentice = self.meta.apprentice
             if apprentice is not None and apprentice.add_bit(given, correct, row.n):
                 self._mark_decider(row.at)
-        feedback = feedback_for(body)
+        feedback = feedback_for(body, self.learner.labels)
         if self.meta.frozen or not feedback:
             return
         decision = pending.decision
@@ -435,6 +484,8 @@ class Model:
             if meta.frozen != body.frozen:
                 meta.statistics.add_mark(at, "frozen" if body.frozen else "unfrozen")
             meta.frozen = body.frozen
+        if body.max_exploration is not UNSET:
+            meta.exploration_limit = _limit(body.max_exploration, meta.exploration_limit)
         if body.expiry_seconds is not UNSET:
             meta.expiry_seconds = body.expiry_seconds
         if body.expired_counts_as is not UNSET:
@@ -449,6 +500,8 @@ class Model:
                 raise ValueError(f"a model has at most {MOST_SHADOWS} shadows")
             spec = LearnerSpec() if body.spec is None else body.spec
             learner = ReplayableLearner.begin(meta.spec, spec, self.learner.labels)
+            if meta.descriptions and learner.takes_descriptions:
+                learner.describe(self._descriptions())
             learner.change_labels([], self.learner.retired)
             self._add_shadow(body.name, spec, learner, n)
             return
@@ -459,14 +512,42 @@ class Model:
             self._add_shadow(PREVIOUS, meta.decider, self.learner, n)
             meta.decider, self.learners[""] = shadow.spec, learner
 
+    def _descriptions(self) -> dict[Any, Any]:
+        """Return what labels mean, by label, in the order of the labels."""
+        texts = self.meta.descriptions
+        described = [label for label in self.learner.labels if str(label) in texts]
+        return {label: msgspec.json.decode(texts[str(label)]) for label in described}
+
     def _add_shadow(self, name: str, spec: LearnerSpec, learner: ReplayableLearner, n: int) -> None:
         statistics = self.meta.statistics
         self.meta.shadows[name] = Shadow(spec, n, statistics.right, statistics.wrong)
         self.learners[name] = learner
 
 
+def _change_labels(learners: dict[str, ReplayableLearner], body: LabelsBody) -> None:
+    """Change the labels of learners; shadows that take no descriptions learn without them."""
+    add, described = names_of(body.add), descriptions_of([*body.add, *body.describe])
+    for name, learner in learners.items():
+        learner.change_labels(add, body.retire)
+        if described and (not name or learner.takes_descriptions):
+            learner.describe(described)
+
+
+def _limit(share: float | None, before: ExplorationLimit | None) -> ExplorationLimit | None:
+    """Return another limit; what was counted for the one before counts for it, too."""
+    if share is None or before is None:
+        return None if share is None else ExplorationLimit(share)
+    return structs.replace(before, share=share)
+
+
+def _as_texts(descriptions: dict[Any, Any]) -> dict[str, str]:
+    return {str(label): msgspec.json.encode(one).decode() for label, one in descriptions.items()}
+
+
 def is_right(feedback: FeedbackBody, label: Any) -> bool | None:
     """Return whether a label is right by this feedback; None if that is unknown."""
+    if feedback.withdrawn:
+        return None
     if feedback.expired is not UNSET:
         return False if feedback.expired == "wrong" else None
     if feedback.truth is not UNSET:

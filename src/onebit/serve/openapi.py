@@ -10,7 +10,7 @@ import msgspec
 import onebit
 from onebit.serve.api import Problem
 from onebit.serve.routes import ROUTES, Route
-from onebit.serve.rows import Name
+from onebit.serve.rows import Id, Name
 
 _WHY = {
     400: "The body is not JSON.",
@@ -31,7 +31,7 @@ _WHY = {
 
 def description() -> dict[str, Any]:
     """Return the OpenAPI description of the service."""
-    types: list[Any] = [Problem, Name]
+    types: list[Any] = [Problem, Name, Id]
     described = [route for route in ROUTES if route.summary]
     for route in described:
         types += [kind for kind in (route.body, route.returns) if _has_schema(kind)]
@@ -64,9 +64,14 @@ def _has_schema(kind: Any) -> bool:
 
 def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     names = re.findall(r"{(\w+)}", route.template)
-    name_schema = schemas[repr(Name)]
     parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": name_schema} for name in names
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": schemas[repr(Id if name == "event" else Name)],
+        }
+        for name in names
     ]
     parameters += [{"name": k, "in": "query", "schema": v} for k, v in route.query.items()]
     operation: dict[str, Any] = {
@@ -82,7 +87,10 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
         if route.reply_media != "application/json":
             schema = {"type": "string"}
         operation["responses"] = {
-            "200": {"description": "Done.", "content": {route.reply_media: {"schema": schema}}}
+            str(route.status): {
+                "description": "Done.",
+                "content": {route.reply_media: {"schema": schema}},
+            }
         }
     if route.body is not None:
         schema = schemas[repr(route.body)] if route.body_media == "application/json" else {}
@@ -100,9 +108,9 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     problem = {"application/json": {"schema": schemas[repr(Problem)]}}
     for status in sorted(refused):
         operation["responses"][str(status)] = {"description": _WHY[status], "content": problem}
-    if route.name == "give_feedback":
+    if route.name in ("give_feedback", "revise_feedback"):
         result = {"application/json": {"schema": schemas[repr(route.returns)]}}
-        for status in (404, 409, 410, 422):
+        for status in sorted(refused & {404, 409, 410, 422}):
             schema = {
                 "anyOf": [
                     problem["application/json"]["schema"],

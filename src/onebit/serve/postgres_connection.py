@@ -22,6 +22,9 @@ STATEMENT_SECONDS = 4.0
 BULK_SECONDS = 120.0
 """Most seconds for work on whole models: writing a snapshot, removing a log."""
 
+REWRITE_SECONDS = 3600.0
+"""Most seconds for writing a table anew."""
+
 _GRACE_SECONDS = 0.5
 """Seconds in which work notices that its connection was cut."""
 

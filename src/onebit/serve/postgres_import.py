@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import psycopg
@@ -35,22 +35,27 @@ class PostgresImport(LogImport):
     ----------
     url : str
     code : int
-        The key of the code that writes the rows.
+        The key of the code that writes the snapshot.
+    key_of_code : callable
+        Returns the key of the code of a row, by its name.
     """
 
-    def __init__(self, url: str, code: int) -> None:
+    def __init__(self, url: str, code: int, key_of_code: Callable[[str], Awaitable[int]]) -> None:
         self._url, self._code, self._n = url, code, 0
+        self._key_of_code = key_of_code
+        self._codes: dict[str | None, str] = {None: r"\N", "": r"\N"}
+        """Keys of code, as COPY reads them."""
         self._db: AsyncConnection[Any] | None = None
         self._copying = contextlib.AsyncExitStack()
         self._copy: Any = None
 
-    async def begin(self, at: float, body: str) -> None:
+    async def begin(self, first: ImportedRow) -> None:
         """Begin the transaction, and write the first row."""
         until = asyncio.get_running_loop().time() + BULK_SECONDS
         try:
             self._db = await connect(self._url, BULK_SECONDS, until)
             await self._answered(self._begin(self._db))
-            await self.append([("model", None, at, body)])
+            await self.append([first])
         except (psycopg.Error, OSError) as error:
             await self.abort()
             raise UnavailableError(f"PostgreSQL: {error}") from error
@@ -72,11 +77,13 @@ class PostgresImport(LogImport):
     async def append(self, rows: list[ImportedRow]) -> None:
         """Write the next rows."""
         lines = []
-        for kind, name, at, body in rows:
+        for kind, name, at, body, code in rows:
             self._n += 1
+            if code not in self._codes:
+                self._codes[code] = str(await self._key_of_code(str(code)))
             shown = r"\N" if name is None else _escaped(name)
-            line = f"{self.key}\t{self._n}\t{kind}\t{shown}\t{at!r}\t{_escaped(body)}\t{self._code}"
-            lines.append(line + "\n")
+            line = f"{self.key}\t{self._n}\t{kind}\t{shown}\t{at!r}\t{_escaped(body)}"
+            lines.append(f"{line}\t{self._codes[code]}\n")
         await self._answered(self._copy.write("".join(lines).encode()))
 
     async def finish(self, name: str, n: int, snapshot: Snapshot | None) -> None:

@@ -16,6 +16,7 @@ from onebit.serve.code import this_code
 from onebit.serve.log import (
     Entry,
     Head,
+    ImportedRow,
     Key,
     Log,
     LogError,
@@ -25,18 +26,26 @@ from onebit.serve.log import (
     UnavailableError,
 )
 from onebit.serve.postgres_appender import COLUMNS, Appender, LostError
-from onebit.serve.postgres_connection import BULK_SECONDS, STATEMENT_SECONDS, Connection
+from onebit.serve.postgres_connection import (
+    BULK_SECONDS,
+    REWRITE_SECONDS,
+    STATEMENT_SECONDS,
+    Connection,
+)
 from onebit.serve.postgres_import import PostgresImport
 from onebit.serve.postgres_snapshots import digest_of, insert_snapshot, unpacked
 from onebit.serve.postgres_tables import (
+    AMENDS,
+    ERASED,
     FIND,
     INSERT,
+    IS_ONCE,
     LOCK_MODELS,
     MIGRATIONS,
     TABLES,
     VERSION,
 )
-from onebit.serve.rows import Row
+from onebit.serve.rows import ErasureBody, Row, text_of
 
 T = TypeVar("T")
 
@@ -188,11 +197,17 @@ class PostgresLog(Log):
 
         return await self._named(self._write.run(work), name)
 
-    async def begin_import(self, at: float, body: str) -> LogImport:
+    async def begin_import(self, first: ImportedRow) -> LogImport:
         """Write the first row of a model that has no name until all of its rows are written."""
-        new = PostgresImport(self._url, self.code)
-        await new.begin(at, body)
+        new = PostgresImport(self._url, self.code, self._key_of_code)
+        await new.begin(first)
         return new
+
+    async def _key_of_code(self, name: str) -> int:
+        """Return the key of some code, which it gets if necessary."""
+        await self._ask(_ADD_CODE, name, on=self._write)
+        ((key,),) = await self._ask(_KEY_OF_CODE, name)
+        return int(key)
 
     async def _named(self, work: Awaitable[T], name: str) -> T:
         try:
@@ -276,10 +291,77 @@ class PostgresLog(Log):
         query = f"SELECT {COLUMNS} FROM onebit.log WHERE model = %s AND n > %s ORDER BY n LIMIT %s"
         return await self._rows(query, model, after, limit)
 
+    async def head(self, model: int) -> int:
+        """Return the number of the last row."""
+        rows = await self._ask("SELECT rows FROM onebit.model WHERE key = %s", model)
+        return int(rows[0][0]) if rows else 0
+
+    async def amendments(self, model: int) -> list[Row]:
+        """Return the rows that change what earlier rows say, in their order."""
+        query = f"SELECT {COLUMNS} FROM onebit.log WHERE model = %s AND {AMENDS} ORDER BY n"
+        return await self._rows(query, model)
+
+    async def erase(self, model: int, decisions: list[int], at: float) -> int:
+        """Erase decisions, in one transaction; other writers of the model wait for it."""
+        since = min(decisions)
+
+        async def work(db: AsyncConnection[Any]) -> int:
+            async with db.transaction():
+                found = await db.execute(LOCK_MODELS, ([model],))
+                if not await found.fetchall():
+                    return 0
+                query = (
+                    "SELECT id FROM onebit.log WHERE model = %s AND n = ANY(%s) "
+                    "AND kind = 'decision'"
+                )
+                found = await db.execute(query, (model, decisions))
+                ids, erased = [name for (name,) in await found.fetchall()], 0
+                for condition in (IS_ONCE, AMENDS):
+                    query = (
+                        f"UPDATE onebit.log SET {ERASED} WHERE model = %s AND id = ANY(%s) "
+                        f"AND {condition}"
+                    )
+                    erased += (await db.execute(query.encode(), (model, ids))).rowcount
+                query = "DELETE FROM onebit.snapshot WHERE model = %s AND n >= %s"
+                await db.execute(query, (model, since))
+                query = (
+                    "WITH counted AS (UPDATE onebit.model SET rows = rows + 1 WHERE key = %s "
+                    f"RETURNING key, rows) INSERT INTO onebit.log ({COLUMNS}) "
+                    "SELECT key, rows, 'erasure', NULL, %s, %s, %s FROM counted"
+                )
+                text = text_of(ErasureBody(since))
+                await db.execute(query.encode(), (model, at, text, self.code))
+                return erased
+
+        return await self._bulk.run(work)
+
+    async def sweep(self, model: int, since: int, head: int) -> None:
+        """Erase what other processes wrote before they knew of an erasure."""
+        query = (
+            f"UPDATE onebit.log SET {ERASED} WHERE model = %s AND n > %s AND kind IN ('feedback', "
+            "'revision', 'activation') AND NOT EXISTS (SELECT 1 FROM onebit.log AS made WHERE "
+            f"made.{IS_ONCE} AND made.model = log.model AND made.id = log.id "
+            "AND made.kind = 'decision')"
+        )
+        await self._ask(query, model, since, on=self._bulk)
+        query = "DELETE FROM onebit.snapshot WHERE model = %s AND n >= %s AND n < %s"
+        await self._ask(query, model, since, head, on=self._bulk)
+
+    async def clean(self) -> None:
+        """Write the tables anew; nobody else uses them in the meantime."""
+        rewriting = Connection(self._url, REWRITE_SECONDS)
+        try:
+            for table in ("log", "snapshot"):
+                await self._ask(f"VACUUM FULL onebit.{table}", on=rewriting)
+        finally:
+            await rewriting.close()
+
     async def find(self, model: int, ids: list[str]) -> list[Row]:
-        """Return all rows of these ids: decisions and feedback."""
-        query = f"SELECT {COLUMNS} FROM onebit.log WHERE model = %s AND id = ANY(%s)"
-        return await self._rows(query, model, ids)
+        """Return all rows of these ids, in their order."""
+        of_ids = f"SELECT {COLUMNS} FROM onebit.log WHERE model = %s AND id = ANY(%s)"
+        # Each kind of row has an index of its own.
+        query = f"{of_ids} AND {IS_ONCE} UNION ALL {of_ids} AND {AMENDS} ORDER BY n"
+        return await self._rows(query, model, ids, model, ids)
 
     async def newest(self, model: int, limit: int) -> list[Row]:
         """Return the last decisions, the last one first."""
@@ -294,8 +376,8 @@ class PostgresLog(Log):
         query = (
             f"SELECT {COLUMNS} FROM onebit.log AS made WHERE model = %s AND n > %s AND n <= %s "
             "AND kind = 'decision' AND NOT EXISTS (SELECT 1 FROM onebit.log AS feedback WHERE "
-            "feedback.model = made.model AND feedback.id = made.id AND feedback.kind = 'feedback') "
-            "ORDER BY n"
+            "feedback.model = made.model AND feedback.id = made.id AND feedback.kind = 'feedback' "
+            f"AND feedback.{IS_ONCE}) ORDER BY n"
         )
         return await self._rows(query, model, after, after + limit)
 

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from onebit.serve.postgres_appender import COLUMNS
 
-VERSION = 3
+VERSION = 4
 """Version of the tables below; a database of a later version is refused."""
 
-TABLES = """
+IS_ONCE, AMENDS = "kind <> 'revision'", "kind IN ('revision', 'erasure')"
+"""Conditions of the two indexes of ids below; an index is used if a query has its condition."""
+
+_INDEXES = f"""
+CREATE UNIQUE INDEX log_ids ON onebit.log (model, id, kind) WHERE id IS NOT NULL AND {IS_ONCE};
+CREATE INDEX log_amendments ON onebit.log (model, id) WHERE {AMENDS};
+"""
+
+_NO_SAMPLES = """
+ALTER TABLE onebit.log ALTER COLUMN body SET STATISTICS 0, ALTER COLUMN id SET STATISTICS 0;
+"""
+"""The statistics of the planner would have samples of what is erased."""
+
+TABLES = f"""
 CREATE SCHEMA onebit;
 CREATE TABLE onebit.version (version INT NOT NULL);
 CREATE TABLE onebit.model (
@@ -25,7 +38,8 @@ CREATE TABLE onebit.log (
     code BIGINT,
     PRIMARY KEY (model, n)
 );
-CREATE UNIQUE INDEX log_ids ON onebit.log (model, id, kind) WHERE id IS NOT NULL;
+{_INDEXES}
+{_NO_SAMPLES}
 CREATE TABLE onebit.snapshot (
     model BIGINT NOT NULL,
     n BIGINT NOT NULL,
@@ -65,11 +79,15 @@ ALTER TABLE onebit.key ADD COLUMN models TEXT NOT NULL DEFAULT '';
 ALTER TABLE onebit.key ADD COLUMN expires DOUBLE PRECISION;
 ALTER TABLE onebit.key ADD COLUMN rate DOUBLE PRECISION;
 """,
+    3: f"DROP INDEX onebit.log_ids; {_INDEXES} {_NO_SAMPLES}",
 }
 """What makes the tables of the next version from those of each earlier one.
 
-Processes of the earlier version may continue to write: each migration only adds.
+Processes of the earlier version may continue to write: what they write is accepted as before.
 """
+
+ERASED = "kind = 'erased', id = NULL, body = '{}'"
+"""What an erased row becomes."""
 
 LOCK_MODELS = "SELECT 1 FROM onebit.model WHERE key = ANY(%s) ORDER BY key FOR UPDATE"
 
@@ -86,6 +104,11 @@ WITH given AS ({_GIVEN}), fresh AS (
     WHERE given.id IS NULL OR NOT EXISTS (
         SELECT 1 FROM onebit.log
         WHERE log.model = given.model AND log.id = given.id AND log.kind = given.kind
+        AND log.{IS_ONCE}
+    ) AND NOT EXISTS (
+        SELECT 1 FROM onebit.log
+        WHERE log.model = given.model AND log.id = given.id AND log.kind = given.kind
+        AND log.at = given.at AND log.body = given.body AND log.{AMENDS}
     )
 ), written AS (
     INSERT INTO onebit.log ({COLUMNS}) SELECT model, n, kind, id, at, body, %s FROM fresh
@@ -99,5 +122,7 @@ SELECT i, n FROM fresh
 
 FIND = f"""
 WITH given AS ({_GIVEN})
-SELECT i, n FROM given JOIN onebit.log USING (model, kind, id, at, body)
+SELECT i, n FROM given JOIN onebit.log USING (model, kind, id, at, body) WHERE log.{IS_ONCE}
+UNION ALL
+SELECT i, n FROM given JOIN onebit.log USING (model, kind, id, at, body) WHERE log.{AMENDS}
 """

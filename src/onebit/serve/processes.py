@@ -7,6 +7,7 @@ import contextlib
 import logging
 import subprocess
 import sys
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, NamedTuple
 
@@ -31,7 +32,10 @@ MOST_PROCESSES = 2
 """Most tasks at a time; each takes a process with a model of its own."""
 
 MOST_WAITING = 8
-"""Most tasks that wait; more are refused."""
+"""Most tasks that wait, for others or for their input; more are refused."""
+
+UPLOAD_PATIENCE = 1.0
+"""Seconds that a task waits for its input, in all, before it lets others go on meanwhile."""
 
 IDLE_SECONDS = 30.0
 """Seconds until a process without a task ends: to start one takes a second."""
@@ -61,6 +65,43 @@ class Replayed(NamedTuple):
         return Model.restore(found.meta, found.learners)
 
 
+class _Turn:
+    """One of the tasks that go on at a time; a task may give its turn to others."""
+
+    def __init__(self, free: asyncio.Semaphore) -> None:
+        self._free, self._is_taken = free, False
+
+    async def take(self) -> None:
+        """Wait for a turn."""
+        await self._free.acquire()
+        self._is_taken = True
+
+    def give_up(self) -> None:
+        """Let another task go on."""
+        if self._is_taken:
+            self._free.release()
+            self._is_taken = False
+
+    async def while_working(self, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield parts; once they have been waited for long, others go on during each wait."""
+        patience = UPLOAD_PATIENCE
+        while True:
+            coming = asyncio.ensure_future(anext(parts, None))
+            start = time.monotonic()
+            try:
+                await asyncio.wait([coming], timeout=patience)
+                patience = max(0.0, patience - (time.monotonic() - start))
+                if not coming.done():
+                    self.give_up()
+                    await asyncio.wait([coming])
+                    await self.take()
+            finally:
+                coming.cancel()
+            if (part := await coming) is None:
+                return
+            yield part
+
+
 class BackgroundProcess:
     """A process, and the messages to and from it."""
 
@@ -70,6 +111,8 @@ class BackgroundProcess:
         self._process, self._input, self._output = process, process.stdin, process.stdout
         self.is_idle = True
         """Whether all input of its last task was sent, and its whole output was read."""
+        self.turn: _Turn | None = None
+        """Of its task."""
 
     @classmethod
     async def start(cls) -> BackgroundProcess:
@@ -120,6 +163,8 @@ class BackgroundProcess:
     async def _send(self, task: Task, parts: AsyncIterator[bytes]) -> None:
         try:
             await self._write(encode(task))
+            if self.turn is not None:
+                parts = self.turn.while_working(parts)
             async for part in parts:
                 for i in range(0, len(part), LONGEST_PART):
                     await self._write(part[i : i + LONGEST_PART])
@@ -179,7 +224,8 @@ class BackgroundProcesses:
 
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(MOST_PROCESSES)
-        self._waiting = 0
+        self._tasks = 0
+        """Tasks that go on, wait for a turn, or wait for their input."""
         self._idle: list[BackgroundProcess] = []
         self._timers: dict[BackgroundProcess, Any] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -192,21 +238,21 @@ class BackgroundProcesses:
     @contextlib.asynccontextmanager
     async def process(self) -> AsyncIterator[BackgroundProcess]:
         """Give a process for a task; refuse it if too many others wait."""
-        if self._waiting >= MOST_WAITING:
+        if self._tasks >= MOST_PROCESSES + MOST_WAITING:
             raise RefusedError(429, "too many logs are being imported; try again later")
-        self._waiting += 1
+        self._tasks += 1
+        turn = _Turn(self._free)
         try:
-            await self._free.acquire()
-        finally:
-            self._waiting -= 1
-        try:
+            await turn.take()
             process = self._next_idle() or await BackgroundProcess.start()
+            process.turn = turn
             try:
                 yield process
             finally:
                 self._keep_or_end(process)
         finally:
-            self._free.release()
+            turn.give_up()
+            self._tasks -= 1
 
     def _next_idle(self) -> BackgroundProcess | None:
         while self._idle:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,9 @@ from onebit import learners
 from onebit.core import NONE_OF_THESE, Decision, storage
 from onebit.core.decision import new_id
 from onebit.core.example import INDEX, Example
+from onebit.core.explanation import Explanation, naming_by
 from onebit.core.registry import chosen_class
+from onebit.core.terms import Conditions, draw_entry, limit_exploration
 from onebit.core.validation import check_example, short
 from onebit.features import Records
 from onebit.serve.rows import FeedbackBody, LearnerSpec, ModelSpec
@@ -117,14 +120,60 @@ class ReplayableLearner:
         return check_example(record, self.learner._run.all_features)
 
     def decide(
-        self, x: Example, among: list[Any] | None = None, decision_id: str | None = None
+        self,
+        x: Example,
+        among: list[Any] | None = None,
+        decision_id: str | None = None,
+        *,
+        explore: bool = True,
+        cap: float | None = None,
     ) -> Decision:
-        """Choose a label, which depends only on the id and on what was learned."""
+        """Choose a label, which depends only on the id, the cap and on what was learned.
+
+        Parameters
+        ----------
+        x : Example
+        among : list, optional
+            The labels on offer.
+        decision_id : str, optional
+        explore : bool, default=True
+            Whether another label than the best guess may be chosen.
+        cap : float, optional
+            The largest probability that such labels may have.
+        """
         name = new_id() if decision_id is None else decision_id
         self._draw_from(b"decision" + name.encode(errors="surrogatepass"))
-        decision = self.learner.decide(x, among, id=name)
+        if explore and cap is not None:
+            return self._decide_within(x, among, cap)
+        decision = self.learner.decide(x, among, id=name, explore=explore)
         decision.id = None  # the log says what was learned: the learner need not remember ids
         return decision
+
+    def _decide_within(self, x: Example, among: list[Any] | None, cap: float) -> Decision:
+        run, p = self.learner._run, self.policy(x, among, cap=cap)
+        label = int(draw_entry()(run.state.rng, p))
+        offered = run.default_among if among is None else tuple(among)
+        confidence = run.confidence(run.scores, label)
+        return Decision(x, run.labels[label], float(p[label]), offered, None, confidence)
+
+    def policy(
+        self,
+        x: Example,
+        among: list[Any] | None,
+        *,
+        explore: bool = True,
+        cap: float | None = None,
+    ) -> np.ndarray:
+        """Return the probability of each label, as `decide` chooses them."""
+        if explore and cap is None:
+            return self.learner.policy(x, among)[0]
+        run = self.learner._run
+        p = np.empty(run.classes.size)
+        terms = Conditions(None, explore, None)
+        greedy = self.learner._fill_policy(run, x, run.current_offer(among), terms, run.scores, p)
+        if explore and cap is not None:
+            limit_exploration(p, greedy, cap)
+        return p
 
     def product_decides(self, share: float, decision_id: str | None) -> bool:
         """Return whether the choice of the product is taken; it depends only on the id."""
@@ -132,9 +181,17 @@ class ReplayableLearner:
         digest = blake2b(self._seed + b"product" + name, digest_size=8).digest()
         return int.from_bytes(digest) < share * 2.0**64
 
-    def probability(self, x: Example, among: list[Any] | None, label: Any) -> float:
-        """Return the probability that this learner gives to a label."""
-        return float(self.learner.policy(x, among)[0, self.learner._run.positions[label]])
+    def position_of(self, label: Any) -> int:
+        """Return the place of a label in policies."""
+        return self.learner._run.positions[label]
+
+    def explain(
+        self, record: Any, label: Any = None, against: Any = None, among: list[Any] | None = None
+    ) -> Explanation:
+        """Return what spoke for a label and against another one, in the words of the record."""
+        example = self.example(record)
+        naming = None if self.records is None else naming_by(self.records.names(record))
+        return self.learner._explain(example, label, against, among, naming)
 
     def explored(self, decision: Decision) -> bool:
         """Return whether the decision that was just made differs from the greedy label."""
@@ -176,17 +233,32 @@ class ReplayableLearner:
         if retire:
             self.learner.retire_classes(retire)
 
+    @property
+    def takes_descriptions(self) -> bool:
+        """Whether its labels can be described."""
+        return self.learner.takes_descriptions
+
+    def describe(self, descriptions: Mapping[Any, Any]) -> None:
+        """Say what labels mean: a record for each."""
+        self.learner.describe({name: self.example(one) for name, one in descriptions.items()})
+
     def _draw_from(self, key: bytes) -> None:
         digest = blake2b(self._seed + key, digest_size=32).digest()
         self.learner._run.state.rng.data.cast("B")[:] = digest
 
 
-def feedback_for(body: FeedbackBody) -> dict[str, Any]:
-    """Return the arguments for `learn`; none if there is nothing to learn."""
+def feedback_for(body: FeedbackBody, labels: list[Any]) -> dict[str, Any]:
+    """Return the arguments for `learn`; none if there is nothing to learn.
+
+    A revision may name a label that was added after the feedback that it revises. When that was
+    given, none of the labels was right.
+    """
+    if body.withdrawn:
+        return {}
     if body.expired is not UNSET:
         return {"correct": False} if body.expired == "wrong" else {}
     if body.truth is not UNSET:
-        return {"truth": NONE_OF_THESE if body.truth is None else body.truth}
+        return {"truth": body.truth if body.truth in labels else NONE_OF_THESE}
     return {"correct": body.correct}
 
 

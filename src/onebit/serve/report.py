@@ -20,11 +20,13 @@ from onebit.serve.estimates import (
     interval_of,
     watched,
 )
+from onebit.serve.exploration import Exploration
 from onebit.serve.model import Shadow
 from onebit.serve.report_types import (
     Action,
     ApprenticeView,
     ConstantView,
+    ExplorationView,
     Finding,
     Kind,
     LabelReport,
@@ -74,6 +76,8 @@ class Facts(NamedTuple):
         Including those of other versions of the code.
     apprentice : Apprentice or None
         Copied.
+    exploration : Exploration
+        Copied.
     """
 
     model: ModelView
@@ -81,6 +85,7 @@ class Facts(NamedTuple):
     segments: list[Segment]
     marks: list[Mark]
     apprentice: Apprentice | None
+    exploration: Exploration
 
 
 def report_of(facts: Facts, since: float | None = None, until: float | None = None) -> Report:
@@ -95,6 +100,8 @@ def report_of(facts: Facts, since: float | None = None, until: float | None = No
     answered = _answered(segments, now)
     labels = [_label(one, segments, last, answered) for one in model.labels]
     window = _window(last, len(model.labels))
+    exploration = _exploration_view(facts.exploration, window)
+    findings = sorted(_findings(facts, window, labels, now), key=lambda one: _ORDER.index(one.tone))
     return Report(
         now,
         model,
@@ -105,8 +112,9 @@ def report_of(facts: Facts, since: float | None = None, until: float | None = No
         marks_of(facts),
         labels,
         shadow_views(facts),
-        sorted(_findings(facts, window, labels, now), key=lambda one: _ORDER.index(one.tone)),
+        [*findings, *_explored(exploration)],
         _apprentice_view(facts.apprentice),
+        exploration,
     )
 
 
@@ -276,6 +284,7 @@ def _label(
         _trend(was, now, min(recent.right + recent.wrong, before.right + before.wrong)),
         answered.answered[name] / old if old >= LEAST_WINDOW else None,
         dict(sorted(recent.truths.items(), key=lambda item: -item[1])),
+        view.description,
     )
 
 
@@ -331,6 +340,24 @@ def _findings(
         yield _apprentice(facts.apprentice)
     if facts.model.frozen:
         yield Finding("frozen", "note", action="unfreeze" if fallen else None)
+
+
+def _exploration_view(found: Exploration, window: WindowView) -> ExplorationView:
+    return ExplorationView(
+        window.explored / window.decisions if window.decisions else None,
+        found.right,
+        found.wrong,
+        accuracy(found.right, found.wrong),
+        difference_of(found.compared()),
+    )
+
+
+def _explored(found: ExplorationView) -> Iterator[Finding]:
+    """Yield what exploration cost and taught, once there is enough feedback for it."""
+    if found.right + found.wrong >= LEAST_WINDOW and found.cost is not None:
+        yield Finding(
+            "exploration", "note", now=found.accuracy, difference=found.cost, share=found.share
+        )
 
 
 def _apprentice_view(found: Apprentice | None) -> ApprenticeView | None:

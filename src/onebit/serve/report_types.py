@@ -77,6 +77,8 @@ class LabelReport(Struct, frozen=True):
     """Share of its decisions that have feedback, of those older than an hour."""
     truths: dict[str, int]
     """The truths of late when it was wrong, most frequent first; empty for none of the labels."""
+    description: str | None
+    """What it means, as text; long ones are cut."""
 
 
 class ApprenticeView(Struct, frozen=True):
@@ -95,6 +97,20 @@ class ApprenticeView(Struct, frozen=True):
     product: Interval | None
     difference: Interval | None
     """By how much the model is better, at the level of `confidence`."""
+
+
+class ExplorationView(Struct, frozen=True):
+    """What decisions that explore, another label than the best guess, cost and taught."""
+
+    share: float | None
+    """Of the decisions in the window `last`."""
+    right: int
+    """Explored decisions that were right, in all; wrong: those that were not."""
+    wrong: int
+    accuracy: Interval | None
+    """Of explored decisions."""
+    cost: Interval | None
+    """By how much more often the best guess would be right, if it were always taken."""
 
 
 Action = Literal[
@@ -116,6 +132,7 @@ Kind = Literal[
     "shadow_worse",
     "shadow_unclear",
     "frozen",
+    "exploration",
     "apprentice_better",
     "apprentice_worse",
     "apprentice_unclear",
@@ -161,3 +178,4 @@ class Report(Struct, frozen=True):
     findings: list[Finding]
     """The worst first."""
     apprentice: ApprenticeView | None
+    exploration: ExplorationView

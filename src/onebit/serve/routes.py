@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from onebit.core.validation import short
-from onebit.serve import api, handlers
+from onebit.serve import api, handlers, personalizer
 from onebit.serve.api import RefusedError
 from onebit.serve.keys import Scope
 from onebit.serve.report_types import Report
@@ -47,6 +47,8 @@ class Route(NamedTuple):
         not answer its probes would be killed.
     keeps_to_models : bool
         Whether the handler, of a path without a model, keeps to the models that a key is for.
+    status : int
+        Of a reply with a body.
     """
 
     method: str
@@ -62,6 +64,7 @@ class Route(NamedTuple):
     query: Mapping[str, Any] = {}
     probe: bool = False
     keeps_to_models: bool = False
+    status: int = 200
 
     @property
     def name(self) -> str:
@@ -70,6 +73,8 @@ class Route(NamedTuple):
 
 
 _MODEL = "/v1/models/{model}"
+_PERSONALIZER = f"{_MODEL}/personalizer/v1.0"
+_EVENT = f"{_PERSONALIZER}/events/{{event}}"
 _SHADOW = f"{_MODEL}/shadows/{{shadow}}"
 _LIMIT = {"type": "integer", "minimum": 1, "maximum": 200, "default": 20}
 _TIME = {"type": "number", "minimum": 0, "maximum": 1e11, "description": "Seconds since 1970."}
@@ -112,6 +117,11 @@ ROUTES = [
         (404, 409),
     ),
     Route(
+        *("POST", f"{_MODEL}/explain", handlers.explain, "read"),
+        "Explain why one label scores higher than another one.",
+        *(api.ExplanationRequest, api.ExplanationView, (404,)),
+    ),
+    Route(
         *("POST", f"{_MODEL}/feedback", handlers.give_feedback, "feedback"),
         "Give feedback for one decision, or a list.",
         api.Feedback | list[api.Feedback],
@@ -119,7 +129,20 @@ ROUTES = [
         (404, 409, 410),
     ),
     Route(
-        *("POST", f"{_MODEL}/labels", handlers.change_labels, "admin", "Add and retire labels."),
+        *("POST", f"{_MODEL}/revise", handlers.revise_feedback, "feedback"),
+        "Revise or withdraw feedback for one decision, or a list.",
+        api.Revision | list[api.Revision],
+        api.FeedbackResult | list[api.FeedbackResult],
+        (404, 409),
+    ),
+    Route(
+        *("POST", f"{_MODEL}/erase", handlers.erase, "admin"),
+        "Erase decisions with their feedback.",
+        *(api.Erasure, api.ErasureResult, (404,)),
+    ),
+    Route(
+        *("POST", f"{_MODEL}/labels", handlers.change_labels, "admin"),
+        "Add, retire and describe labels.",
         *(LabelsBody, api.ModelView, (404,)),
     ),
     Route(
@@ -155,6 +178,22 @@ ROUTES = [
         "Make a model from an exported log.",
         *(api.LogRow, api.ModelView, (409,)),
         body_media=LINES,
+    ),
+    Route(
+        *("POST", f"{_PERSONALIZER}/rank", personalizer.rank, "decide"),
+        "Choose an action, as clients of Personalizer ask.",
+        *(personalizer.RankRequest, personalizer.RankResponse, (404, 409)),
+        status=201,
+    ),
+    Route(
+        *("POST", f"{_EVENT}/reward", personalizer.reward, "feedback"),
+        "Give the reward of an event, as clients of Personalizer do.",
+        *(personalizer.RewardRequest, None, (404,)),
+    ),
+    Route(
+        *("POST", f"{_EVENT}/activate", personalizer.activate, "feedback"),
+        "Activate a deferred event, as clients of Personalizer do.",
+        *(None, None, (404,)),
     ),
     Route(
         *("GET", "/health", handlers.health, None, "Whether the process runs."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -24,6 +25,7 @@ Label = (
     | Annotated[int, Meta(ge=-(2**53), le=2**53)]
 )
 Labels = Annotated[list[Label], Meta(min_length=1)]
+Description = str | dict[str, Any] | list[Any]
 Name = Annotated[
     str,
     Meta(
@@ -32,7 +34,24 @@ Name = Annotated[
     ),
 ]
 
-Kind = Literal["model", "decision", "feedback", "labels", "settings", "shadow"]
+Kind = Literal[
+    "model",
+    "decision",
+    "feedback",
+    "activation",
+    "labels",
+    "settings",
+    "shadow",
+    "revision",
+    "erasure",
+    "erased",
+]
+
+OF_DECISIONS = ("decision", "feedback", "activation", "revision")
+"""Kinds of rows that have the id of a decision."""
+
+AMENDING = ("revision", "erasure")
+"""Kinds of rows that change what earlier rows say; see `amending`."""
 
 
 class Row(NamedTuple):
@@ -64,6 +83,14 @@ class Row(NamedTuple):
     code: int | None = None
 
 
+class DescribedLabel(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A label, and what it means."""
+
+    name: Label
+    description: Description | None = None
+    """What the label means, in the form of a record; null without a description."""
+
+
 class ApprenticeSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Who decides, the product or the model that learns beside it; omitted ones stay as they are.
 
@@ -77,6 +104,9 @@ class ApprenticeSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown
     """With which the other one must be better to take over by itself; null: it never does."""
 
 
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
 class Settings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The settings of a model that can change while it runs; omitted ones stay as they are."""
 
@@ -88,6 +118,8 @@ class Settings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     """What an expired decision counts as."""
     apprentice: ApprenticeSettings | UnsetType | None = UNSET
     """Lets the model learn beside a product that already decides; null ends that."""
+    max_exploration: Share | UnsetType | None = UNSET
+    """Of any 1,000 decisions, at most this share explores; null is no limit."""
 
 
 class LearnerSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -102,7 +134,8 @@ class LearnerSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 class ModelSpec(LearnerSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a model is made from: the first row of its log."""
 
-    labels: Annotated[list[Label], Meta(min_length=2)]
+    labels: Annotated[list[Label | DescribedLabel], Meta(min_length=2)]
+    """Names, or objects with a name and a description."""
     input: Literal["records", "numbers"] = "records"
     """What decisions are about: texts and JSON objects, or lists of numbers."""
     n_features: Annotated[int, Meta(ge=1, le=2**24)] | None = None
@@ -116,6 +149,8 @@ class ModelSpec(LearnerSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     expired_counts_as: Literal["nothing", "wrong"] = "nothing"
     apprentice: ApprenticeSettings | UnsetType = UNSET
     """Lets the model learn beside a product that already decides."""
+    max_exploration: Share | UnsetType = UNSET
+    """Of any 1,000 decisions, at most this share explores."""
 
 
 class DecisionBody(Struct, frozen=True, omit_defaults=True):
@@ -136,22 +171,53 @@ class DecisionBody(Struct, frozen=True, omit_defaults=True):
     """The probability with which the choice of the product was taken."""
     model_probability: float | None = None
     """The probability that the model gave to the label."""
+    explore: bool = True
+    """Whether another label than the best guess could be chosen."""
+    exploration_cap: float | None = None
+    """The largest probability that such labels could have, by the limit of the model."""
+    deferred: bool = False
+    """Whether its label may never be shown: unless activated, it expires as nothing."""
 
 
 class FeedbackBody(Struct, frozen=True, omit_defaults=True):
-    """Feedback for a decision, or what it counts as once it expired."""
+    """Feedback for a decision, or what it counts as once it expired or was withdrawn."""
 
     correct: bool | UnsetType = UNSET
     truth: Label | UnsetType | None = UNSET
     """The right label; null means none of these."""
     expired: Literal["nothing", "wrong"] | UnsetType = UNSET
+    withdrawn: bool = False
+
+
+class RevisionBody(FeedbackBody, frozen=True, kw_only=True, omit_defaults=True):
+    """Other feedback in place of the feedback in an earlier row, as if it had been given there."""
+
+    since: int
+    """The row of the feedback."""
+
+
+class ErasureBody(Struct, frozen=True):
+    """Notes that rows were erased: since then, the model is made from those that remain."""
+
+    since: int
+    """The first erased row."""
+
+
+class ErasedBody(Struct, frozen=True):
+    """What is left of an erased row: its number and its time."""
+
+
+class ActivationBody(Struct, frozen=True):
+    """A decision that was deferred, and is shown: it has no content."""
 
 
 class LabelsBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Labels that come and go."""
+    """Labels that come and go, and what labels mean."""
 
-    add: list[Label] = []
+    add: list[Label | DescribedLabel] = []
     retire: list[Label] = []
+    describe: list[DescribedLabel] = []
+    """Labels that get a description, or another one."""
 
 
 class ShadowBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -166,13 +232,31 @@ BODIES: dict[str, Any] = {
     "model": ModelSpec,
     "decision": DecisionBody,
     "feedback": FeedbackBody,
+    "activation": ActivationBody,
     "labels": LabelsBody,
     "settings": Settings,
     "shadow": ShadowBody,
+    "revision": RevisionBody,
+    "erasure": ErasureBody,
+    "erased": ErasedBody,
 }
 
 _DECODERS = {kind: msgspec.json.Decoder(body) for kind, body in BODIES.items()}
 _encode = msgspec.json.Encoder().encode
+
+
+def names_of(labels: Sequence[Label | DescribedLabel]) -> list[Label]:
+    """Return the names of labels."""
+    return [one.name if isinstance(one, DescribedLabel) else one for one in labels]
+
+
+def descriptions_of(labels: Sequence[Label | DescribedLabel]) -> dict[Label, Description]:
+    """Return the descriptions of labels, by name, where there are any."""
+    return {
+        one.name: one.description
+        for one in labels
+        if isinstance(one, DescribedLabel) and one.description is not None
+    }
 
 
 def body_of(row: Row) -> Any:

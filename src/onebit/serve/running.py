@@ -22,6 +22,7 @@ from onebit.serve.limits import Limits
 from onebit.serve.log import Log
 from onebit.serve.protocol import Protocol
 from onebit.serve.sqlite_log import SQLiteLog
+from onebit.serve.tracing import Tracing
 
 _OPTIONS = "ONEBIT_SERVE"
 """The environment variable with the options of workers."""
@@ -45,6 +46,8 @@ class Options(NamedTuple):
     """Origins of pages elsewhere that may ask, such as https://shop.example."""
     metrics: str | None = None
     """Folder in which several processes publish their figures to each other."""
+    opentelemetry: bool = False
+    """Whether to send traces."""
 
     @property
     def exposed(self) -> bool:
@@ -165,6 +168,7 @@ def app_of(options: Options) -> App:
         access,
         log_requests=options.log_requests,
         metrics=options.metrics,
+        tracing=Tracing.from_environment() if options.opentelemetry else None,
     )
 
 

@@ -24,6 +24,7 @@ from onebit.serve.memory import Memory
 from onebit.serve.model import Model
 from onebit.serve.processes import BackgroundProcesses
 from onebit.serve.replaying import restore
+from onebit.serve.restoring import Restorer
 from onebit.serve.rows import (
     Kind,
     LabelsBody,
@@ -78,6 +79,9 @@ class Service:
         self.applier, self.follower = Applier(self), Follower(self)
         self.memory = Memory(self.live, self.limits.memory)
         self.processes = BackgroundProcesses()
+        self.restorer = Restorer(self)
+        self.erasing = asyncio.Lock()
+        """Held while rows are erased."""
         self.writer = Writer(log, self.applier.apply_written)
         self._reading: dict[str, asyncio.Lock] = {}
         self._being_made: dict[str, asyncio.Future[None]] = {}
@@ -105,6 +109,7 @@ class Service:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.restorer.stop()
         await self.processes.stop()
         await self.writer.stop()
         await self.applier.stop()
@@ -277,9 +282,12 @@ class Service:
         await self._write(live, "settings", settings)
 
     async def change_labels(self, live: LiveModel, labels: LabelsBody) -> None:
-        """Add and retire labels."""
-        if not labels.add and not labels.retire:
-            raise RefusedError(422, "add or retire at least one label")
+        """Add, retire and describe labels."""
+        if labels == LabelsBody():
+            raise RefusedError(422, "add, retire or describe at least one label")
+        for one in labels.describe:
+            if one.description is None:
+                raise RefusedError(422, f"the description of {short(one.name)} is missing")
         async with live.changing:
             self.check_labels(len(live.model.shape.labels) + len(labels.add))
             async with self.hold(live) as model:

@@ -15,10 +15,18 @@ from onebit.serve.log import LogError
 
 T = TypeVar("T")
 
-VERSION = 3
+VERSION = 4
 """Version of the tables below; a database of a later version is refused."""
 
-_TABLES = """
+IS_ONCE, AMENDS = "kind <> 'revision'", "kind IN ('revision', 'erasure')"
+"""Conditions of the two indexes of ids below; SQLite uses an index if a query has its condition."""
+
+_INDEXES = f"""
+CREATE UNIQUE INDEX log_ids ON log (model, id, kind) WHERE id IS NOT NULL AND {IS_ONCE};
+CREATE INDEX log_amendments ON log (model, id) WHERE {AMENDS};
+"""
+
+_TABLES = f"""
 CREATE TABLE model (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT UNIQUE
@@ -33,7 +41,7 @@ CREATE TABLE log (
     code INTEGER,
     PRIMARY KEY (model, n)
 ) WITHOUT ROWID;
-CREATE UNIQUE INDEX log_ids ON log (model, id, kind) WHERE id IS NOT NULL;
+{_INDEXES}
 CREATE TABLE snapshot (
     model INTEGER NOT NULL,
     n INTEGER NOT NULL,
@@ -68,6 +76,7 @@ ALTER TABLE key ADD COLUMN models TEXT NOT NULL DEFAULT '';
 ALTER TABLE key ADD COLUMN expires REAL;
 ALTER TABLE key ADD COLUMN rate REAL;
 """,
+    3: f"DROP INDEX log_ids; {_INDEXES}",
 }
 """What makes the tables of the next version from those of each earlier one."""
 
@@ -122,7 +131,7 @@ class SQLiteDatabase:
             self.write, self.read = (self._connect(path) for _ in range(2))
             self._make_tables()
             self.read.execute("PRAGMA query_only = 1")
-            if self._alone:
+            if self._alone and self._make:
                 self._make_room(path)
 
     def close(self) -> None:
@@ -218,6 +227,19 @@ class SQLiteDatabase:
         connection.close()
         with open(f"{path}-wal", "rb") as file:
             os.fsync(file.fileno())
+
+    def rewrite(self) -> None:
+        """Write the database anew, with nothing but what is in it, and empty the write-ahead log.
+
+        Pages have remains of rows that were moved or deleted, and the write-ahead log has earlier
+        versions of pages.
+        """
+        self.write.execute("VACUUM")
+        (busy, *_) = self.write.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise LogError(f"{self.folder} is being read by another process: try again later")
+        if self._alone and self._make:
+            self._make_room(self.folder / "log.sqlite")
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:

@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -28,8 +28,8 @@ from onebit.serve.log import (
     NameTakenError,
     Snapshot,
 )
-from onebit.serve.rows import Row
-from onebit.serve.sqlite_database import ROOM, VERSION, SQLiteDatabase
+from onebit.serve.rows import ErasureBody, Row, text_of
+from onebit.serve.sqlite_database import AMENDS, IS_ONCE, ROOM, VERSION, SQLiteDatabase
 
 T = TypeVar("T")
 
@@ -38,6 +38,15 @@ _PATIENCE = 0.003
 interpreter back from it, takes half as long when there is much to do."""
 
 _COLUMNS, _VALUES = "model, n, kind, id, at, body, code", "(?, ?, ?, ?, ?, ?, ?)"
+
+_IDS = f"log INDEXED BY log_ids WHERE {IS_ONCE}"
+_AMENDMENTS = f"log INDEXED BY log_amendments WHERE {AMENDS}"
+"""Rows by their ids: left alone, SQLite uses the primary key, and reads all rows of a model."""
+
+_ERASED = "kind = 'erased', id = NULL, body = '{}'"
+
+ERASED_AT_ONCE = 200
+"""Decisions that are erased before rows of requests get their turn."""
 
 _ROWS_A_STATEMENT = 128
 """Of one INSERT. SQLite keeps as many of them compiled, for each number of rows."""
@@ -69,6 +78,8 @@ class SQLiteLog(Log):
         self._importing: set[int] = set()
         """Models that are being imported."""
         self._code = 0
+        self._codes: dict[str, int] = {}
+        """Keys of the code whose rows were written here."""
         self._flush = 0.0
         """Seconds that the last rows took to be on disk."""
 
@@ -86,7 +97,9 @@ class SQLiteLog(Log):
             database.open()
             with database.errors():
                 if self._alone:
-                    self._code = database.transact(_key_of_code)
+                    self._code = database.transact(
+                        lambda db: self._key_of_code(db, this_code()) or 0
+                    )
                 query = "SELECT key, (SELECT max(n) FROM log WHERE model = key) FROM model"
                 self._heads = dict(database.read.execute(query))
         except OSError as error:
@@ -126,6 +139,16 @@ class SQLiteLog(Log):
         with self._database.errors():
             return dict(self._database.read.execute("SELECT key, name FROM code"))
 
+    def _key_of_code(self, db: sqlite3.Connection, name: str | None) -> int | None:
+        """Return the key of some code, which it gets if necessary; None if it is unknown."""
+        if not name:
+            return None
+        if name not in self._codes:
+            db.execute("INSERT OR IGNORE INTO code (name) VALUES (?)", (name,))
+            query = "SELECT key FROM code WHERE name = ?"
+            (self._codes[name],) = db.execute(query, (name,)).fetchone()
+        return self._codes[name]
+
     # Models
 
     async def models(self) -> dict[str, int]:
@@ -144,13 +167,13 @@ class SQLiteLog(Log):
 
     async def add_model(self, name: str, at: float, body: str) -> int:
         """Write the first row of a model, and return the model's key."""
-        return await self._add_model(name, at, body)
+        return await self._add_model(name, at, body, this_code())
 
-    async def _add_model(self, name: str | None, at: float, body: str) -> int:
+    async def _add_model(self, name: str | None, at: float, body: str, code: str | None) -> int:
         def work(db: sqlite3.Connection) -> int:
             with _taken(name):
                 key = db.execute("INSERT INTO model (name) VALUES (?)", (name,)).lastrowid
-            row = Row(int(key or 0), 1, "model", None, at, body, self._code)
+            row = Row(int(key or 0), 1, "model", None, at, body, self._key_of_code(db, code))
             _insert(db, [row])
             return row.model
 
@@ -158,9 +181,10 @@ class SQLiteLog(Log):
         self._heads[key] = 1
         return key
 
-    async def begin_import(self, at: float, body: str) -> LogImport:
+    async def begin_import(self, first: ImportedRow) -> LogImport:
         """Write the first row of a model that has no name until all of its rows are written."""
-        key = await self._add_model(None, at, body)
+        _, _, at, body, code = first
+        key = await self._add_model(None, at, body, code)
         self._importing.add(key)
         return _SQLiteImport(self, key)
 
@@ -259,7 +283,10 @@ class SQLiteLog(Log):
 
         def work() -> None:
             db, n = self._database.write, self._heads[model]
-            numbered = [(model, n + i, *row, self._code) for i, row in enumerate(rows, start=1)]
+            numbered = [
+                (model, n + i, *row, self._key_of_code(db, code))
+                for i, (*row, code) in enumerate(rows, start=1)
+            ]
             db.execute("PRAGMA synchronous = NORMAL")
             try:
                 _insert(db, numbered)
@@ -288,12 +315,76 @@ class SQLiteLog(Log):
         query = f"SELECT {_COLUMNS} FROM log WHERE model = ? AND n > ? ORDER BY n LIMIT ?"
         return self._rows(query, model, after, limit)
 
-    async def find(self, model: int, ids: list[str]) -> list[Row]:
-        """Return all rows of these ids: decisions and feedback."""
-        places = ", ".join("?" * len(ids))
-        return self._rows(
-            f"SELECT {_COLUMNS} FROM log WHERE model = ? AND id IN ({places})", model, *ids
+    async def head(self, model: int) -> int:
+        """Return the number of the last row."""
+        with self._database.errors():
+            query = "SELECT max(n) FROM log WHERE model = ?"
+            return self._database.read.execute(query, (model,)).fetchone()[0] or 0
+
+    async def amendments(self, model: int) -> list[Row]:
+        """Return the rows that change what earlier rows say, in their order."""
+        query = f"SELECT {_COLUMNS} FROM {_AMENDMENTS} AND model = ?"
+        return sorted(self._rows(query, model))
+
+    async def erase(self, model: int, decisions: list[int], at: float) -> int:
+        """Erase decisions; first the row that notes it, as a killed process may leave some."""
+        since = min(decisions)
+
+        def note() -> int:
+            if model not in self._heads:
+                raise LogError(f"model {model} was removed")
+            n, text = self._heads[model] + 1, text_of(ErasureBody(since))
+            _insert(self._database.write, [(model, n, "erasure", None, at, text, self._code)])
+            self._heads[model] = n
+            return n
+
+        with self._database.errors():
+            head = await self._database.committer.submit(note)
+        await self._remove_snapshots(model, since, head)
+        erased = 0
+        for i in range(0, len(decisions), ERASED_AT_ONCE):
+            some = decisions[i : i + ERASED_AT_ONCE]
+            work = partial(_erase, model=model, decisions=some)
+            erased += await self._database.transaction(work)
+            await asyncio.sleep(0)
+        return erased
+
+    async def sweep(self, model: int, since: int, head: int) -> None:
+        """Erase what other processes wrote before they knew of an erasure."""
+        query = (
+            f"UPDATE log SET {_ERASED} WHERE model = ? AND n > ? AND kind IN ('feedback', "
+            "'revision', 'activation') AND NOT EXISTS (SELECT 1 FROM log AS made INDEXED BY "
+            f"log_ids WHERE made.{IS_ONCE} AND made.model = log.model AND made.id = log.id "
+            "AND made.kind = 'decision')"
         )
+        await self._database.transaction(lambda db: db.execute(query, (model, since)))
+        await self._remove_snapshots(model, since, head)
+
+    async def _remove_snapshots(self, model: int, since: int, until: int) -> None:
+        query = "DELETE FROM snapshot WHERE model = ? AND n >= ? AND n < ? RETURNING files"
+        values = (model, since, until)
+        found = await self._database.transaction(lambda db: db.execute(query, values).fetchall())
+        for (files,) in found:
+            self._unlink(files)
+
+    async def clean(self) -> None:
+        """Write the database anew, and empty the write-ahead log."""
+        with self._database.errors():
+            await self._database.committer.submit(self._database.rewrite)
+
+    def _unlink(self, files: str) -> None:
+        """Remove the files of a snapshot."""
+        for file, _ in json.loads(files).values():
+            (self.folder / "snapshots" / file).unlink(missing_ok=True)
+
+    async def find(self, model: int, ids: list[str]) -> list[Row]:
+        """Return all rows of these ids, in their order."""
+        of_ids = f"AND model = ? AND id IN ({', '.join('?' * len(ids))})"
+        query = (
+            f"SELECT {_COLUMNS} FROM {_IDS} {of_ids} "
+            f"UNION ALL SELECT {_COLUMNS} FROM {_AMENDMENTS} {of_ids}"
+        )
+        return sorted(self._rows(query, model, *ids, model, *ids))
 
     async def newest(self, model: int, limit: int) -> list[Row]:
         """Return the last decisions, the last one first."""
@@ -307,7 +398,7 @@ class SQLiteLog(Log):
         """Return the decisions without feedback among the `limit` rows that follow a row."""
         query = (
             f"SELECT {_COLUMNS} FROM log AS made WHERE model = ? AND n > ? AND n <= ? "
-            "AND kind = 'decision' AND NOT EXISTS (SELECT 1 FROM log WHERE model = made.model "
+            f"AND kind = 'decision' AND NOT EXISTS (SELECT 1 FROM {_IDS} AND model = made.model "
             "AND id = made.id AND kind = 'feedback') ORDER BY n"
         )
         return self._rows(query, model, after, after + limit)
@@ -337,8 +428,7 @@ class SQLiteLog(Log):
             return db.execute(query, (model, keep)).fetchall()
 
         for (old,) in await self._database.transaction(work):
-            for file, _ in json.loads(old).values():
-                (self.folder / "snapshots" / file).unlink(missing_ok=True)
+            self._unlink(old)
 
     async def snapshots(self, model: int) -> AsyncIterator[Snapshot]:
         """Yield the snapshots that are not damaged, the newest first."""
@@ -396,14 +486,23 @@ class _SQLiteImport(LogImport):
         await self._log.remove_model(self.key)
 
 
+def _erase(db: sqlite3.Connection, model: int, decisions: list[int]) -> int:
+    """Erase decisions with all that has their ids; return the number of rows."""
+    places = ", ".join("?" * len(decisions))
+    query = f"SELECT id FROM log WHERE model = ? AND n IN ({places}) AND kind = 'decision'"
+    ids = [name for (name,) in db.execute(query, (model, *decisions))]
+    of_ids = f"model = ? AND id IN ({', '.join('?' * len(ids))})"
+    return sum(
+        db.execute(
+            f"UPDATE log INDEXED BY {index} SET {_ERASED} WHERE {condition} AND {of_ids}",
+            (model, *ids),
+        ).rowcount
+        for index, condition in (("log_ids", IS_ONCE), ("log_amendments", AMENDS))
+    )
+
+
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _key_of_code(db: sqlite3.Connection) -> int:
-    db.execute("INSERT OR IGNORE INTO code (name) VALUES (?)", (this_code(),))
-    (key,) = db.execute("SELECT key FROM code WHERE name = ?", (this_code(),)).fetchone()
-    return int(key)
 
 
 class _LeftOutError(Exception):

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
+
+T = TypeVar("T", bound="Tally")
 
 SEGMENT_BITS = 8
 """Feedback in a segment of the lowest level; those of the next level have twice as many."""
@@ -35,6 +37,11 @@ class Tally(Struct):
     right: int = 0
     wrong: int = 0
 
+    def count_bit(self, correct: bool) -> None:
+        """Count feedback for a decision."""
+        self.right += correct
+        self.wrong += not correct
+
     def add(self, other: Tally) -> None:
         """Add the counts of another tally."""
         self.chosen += other.chosen
@@ -58,8 +65,7 @@ class LabelCounts(Tally):
 
     def add_bit(self, correct: bool, probability: float, truth: str | None) -> None:
         """Add feedback for a decision; the truth if it is known, and another label."""
-        self.right += correct
-        self.wrong += not correct
+        self.count_bit(correct)
         step = str(math.floor(-math.log2(probability) * STEPS_PER_OCTAVE + 1e-9))
         steps = self.right_steps if correct else self.wrong_steps
         steps[step] = steps.get(step, 0) + 1
@@ -79,32 +85,49 @@ class LabelCounts(Tally):
                     mine[key] = mine.get(key, 0) + n
 
 
-class Segment(Struct):
-    """What happened between two times. Only the last segment of a model changes."""
+class Counts(Struct):
+    """Decisions, and their feedback."""
 
-    level: int = 0
-    start: float = math.inf
-    end: float = -math.inf
     decisions: int = 0
     explored: int = 0
     right: int = 0
     wrong: int = 0
-    chance: float = 0.0
-    """Right ones to expect of labels that are chosen uniformly at random."""
-    labels: dict[str, LabelCounts] = {}
-    """By the label as text."""
 
     @property
     def feedback(self) -> int:
         """Number of decisions that got feedback."""
         return self.right + self.wrong
 
+    def of(self, label: Any) -> Tally:
+        """Return the counts of a label, for updates."""
+        raise NotImplementedError
+
+    def count_decision(self, label: Any, explored: bool) -> None:
+        """Count a decision."""
+        self.decisions += 1
+        self.explored += explored
+        self.of(label).chosen += 1
+
+    def count_bit(self, correct: bool) -> None:
+        """Count feedback for a decision."""
+        self.right += correct
+        self.wrong += not correct
+
+
+class Segment(Counts):
+    """What happened between two times. Only the last segment of a model changes."""
+
+    level: int = 0
+    start: float = math.inf
+    end: float = -math.inf
+    chance: float = 0.0
+    """Right ones to expect of labels that are chosen uniformly at random."""
+    labels: dict[str, LabelCounts] = {}
+    """By the label as text."""
+
     def of(self, label: Any) -> LabelCounts:
         """Return the counts of a label, for updates."""
-        name = str(label)
-        if name not in self.labels:
-            self.labels[name] = LabelCounts()
-        return self.labels[name]
+        return _of(self.labels, label, LabelCounts)
 
     def reach(self, at: float) -> None:
         """Include a time."""
@@ -120,6 +143,14 @@ class Segment(Struct):
         self.chance += other.chance
         for name, counts in other.labels.items():
             self.of(name).add(counts)
+
+
+def _of(labels: dict[str, T], label: Any, counts: type[T]) -> T:
+    """Return the counts of a label, which begin with nothing."""
+    name = str(label)
+    if name not in labels:
+        labels[name] = counts()
+    return labels[name]
 
 
 def merged(segments: Iterable[Segment]) -> Segment:
@@ -148,13 +179,9 @@ class Mark(NamedTuple):
     names: list[str]
 
 
-class Statistics(Struct):
+class Statistics(Counts):
     """What happened so far, as much as the page needs."""
 
-    decisions: int = 0
-    explored: int = 0
-    right: int = 0
-    wrong: int = 0
     answered: int = 0
     """Decisions whose feedback is no longer awaited."""
     expired: int = 0
@@ -166,31 +193,18 @@ class Statistics(Struct):
     marks: list[Mark] = []
 
     @property
-    def feedback(self) -> int:
-        """Number of decisions with feedback."""
-        return self.right + self.wrong
-
-    @property
     def awaited(self) -> int:
         """Decisions whose feedback may still come."""
         return self.decisions - self.answered
 
     def of(self, label: Any) -> Tally:
         """Return the tally of a label, for updates."""
-        name = str(label)
-        if name not in self.labels:
-            self.labels[name] = Tally()
-        return self.labels[name]
+        return _of(self.labels, label, Tally)
 
     def add_decision(self, at: float, label: Any, explored: bool) -> None:
-        """Count a decision."""
-        segment = self._open(at)
-        segment.decisions += 1
-        segment.explored += explored
-        segment.of(label).chosen += 1
-        self.decisions += 1
-        self.explored += explored
-        self.of(label).chosen += 1
+        """Count a decision, in all and in the open segment."""
+        self._open(at).count_decision(label, explored)
+        self.count_decision(label, explored)
 
     def add_bit(
         self,
@@ -217,15 +231,11 @@ class Statistics(Struct):
             The number of labels on offer.
         """
         segment = self._open(at)
-        segment.right += correct
-        segment.wrong += not correct
+        segment.count_bit(correct)
         segment.chance += 1.0 / offered
         segment.of(label).add_bit(correct, probability, truth)
-        tally = self.of(label)
-        self.right += correct
-        self.wrong += not correct
-        tally.right += correct
-        tally.wrong += not correct
+        self.count_bit(correct)
+        self.of(label).count_bit(correct)
         if segment.feedback >= SEGMENT_BITS:
             self._merge()
 

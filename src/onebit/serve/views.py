@@ -5,25 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, structs
 
+from onebit.serve.amending import feedback_in
 from onebit.serve.api import (
     DecisionView,
+    ExplanationRequest,
+    ExplanationView,
     LabelView,
     ListedModel,
     ModelDetail,
     ModelView,
     PointView,
+    ReasonView,
 )
 from onebit.serve.estimates import accuracy
 from onebit.serve.live import LiveModel
 from onebit.serve.log import Log
-from onebit.serve.model import is_right
+from onebit.serve.model import Model, is_right
 from onebit.serve.report import Facts, marks_of, shadow_views
-from onebit.serve.rows import DecisionBody, FeedbackBody, body_of
+from onebit.serve.rows import DecisionBody, body_of
 from onebit.serve.slicing import in_slices
 from onebit.serve.statistics import Segment, Tally, merged
 from onebit.serve.versions import version_marks
+
+MOST_REASONS = 12
+"""Reasons that are shown; the others are summed up."""
+
+LONGEST_SHOWN = 300
+"""Most characters of a description that are shown; the log has it whole."""
 
 
 def view_of(live: LiveModel) -> ModelView:
@@ -54,7 +65,9 @@ async def facts_of(log: Log, live: LiveModel) -> Facts:
     apprentice = model.meta.apprentice
     if apprentice is not None:
         apprentice = structs.replace(apprentice, pending=list(apprentice.pending))
-    return Facts(view_of(live), shadows, segments, marks, apprentice)
+    exploration = model.meta.exploration
+    exploration = structs.replace(exploration, pending=list(exploration.pending))
+    return Facts(view_of(live), shadows, segments, marks, apprentice, exploration)
 
 
 def detail_of(facts: Facts) -> ModelDetail:
@@ -74,9 +87,10 @@ def _fields(live: LiveModel) -> dict[str, Any]:
     meta, shape = live.model.meta, live.model.shape
     statistics, retired = meta.statistics, set(shape.retired)
     labels = [
-        LabelView(label, label in retired, tally.chosen, tally.right, tally.wrong)
+        LabelView(label, label in retired, tally.chosen, tally.right, tally.wrong, description)
         for label in shape.labels
         for tally in [statistics.labels.get(str(label), Tally())]
+        for description in [_shown(meta.descriptions.get(str(label)))]
     ]
     return {
         "name": live.name,
@@ -90,6 +104,7 @@ def _fields(live: LiveModel) -> dict[str, Any]:
         "frozen": meta.frozen,
         "expiry_seconds": meta.expiry_seconds,
         "expired_counts_as": meta.expired_counts_as,
+        "max_exploration": None if meta.exploration_limit is None else meta.exploration_limit.share,
         "decisions": statistics.decisions,
         "explored": statistics.explored,
         "right": statistics.right,
@@ -101,17 +116,36 @@ def _fields(live: LiveModel) -> dict[str, Any]:
     }
 
 
+def _shown(description: str | None) -> str | None:
+    """Return what a label means, from JSON, as people read it."""
+    if description is None:
+        return None
+    text = msgspec.json.decode(description) if description.startswith('"') else description
+    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
+
+
+def explanation_of(
+    model: Model, request: ExplanationRequest, most_features: int
+) -> ExplanationView:
+    """Return why one label scores higher than another one."""
+    model.check_size(model.learner.example(request.record), most_features)
+    found = model.learner.explain(request.record, request.label, request.against, request.among)
+    reasons = [ReasonView(*one) for one in found.shown(MOST_REASONS)]
+    return ExplanationView(
+        found.label, found.against, found.probabilities, found.difference, reasons
+    )
+
+
 async def newest(log: Log, live: LiveModel, limit: int) -> list[DecisionView]:
     """Return the newest decisions, with their feedback."""
     made = await log.newest(live.key, limit)
     rows = await log.find(live.key, [str(row.id) for row in made]) if made else []
-    given: dict[str | None, FeedbackBody] = {
-        row.id: body_of(row) for row in rows if row.kind == "feedback"
-    }
+    given = feedback_in(rows)
     views = []
     for row in made:
         body: DecisionBody = body_of(row)
-        feedback = given.get(row.id)
+        word = given.get(str(row.id))
+        feedback = None if word is None else word.feedback
         truth = None if feedback is None or feedback.truth is UNSET else feedback.truth
         views.append(
             DecisionView(

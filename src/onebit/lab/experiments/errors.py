@@ -64,7 +64,7 @@ EXPERIMENT = Experiment(
     "The streams of the Banditron paper",
     "S. Kakade, S. Shalev-Shwartz and A. Tewari. ICML 2008.",
     [
-        "The streams are as public re-implementations agree on them; the learners, but for "
+        "The streams are as public re-implementations agree on them; the learners, except "
         "Banditron and Perceptron, are later.",
         "At the small scale: 100,000 rounds, 2 seeds.",
     ],

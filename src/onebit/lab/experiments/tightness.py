@@ -18,6 +18,7 @@ from onebit.learners import (
     BanditReduction,
     Banditron,
     ExpConcaveReduction,
+    FenchelYoung,
     Folklore,
     Gaptron,
     Newtron,
@@ -63,7 +64,9 @@ TOLD: dict[str, Learner] = {
     "Gaptron (hinge), told": Gaptron("hinge", feedback="full", radius=D),
     "Gaptron (logistic), told": Gaptron("logistic", feedback="full", radius=D),
     "Gaptron (smooth hinge), told": Gaptron("smooth_hinge", feedback="full", radius=D),
+    "FenchelYoung, told": FenchelYoung("full"),
     "Folklore": Folklore(B=D),
+    "Folklore (lookahead)": Folklore(B=D, lookahead=True),
     "Aioli": Aioli(B=2 * D),
     "OnlineGradient": OnlineGradient(radius=D),
     "OnlineNewton": OnlineNewton(radius=D),
@@ -86,6 +89,7 @@ def one_bit(T: int) -> dict[str, Learner]:
         "Gaptron (hinge)": Gaptron("hinge", radius=D, horizon=T, **proven),
         "Gaptron (logistic)": Gaptron("logistic", radius=D, horizon=T, **proven),
         "Gaptron (smooth hinge)": Gaptron("smooth_hinge", radius=D, horizon=T, **proven),
+        "FenchelYoung": FenchelYoung(radius=D, horizon=T),
         "BanditReduction (Folklore)": BanditReduction(Folklore(B=D), horizon=T),
     }
 

@@ -57,8 +57,10 @@ class AdaBoostOLMpp(Booster, ProbabilityLearner):
         The weak learner and how many there are, as in `AdaBoostOLM`.
     horizon : int >= 1, default=10_000
         T, the number of rounds that the regressions are for.
-    regression : {"folklore", "aioli"}, default="folklore"
-        Which binary logistic regression they are based on.
+    regression : {"folklore", "aioli", "paper"}, default="folklore"
+        Which binary logistic regression they are based on, as in
+        `onebit.learners.boosting.BoostingRegression`. "paper" is FOLKLORE with the paper's
+        constants.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -102,7 +104,7 @@ class AdaBoostOLMpp(Booster, ProbabilityLearner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = Booster._parameter_constraints | {
         "horizon": [Interval(Integral, 1, MOST_ROUNDS, closed="both")],
-        "regression": [StrOptions({"folklore", "aioli"})],
+        "regression": [StrOptions({"folklore", "aioli", "paper"})],
     }
 
     def __init__(

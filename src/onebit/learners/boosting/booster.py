@@ -14,19 +14,23 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from onebit.core import Cost, Kernels, Learner, lean_kernel
 from onebit.core.base import InnerLearner
 from onebit.core.engine import PythonKernels, makes_kernels
 from onebit.core.state import MOST_ROUNDS, Count, Field, Generator, Within
-from onebit.learners.boosting.weak import Weak, new_weak_learners, weak_kernels
-from onebit.learners.hoeffding_tree import HoeffdingTree
-from onebit.learners.other_libraries import (
-    CLASSIFIER,
-    NOT_SAVED,
-    takes_many_classes,
-    takes_positive_only,
+from onebit.learners.boosting.weak import (
+    COST_SENSITIVE,
+    WEAK_LEARNER,
+    Weak,
+    new_weak_learners,
+    requires_positive_features,
+    supports_many_classes,
+    weak_kernels,
 )
+from onebit.learners.hoeffding_tree import HoeffdingTree
+from onebit.learners.other_libraries import NOT_SAVED
 from onebit.learners.perceptron import Perceptron
 from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import greedy
@@ -71,16 +75,30 @@ class Scratch(NamedTuple):
 
 
 class State(NamedTuple):
-    """weak: the weak learners; rule: how they are combined.
+    """What a booster keeps.
 
-    mistakes: those of each expert; largest: the largest weight that each weak learner was given;
-    t: rounds learned from.
+    Attributes
+    ----------
+    weak
+        The weak learners.
+    rule
+        How they are combined.
+    mistakes
+        Those of each expert.
+    largest
+        The largest weight that each weak learner was given.
+    total_cost, total_weight
+        Sums of C[y, l] and of the row sums of C[y], for each weak learner.
+    t
+        Rounds learned from.
     """
 
     weak: Annotated[tuple, Within(each="n_learners")]
     rule: Any
     mistakes: Annotated[np.ndarray, Field("n_learners", dtype=np.int64, least=0, most=MOST_ROUNDS)]
     largest: Annotated[np.ndarray, Field("n_learners", least=0.0, most=1.0)]
+    total_cost: Annotated[np.ndarray, Field("n_learners", least=0.0)]
+    total_weight: Annotated[np.ndarray, Field("n_learners", least=0.0)]
     t: Count
     scratch: Scratch
     rng: Generator
@@ -121,10 +139,11 @@ def booster_kernels(
     decorator: Any = lean_kernel if compiled else lambda function: function
     one_of, predict, update = weak_kernels(Weak(learner, has_probabilities, takes_weights))
     costs, combine, adapt, hedges = RULES[rule]
+    takes_costs = learner is COST_SENSITIVE
 
     @decorator
     def score(state, x, scores):
-        """Let the weak learners predict, one after the other; fill s^i of the best expert."""
+        """Predict with the weak learners, one after the other; fill s^i of the best expert."""
         scratch, K = state.scratch, scores.size
         s, C = scratch.s, scratch.C
         for i in range(state.mistakes.size):
@@ -141,18 +160,21 @@ def booster_kernels(
     def learn(state, x, scores, label, probability, offer, truth):
         """Tell the label to the weak learners and to the rule; count the experts' mistakes."""
         state.t[()] += 1
-        scratch = state.scratch
+        scratch, K = state.scratch, scores.size
         s, C = scratch.s, scratch.C
+        first, last = (0, K - 1) if takes_costs else (truth, truth)
         for i in range(state.mistakes.size):
-            costs(state.rule, i, s[i], truth, truth, C)
+            costs(state.rule, i, s[i], first, last, C)
             weight = 0.0
-            for k in range(scores.size):
+            for k in range(K):
                 weight += C[truth, k]
             weight = min(weight, 1.0)  # holds up to rounding
+            state.total_cost[i] += C[truth, scratch.labels[i]]
+            state.total_weight[i] += weight
             state.largest[i] = max(state.largest[i], weight)
             share = weight / state.largest[i] if weight > 0.0 else 0.0
             one = one_of(state.weak, i)
-            update(one, x, scratch.scores[i], truth, share, state.rng)
+            update(one, x, C, scratch.scores[i], truth, share, state.rng)
             adapt(state.rule, i, state.t[()], s[i], scratch.labels[i], truth)
             if argmax(s[i + 1]) != truth:
                 state.mistakes[i] += 1
@@ -173,6 +195,7 @@ class Booster(Learner):
     """
 
     feedback = "full"
+    state_version = 1
     cost = Cost("N (that of a weak learner + K^2)")
     forms: ClassVar[list[dict[str, Any]]] = [{"learner": Perceptron(), "n_learners": 3}]
 
@@ -180,7 +203,7 @@ class Booster(Learner):
     _many_classes: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "learner": [Learner, *CLASSIFIER, None],
+        "learner": [*WEAK_LEARNER, None],
         "n_learners": [Interval(Integral, 1, 1_000, closed="both")],
     }
 
@@ -192,6 +215,47 @@ class Booster(Learner):
         """Return the rule's part of the initial state, for `n` weak learners."""
 
     @property
+    def edges_(self) -> np.ndarray:
+        """gamma_i, the edge that each weak learner had so far, shape (n_learners,).
+
+        It is 1 - K sum of C_t[y_t, l_t] / sum of the row sums of C_t[y_t]: one for a weak learner
+        that is always right, zero for one whose labels cost as much as labels chosen uniformly at
+        random. The edge of a weak learner that had no weight yet is zero. Bounds need these:
+        ``bounds.boosting(T, K, (booster.edges_**2).sum(), N)``.
+        """
+        cost, weight, K = self._totals()
+        return 1.0 - np.divide(K * cost, weight, out=np.ones_like(cost), where=weight > 0.0)
+
+    def excess(self, edge: float) -> float:
+        """Return S, by how much the costs of a weak learner exceeded those that an edge allows.
+
+        The weak learning condition is that the costs of each weak learner sum to at most those of
+        labels that are right with probability `edge`, and otherwise uniformly at random, plus S.
+        This is the least S for which the weak learners so far satisfy it, as `bounds.boosting_weak`
+        requires.
+
+        Parameters
+        ----------
+        edge : float in [0, 1]
+            gamma.
+
+        Returns
+        -------
+        float
+        """
+        if not 0.0 <= edge <= 1.0:
+            raise ValueError(f"an edge is in [0, 1]; got {edge!r}")
+        cost, weight, K = self._totals()
+        return float(max((cost - (1.0 - edge) / K * weight).max(), 0.0))
+
+    def _totals(self) -> tuple[np.ndarray, np.ndarray, int]:
+        """Return copies of the sums of costs and weights, and the number of classes."""
+        check_is_fitted(self)
+        with self._run.lock:
+            state = self._run.state
+            return state.total_cost.copy(), state.total_weight.copy(), state.scratch.p.size
+
+    @property
     def exempt(self) -> dict[str, str]:  # type: ignore[override]
         """Names of checks that do not hold for this learner, each with the reason."""
         return {} if isinstance(_weak(self.learner), Learner) else NOT_SAVED
@@ -199,8 +263,8 @@ class Booster(Learner):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         learner = _weak(self.learner)
-        tags.classifier_tags.multi_class = self._many_classes and takes_many_classes(learner)
-        tags.input_tags.positive_only = takes_positive_only(learner)
+        tags.classifier_tags.multi_class = self._many_classes and supports_many_classes(learner)
+        tags.input_tags.positive_only = requires_positive_features(learner)
         return tags
 
     def _inner_learners(self) -> dict[str, InnerLearner]:
@@ -229,6 +293,8 @@ class Booster(Learner):
             rule=self._new_rule(n, n_classes),
             mistakes=np.zeros(n, dtype=np.int64),
             largest=np.zeros(n),
+            total_cost=np.zeros(n),
+            total_weight=np.zeros(n),
             t=np.zeros((), dtype=np.int64),
             scratch=scratch,
             rng=rng,

@@ -45,14 +45,13 @@ class Regressions(NamedTuple):
 def new_regressions(n: int, horizon: int, algorithm: str) -> Regressions:
     """Return `n` regressions, before their first round."""
     T = max(horizon, 2)
-    c, lambda_, _, _ = boosting_parameters(T)
-    # FOLKLORE is the recursion of AIOLI with half its regularisation.
-    constants = {
-        "folklore": (c, 0.5 * lambda_, 0.5),
+    if algorithm == "aioli":
         # theta = (2, alpha) has norm at most sqrt(8), and theta . x is at most 2 (1 + ln T).
-        "aioli": (1.0 / (2.0 * (1.0 + 2.0 * (1.0 + math.log(T)))), 1.0 / 8.0, 1.0),
-    }
-    c, lambda_, weight = constants[algorithm]
+        c, lambda_, weight = 1.0 / (2.0 * (1.0 + 2.0 * (1.0 + math.log(T)))), 1.0 / 8.0, 1.0
+    else:
+        c, lambda_, _, _ = boosting_parameters(T, "paper" if algorithm == "paper" else "tight")
+        # FOLKLORE is the recursion of AIOLI with half its regularisation.
+        lambda_, weight = 0.5 * lambda_, 0.5
     A = np.tile([lambda_, 0.0, lambda_], (n, 1))
     return Regressions(A, np.zeros((n, 2)), c, weight, math.log(T))
 
@@ -123,15 +122,15 @@ class BoostingRegression:
     ----------
     horizon : int >= 1, default=10_000
         T, the number of rounds: leads are clipped at 2 ln T.
-    algorithm : {"folklore", "aioli"}, default="folklore"
-        Which binary logistic regression it is based on.
+    algorithm : {"folklore", "aioli", "paper"}, default="folklore"
+        Which binary logistic regression it is based on. "paper" is FOLKLORE with the constants of
+        Algorithm 3, B = 2 and R = 1 + ln T.
 
     Notes
     -----
-    The paper takes FOLKLORE with B = 2 and R = 1 + ln T. Here its constants are those of
-    `onebit.numerics.logistic_surrogate.boosting_parameters`, for the weights that it actually
-    competes with: c is nearly twice as large. The regret is at most
-    `onebit.theory.bounds.boosting_regression`.
+    By default the constants are those of FOLKLORE for the weights that it actually competes with
+    (`onebit.numerics.logistic_surrogate.boosting_parameters`): c is nearly twice as large as with
+    the paper's. The regret is at most `onebit.theory.bounds.boosting_regression`.
 
     The paper has "play s_t", where s^_t is meant, and -1 as the second feature, where its proof has
     1; that changes nothing.

@@ -1,8 +1,9 @@
-"""Weak learners: ``predict(x, cost matrix) -> label`` and ``update(x, cost matrix, label)``.
+"""Weak learners: ``predict(x, cost_matrix) -> label`` and ``update(x, cost_matrix, label)``.
 
-Any full-information learner of onebit is one, and any incremental classifier of scikit-learn or
-River. A cost matrix C is K x K and non-negative: C[y, l] is the cost of label l where y is right.
-Its diagonal is zero, and its row sums are at most one.
+A cost matrix C is K x K and non-negative: C[y, l] is the cost of label l where y is right. Its
+diagonal is zero, and its row sums are at most one. An object with these two methods is a weak
+learner. So is any full-information learner of onebit, and any incremental classifier of
+scikit-learn or River: costs are turned into weights for them.
 
 The sum w_y of row y is the weight of an example of label y: learners that take weights learn with
 it, and others learn from the example with that probability. Either way a probability model learns
@@ -16,24 +17,31 @@ the examples. Learners that are not probability models predict their greedy labe
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils._param_validation import HasMethods
 
 from onebit.core import Kernels, Learner, ProbabilityLearner, lean_kernel
 from onebit.core.engine import PythonKernels
+from onebit.core.example import Example, dense
 from onebit.core.generator import below, new_generator, uniform
 from onebit.core.state import at, stacked
 from onebit.learners.other_libraries import (
+    CLASSIFIER,
     Model,
     gives_probabilities,
     is_rivers,
     new_model,
     seeded,
+    takes_many_classes,
+    takes_positive_only,
     takes_weights,
 )
 from onebit.numerics.argmax import argmax
+from onebit.numerics.exploration import greedy
 from onebit.numerics.softmax import softmax
 
 _NEARLY = 1e-12
@@ -43,8 +51,12 @@ _WEIGHTLESS = 1e-300
 """A row of costs with a smaller sum counts as zero, as its inverse may not be finite."""
 
 
+WEAK_LEARNER = [Learner, *CLASSIFIER, HasMethods(["predict", "update"])]
+"""What a weak learner may be, as constraints of a parameter."""
+
+
 class Models(NamedTuple):
-    """Classifiers of other libraries."""
+    """Weak learners that are called from Python."""
 
     models: tuple[Model, ...]
 
@@ -54,11 +66,36 @@ class Models(NamedTuple):
 
 
 class Weak(NamedTuple):
-    """Weak learners of one kind: their kernels, and what they can do."""
+    """Weak learners of one kind: their kernels, and what they can do.
+
+    Attributes
+    ----------
+    kernels
+        `COST_SENSITIVE` for weak learners that take cost matrices themselves.
+    has_probabilities
+        Whether their scores are those of a probability model.
+    takes_weights
+        Whether they learn with weights of examples.
+    """
 
     kernels: Kernels
     has_probabilities: bool
     takes_weights: bool
+
+
+def takes_costs(learner: Any) -> bool:
+    """Return whether a weak learner takes cost matrices itself."""
+    return hasattr(learner, "predict") and hasattr(learner, "update")
+
+
+def supports_many_classes(learner: Any) -> bool:
+    """Return whether a weak learner takes more than two classes."""
+    return takes_costs(learner) or takes_many_classes(learner)
+
+
+def requires_positive_features(learner: Any) -> bool:
+    """Return whether a weak learner takes no negative features."""
+    return not takes_costs(learner) and takes_positive_only(learner)
 
 
 def new_weak_learners(
@@ -68,6 +105,12 @@ def new_weak_learners(
     seeds = [int(below(rng, 2**31)) for _ in range(n)]
     # Copies with the same seed would be identical.
     copies = [_copy(learner, seed) for seed in seeds]
+    if takes_costs(learner):
+        labels = list(range(n_classes))
+        updates = np.zeros((), dtype=np.int64)
+        return Weak(COST_SENSITIVE, False, False), Models(
+            tuple(Model(one, labels, updates.copy()) for one in copies)
+        )
     if not isinstance(learner, Learner):
         models = [new_model(one, n_classes, 0) for one in copies]
         weak = Weak(models[0][0], gives_probabilities(learner), takes_weights(learner))
@@ -89,7 +132,11 @@ def new_weak_learners(
 
 
 def _copy(learner: Any, seed: int) -> Any:
-    return learner if is_rivers(learner) else seeded(clone(learner), seed, anew=True)
+    if is_rivers(learner):
+        return learner  # `new_model` copies it
+    if not hasattr(learner, "get_params"):
+        return deepcopy(learner)
+    return seeded(clone(learner), seed, anew=True)
 
 
 @lean_kernel
@@ -115,9 +162,34 @@ def least_cost(p, C, costs):
     return best
 
 
+def predict_with_costs(state: Model, x: Example, C, scores, p, costs) -> int:
+    """Return the label that a cost-sensitive learner predicts."""
+    label, K = state.model.predict(dense(x), C.copy()), len(state.labels)
+    if not isinstance(label, int | np.integer) or not 0 <= label < K:
+        raise ValueError(
+            f"predict(x, cost_matrix) of a weak learner returns a label from 0 to {K - 1}; "
+            f"{state.model!r} returned {label!r}"
+        )
+    return int(label)
+
+
+def update_with_costs(state: Model, x: Example, C, scores, truth, weight, rng) -> None:
+    """Tell a cost-sensitive learner the costs and the label of x."""
+    state.model.update(dense(x), C.copy(), int(truth))
+    state.updates[()] += 1
+
+
+COST_SENSITIVE = PythonKernels(
+    "cost_sensitive", predict_with_costs, greedy.py_func, update_with_costs
+)
+"""Stands for weak learners that take cost matrices: they are called with these, not with scores."""
+
+
 def weak_kernels(weak: Weak) -> tuple[Any, Any, Any]:
     """Return three functions: the selection of one weak learner, its `predict` and its `update`."""
     kernels, has_probabilities, takes_weights = weak
+    if kernels is COST_SENSITIVE:
+        return _model, predict_with_costs, update_with_costs
     compiled = not isinstance(kernels, PythonKernels)
     decorator: Any = lean_kernel if compiled else lambda function: function
     score, learn = kernels._kernels["score"], kernels._kernels["learn"]
@@ -133,7 +205,7 @@ def weak_kernels(weak: Weak) -> tuple[Any, Any, Any]:
         return least_cost(p, C, costs)
 
     @decorator
-    def update(state, x, scores, truth, weight, rng):
+    def update(state, x, C, scores, truth, weight, rng):
         """Learn that `truth` is the label of x, after `predict`; the weight is at most one."""
         if takes_weights:
             if weight > 0.0:

@@ -3,12 +3,14 @@
 
 import { showFindings, showGood, showShadows } from "./page_answers.js";
 import { showCurve, showMarks } from "./page_chart.js";
-import { byId, node, when } from "./page_dom.js";
+import { byId, fillChoice, node, when } from "./page_dom.js";
 import { showLabels } from "./page_labels.js";
+import { reasons } from "./page_why.js";
 
 const SECONDS = 2;
 let current = null, decision = null, busy = false, report = null;
 let range = {};
+let explained = { id: null, shown: null };  // the newest decision whose reasons are shown
 
 async function send(method, path, body) {
   const headers = {};
@@ -77,22 +79,42 @@ function showModels(models) {
   byId("empty").hidden = names.length > 0;
   byId("content").hidden = names.length === 0;
   if (!names.includes(current)) current = names.length ? names[0] : null;
-  const shown = [...byId("model").options].map((option) => option.value);
-  if (shown.join("\n") !== names.join("\n")) byId("model").replaceChildren(...names.map((name) => node("option", { value: name }, name)));
+  fillChoice(byId("model"), names);
   if (current !== null) byId("model").value = current;
 }
 
+const why = (record, label) => ask("POST", modelPath() + "/explain", { record, label });
+
+async function explain(row, rows) {
+  try {
+    explained = explained.id === row.id ? { id: null, shown: null } : { id: row.id, shown: reasons(await why(row.record, row.label)) };
+  } catch (error) {
+    explained = { id: row.id, shown: node("p", { class: "none" }, error.message) };
+  }
+  document.activeElement.blur();
+  showNewest(rows);
+  byId("newest").querySelector("[data-id='" + CSS.escape(row.id) + "'] button").focus();
+}
+
 function showNewest(rows) {
-  const now = Date.now() / 1000;
-  byId("newest").tBodies[0].replaceChildren(...rows.map((row) => {
-    const record = typeof row.record === "string" ? row.record : JSON.stringify(row.record);
-    let said = node("td", { class: "none" }, row.expired ? "expired" : "awaited");
-    if (row.correct === true) said = node("td", { class: "yes" }, "✓ right");
-    if (row.correct === false) said = node("td", { class: "no" }, "✗ wrong");
-    return node("tr", {}, node("td", {}, when(row.at, now)), node("td", {}, node("span", { class: "record" }, record.slice(0, 300))),
-      node("td", {}, String(row.label), row.explored ? node("span", { class: "none" }, " explored") : ""),
-      node("td", { class: "number" }, row.probability.toFixed(3)), said);
+  if (byId("newest").contains(document.activeElement)) return;
+  byId("newest").tBodies[0].replaceChildren(...rows.flatMap((row) => {
+    const button = node("button", { type: "button", class: "small", "aria-expanded": String(explained.id === row.id) }, "why?");
+    button.addEventListener("click", () => explain(row, rows));
+    const shown = newestRow(row, button);
+    return explained.id === row.id ? [shown, node("tr", {}, node("td", { colspan: 5 }, explained.shown))] : [shown];
   }));
+}
+
+function newestRow(row, button) {
+  const now = Date.now() / 1000;
+  const record = typeof row.record === "string" ? row.record : JSON.stringify(row.record);
+  let said = node("td", { class: "none" }, row.expired ? "expired" : "awaited");
+  if (row.correct === true) said = node("td", { class: "yes" }, "✓ right");
+  if (row.correct === false) said = node("td", { class: "no" }, "✗ wrong");
+  return node("tr", { "data-id": row.id }, node("td", {}, when(row.at, now)), node("td", {}, node("span", { class: "record" }, record.slice(0, 300))),
+    node("td", {}, String(row.label), row.explored ? node("span", { class: "none" }, " explored") : "", " ", button),
+    node("td", { class: "number" }, row.probability.toFixed(3)), said);
 }
 
 // Changes of the model: each asks first where it cannot be undone by the same button.
@@ -114,11 +136,13 @@ function freshName() {
   for (let i = 1; ; i++) if (!names.includes("fresh-" + i)) return "fresh-" + i;
 }
 
-async function change(work, done) {
+// Does a change, says so, and empties the fields that it came from.
+async function change(work, done, ...fields) {
   byId("manage-said").textContent = "one moment …";
   document.activeElement.blur();
   try {
     byId("manage-said").textContent = (await work()) === false ? "" : done;
+    for (const field of fields) byId(field).value = "";
   } catch (error) {
     byId("manage-said").textContent = error.message;
   }
@@ -135,12 +159,26 @@ function onSubmit(id, work) {
   });
 }
 
-onSubmit("add-label", () => change(() => ask("POST", modelPath() + "/labels", { add: [byId("new-label").value] }), "It is a label now."));
+const described = (name, text) => (text.trim() ? { name, description: recordIn(text.trim()) } : name);
+
+onSubmit("add-label", () => {
+  const label = described(byId("new-label").value, byId("new-description").value);
+  change(() => ask("POST", modelPath() + "/labels", { add: [label] }), "It is a label now.", "new-label", "new-description");
+});
+onSubmit("describe-label", () => {
+  const label = described(labelOf(byId("described-label").value), byId("description").value);
+  change(() => ask("POST", modelPath() + "/labels", { describe: [label] }), "The model knows what it means now.", "description");
+});
 onSubmit("retire-label", () => {
   const name = byId("old-label").value;
   change(() => ACTIONS.retire({ label: name }), "It will not be chosen any longer.");
 });
 onSubmit("add-shadow", () => change(() => ask("POST", modelPath() + "/shadows", { name: byId("shadow-name").value, learner: byId("shadow-learner").value || "OneBitClassifier" }), "It learns beside the model now."));
+onSubmit("limit", () => {
+  const text = byId("max-exploration").value;
+  const share = text === "" ? null : Number(text) / 100;
+  change(() => ask("PATCH", modelPath(), { max_exploration: share }), share === null ? "There is no limit now." : "The limit holds from now on.", "max-exploration");
+});
 byId("freeze").addEventListener("click", () => change(() => ask("PATCH", modelPath(), { frozen: !report.model.frozen }), "Done."));
 
 async function download(path, name) {
@@ -199,6 +237,7 @@ function recordIn(text) {
 byId("model").addEventListener("change", () => {
   current = byId("model").value;
   byId("answer").hidden = true;
+  explained = { id: null, shown: null };
   byId("manage-said").textContent = "";
   refresh();
 });
@@ -208,8 +247,14 @@ onSubmit("login", () => {
   refresh();
 });
 
+function labelsIn(text) {
+  const lines = text.trim().split("\n");
+  const parts = lines.length > 1 ? lines.map((line) => line.split(/:(.*)/s)) : text.split(",").map((name) => [name, ""]);
+  return parts.map(([name, meaning = ""]) => described(name.trim(), meaning)).filter((label) => label !== "");
+}
+
 onSubmit("make", async () => {
-  const labels = byId("new-labels").value.split(",").map((label) => label.trim()).filter(Boolean);
+  const labels = labelsIn(byId("new-labels").value);
   byId("make-error").textContent = "one moment …";
   try {
     await ask("POST", "/v1/models", { name: byId("new-name").value, labels });
@@ -223,11 +268,13 @@ onSubmit("make", async () => {
 onSubmit("try", async () => {
   byId("try-said").textContent = "";
   try {
-    decision = await ask("POST", modelPath() + "/decide", { record: recordIn(byId("record").value) });
+    const record = recordIn(byId("record").value);
+    decision = await ask("POST", modelPath() + "/decide", { record });
     byId("answer").hidden = false;
     byId("answer-label").textContent = decision.label;
     byId("answer-about").textContent = "with probability " + decision.probability.toFixed(3) +
       (decision.confidence === null ? "" : ", right with probability " + decision.confidence.toFixed(2));
+    byId("why").replaceChildren(reasons(await why(record, decision.label)));
     byId("right").focus();
   } catch (error) {
     byId("answer").hidden = true;

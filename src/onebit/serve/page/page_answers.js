@@ -42,7 +42,7 @@ export function showGood(report) {
     ["decisions", count(model.decisions), model.learner + (model.frozen ? ", frozen" : "")],
     ["feedback", count(model.right + model.wrong), count(model.right) + " right, " + count(model.wrong) + " wrong"],
     ["awaited", count(model.awaited), count(model.expired) + " expired"],
-    ["explored", model.decisions ? percent(model.explored / model.decisions, 1) : "–", "another label than the best one"],
+    ["explored", model.decisions ? percent(model.explored / model.decisions, 1) : "–", "another label than the best guess" + (model.max_exploration === null ? "" : "; at most " + percent(model.max_exploration, 1))],
     ["behind", count(model.behind), "rows, of " + count(model.rows + model.behind)],
   ];
   byId("figures").replaceChildren(...figures.map(([name, value, about]) => node("div", {}, node("dt", {}, name), node("dd", {}, value, node("small", {}, about)))));
@@ -67,10 +67,11 @@ const SENTENCES = {
   apprentice_better: (f) => "The model is better than your own rule by " + points(f.difference) + ".",
   apprentice_worse: (f) => "The model is worse than your own rule by " + points(f.difference) + ".",
   apprentice_unclear: (f) => "It is not clear yet whether the model is better than your own rule" + (f.difference ? ": by " + signed(f.difference.low) + " to " + signed(f.difference.high) + " points." : "."),
+  exploration: (f) => "Another label than the best guess was chosen in " + percent(f.share, 1) + " of the decisions of late; of all such labels, " + interval(f.now) + " were right. Always the best guess would be right more often by " + signed(f.difference.low, 1) + " to " + signed(f.difference.high, 1) + " points: that is what exploring costs.",
   frozen: () => "It is frozen: it learns nothing from feedback.",
 };
 
-const signed = (share) => (share < 0 ? "−" : "+") + Math.abs(100 * share).toFixed(0);
+const signed = (share, digits = 0) => (share < 0 ? "−" : "+") + Math.abs(100 * share).toFixed(digits);
 
 const BUTTONS = {
   promote: "Promote",

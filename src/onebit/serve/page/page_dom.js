@@ -45,6 +45,14 @@ export function when(at, now) {
   return date.toLocaleString("en-GB", { day: "numeric", month: "short", ...time });
 }
 
+// Replaces the options of a choice where they differ, and keeps what is chosen.
+export function fillChoice(select, names) {
+  if ([...select.options].map((option) => option.value).join("\n") === names.join("\n")) return;
+  const chosen = select.value;
+  select.replaceChildren(...names.map((name) => node("option", { value: name }, name)));
+  if (names.includes(chosen)) select.value = chosen;
+}
+
 // Replaces the content of an element, unless someone is using what is in it.
 export function fill(element, ...children) {
   if (!element.contains(document.activeElement)) element.replaceChildren(...children);

@@ -1,6 +1,6 @@
 // Which label is bad: a table that can be sorted.
 
-import { byId, count, fill, interval, node, percent } from "./page_dom.js";
+import { byId, count, fill, fillChoice, interval, node, percent } from "./page_dom.js";
 
 const TREND = { rose: "↑ rose", fell: "↓ fell", steady: "→ steady" };
 
@@ -29,8 +29,9 @@ export function showLabels(report) {
     return (one < other ? -1 : one > other ? 1 : 0) * (down ? -1 : 1);
   });
   byId("labels").tBodies[0].replaceChildren(...labels.map(row));
-  const old = byId("old-label");
-  fill(old, ...report.labels.filter((label) => !label.retired).map((label) => node("option", {}, String(label.label))));
+  for (const id of ["old-label", "described-label"]) {
+    fillChoice(byId(id), report.labels.filter((label) => !label.retired).map((label) => String(label.label)));
+  }
 }
 
 function sortBy(i) {
@@ -43,6 +44,7 @@ function sortBy(i) {
 function row(label) {
   const truths = Object.entries(label.truths).slice(0, 3).map(([name, n]) => (name === "" ? "none of them" : name) + " " + count(n));
   const name = node("td", {}, String(label.label), label.retired ? node("span", { class: "none" }, " retired") : "");
+  if (label.description !== null) name.append(node("div", { class: "record" }, label.description));
   const cell = (title, text, kind = "") => node("td", { "data-title": title, class: kind }, text);
   return node("tr", {}, name, cell("share", percent(label.share)), cell("chosen", count(label.chosen)), cell("right of late", interval(label.recent)),
     cell("trend", label.trend ? TREND[label.trend] : "–", label.trend === "fell" ? "no" : ""),

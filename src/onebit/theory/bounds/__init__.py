@@ -15,6 +15,8 @@ from onebit.theory.bounds.banditron import (
     strong_margin,
 )
 from onebit.theory.bounds.confidit import CONFIDIT, confidit, confidit_separated, confidit_terms
+from onebit.theory.bounds.fast_cb import FAST_CB, fast_cb, fast_cb_gamma, fast_cb_regret
+from onebit.theory.bounds.fenchel_young import FENCHEL_YOUNG, fenchel_young
 from onebit.theory.bounds.gaptron import GAPTRON, gaptron
 from onebit.theory.bounds.lin_ucb import LIN_TS, LIN_UCB, lin_ts_v
 from onebit.theory.bounds.logistic import (
@@ -24,6 +26,7 @@ from onebit.theory.bounds.logistic import (
     GAUSSIAN_AGGREGATING,
     HOEFFDING_TREE,
     LOGISTIC_THOMPSON,
+    MIXTURE,
     OBAMA,
     ONE_BIT_CLASSIFIER,
     ONLINE_GRADIENT,
@@ -81,6 +84,8 @@ __all__ = [
     "BOOSTING_ELSEWHERE",
     "CONFIDIT",
     "EXP_CONCAVE_REDUCTION",
+    "FAST_CB",
+    "FENCHEL_YOUNG",
     "FOLKLORE",
     "GAPTRON",
     "GAUSSIAN_AGGREGATING",
@@ -89,6 +94,7 @@ __all__ = [
     "LIN_TS",
     "LIN_UCB",
     "LOGISTIC_THOMPSON",
+    "MIXTURE",
     "NEWTRON",
     "OBAMA",
     "ONE_BIT_CLASSIFIER",
@@ -113,6 +119,10 @@ __all__ = [
     "confidit_separated",
     "confidit_terms",
     "exp_concave_reduction",
+    "fast_cb",
+    "fast_cb_gamma",
+    "fast_cb_regret",
+    "fenchel_young",
     "folklore",
     "gaptron",
     "hedge",

@@ -18,11 +18,14 @@ def folklore(
     B: float = 1.0,
     R: float = 1.0,
     regularization: float | None = None,
+    *,
+    lookahead: bool = False,
 ) -> float:
     """Return a bound on the regret of `Folklore` in T rounds, in nats.
 
     It is lambda K B^2 + K d / (4c) ln(1 + 2c T R^2 / (lambda K d)), for lambda >= c R^2. With
-    lambda = 2 R / B, 2c R^2 / lambda = c B R <= 1/2.
+    lambda = 2 R / B, 2c R^2 / lambda = c B R <= 1/2. With `lookahead` it is lambda K B^2 + K d /
+    (4c) ln(1 + c T R^2 / (lambda K d)), for any lambda.
 
     Parameters
     ----------
@@ -32,6 +35,8 @@ def folklore(
         Features and classes.
     B, R, regularization : float
         The learner's parameters.
+    lookahead : bool
+        One more.
 
     Returns
     -------
@@ -41,8 +46,14 @@ def folklore(
     --------
     >>> round(folklore(T=10_000, d=20, K=7, B=10.0), 1)
     3140.4
+    >>> round(folklore(T=10_000, d=20, K=7, B=10.0, lookahead=True), 1)
+    2449.3
     """
     c = 1.0 / (2.0 * B * R + math.log(K - 1) + 2.0)
+    if lookahead:
+        lambda_ = 2.0 * R / B if regularization is None else regularization
+        growth = c * T * R**2 / (lambda_ * K * d)
+        return lambda_ * K * B**2 + K * d / (4.0 * c) * math.log1p(growth)
     if regularization is None:
         return 2.0 * B * R * K + K * d / (4.0 * c) * math.log1p(T / (2.0 * K * d))
     if regularization < c * R**2:
@@ -253,7 +264,7 @@ def _folklore(s: Setting) -> float:
     check_length(s.X, me.R)
     if me.curvature != "safe":
         raise NotProvenError("with the curvature as printed, FOLKLORE's theorem is false")
-    return s.L + folklore(s.T, s.d, s.K, me.B, me.R, me.regularization)
+    return s.L + folklore(s.T, s.d, s.K, me.B, me.R, me.regularization, lookahead=me.lookahead)
 
 
 def _aioli(s: Setting) -> float:
@@ -336,3 +347,4 @@ HOEFFDING_TREE = Bound("none", why_not="nothing is proven of HoeffdingTree")
 
 SOFTMAX_THOMPSON = Bound("none proven", why_not="nothing is proven of SoftmaxThompson")
 LOGISTIC_THOMPSON = Bound("none proven", why_not="nothing is proven of LogisticThompson")
+MIXTURE = Bound("none proven", why_not="nothing is proven of the mistakes of Mixture")

@@ -40,18 +40,30 @@ def bandit_reduction(T: int, K: int, L: float, regret: float, gamma: float | Non
     return L + K * regret / gamma + gamma * T
 
 
-def boosting_regression(T: int) -> float:
+def boosting_regression(T: int, constants: str = "tight") -> float:
     """Return the regret of Algorithm 3 with FOLKLORE (Theorem 13), in nats.
 
-    It is that of `folklore` for K = d = 2, with the constants of `onebit.BoostingRegression`;
-    clipping costs at most e^2 / T^2 per round.
+    It is that of `folklore` for K = d = 2, with the constants of
+    `onebit.learners.boosting.BoostingRegression`; clipping costs at most e^2 / T^2 per round.
+
+    Parameters
+    ----------
+    T : int
+    constants : {"tight", "paper"}
+        Those of ``BoostingRegression(algorithm="folklore")``, or of "paper".
+
+    Returns
+    -------
+    float
 
     Examples
     --------
     >>> round(boosting_regression(10_000), 1)
     215.8
+    >>> round(boosting_regression(10_000, "paper"), 1)
+    451.7
     """
-    c, lambda_, B, R = boosting_parameters(T)
+    c, lambda_, B, R = boosting_parameters(T, constants)
     K = d = 2
     trace = 2.0 * c * T * R**2 / lambda_
     regret = lambda_ * K * B**2 + K * d / (4.0 * c) * math.log1p(trace / (K * d))
@@ -93,7 +105,7 @@ def boosting(
     ----------
     T, K : int
     squared_edges : float
-        Sum of gamma_i^2, with the edges of the weak learners in the run.
+        Sum of gamma_i^2, with the edges of the weak learners in the run: `AdaBoostOLMpp.edges_`.
     N : int
         Weak learners.
     delta : float in (0, 1)
@@ -132,7 +144,7 @@ def boosting_weak(
     T, K, N, delta, regret
         As in `boosting`.
     edge, excess : float
-        gamma and S of the weak learning condition.
+        gamma and S of the weak learning condition; `AdaBoostOLMpp.excess` is the S of a run.
 
     Returns
     -------
@@ -180,7 +192,8 @@ BANDIT_REDUCTION = Bound(
 
 BOOSTING = Bound(
     "O(T ln(K) / (N gamma^2) + ln(T)^2 / gamma^2) for weak learners of edge gamma",
-    why_not="Proposition 12 needs the edges that the weak learners had: see bounds.boosting",
+    why_not="Proposition 12 needs the edges that the weak learners had: "
+    "bounds.boosting(T, K, (booster.edges_**2).sum(), N)",
 )
 BOOSTING_ELSEWHERE = Bound(
     "in the paper, for weak learners with an edge",

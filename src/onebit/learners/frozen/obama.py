@@ -12,7 +12,7 @@ from onebit.core import Kernels
 from onebit.core.engine import PythonKernels
 from onebit.core.ranges import PART, POSITIVE
 from onebit.core.state import Generator
-from onebit.learners.aggregating import Aggregating, Forecaster, score
+from onebit.learners.frozen.aggregating import Aggregating, Forecaster, score
 from onebit.numerics.argmax import argmax
 from onebit.numerics.sampler import Posterior, new_posterior, observe
 from onebit.numerics.softmax import softmax

@@ -80,14 +80,19 @@ class AdaBoostOLM(Booster):
 
     Parameters
     ----------
-    learner : learner, scikit-learn classifier, River classifier or None, default=None
+    learner : learner, classifier, cost-sensitive learner or None, default=None
         The weak learner, of which there are `n_learners` copies. It is one of
 
         - a learner of onebit with ``feedback="full"``, such as ``HoeffdingTree(n_leaves=2)``, a
           decision stump; it is compiled with the booster;
         - a classifier of scikit-learn with `partial_fit`;
-        - a classifier of River. A booster with a classifier of either library calls it from Python,
-          and cannot be saved to a file.
+        - a classifier of River;
+        - an object with the methods ``predict(x, cost_matrix)``, which returns a label from 0 to
+          K - 1 and changes nothing, also before the first update, and ``update(x, cost_matrix,
+          label)``. x is a dense row, and ``cost_matrix[y, k]`` the cost of label k where y is
+          right. All copies start as copies of the object.
+
+        A booster with one of the last three calls it from Python, and cannot be saved to a file.
 
         None is ``HoeffdingTree(leaves="naive_bayes", max_features=0.5)``.
     n_learners : int >= 1, default=20

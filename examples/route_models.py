@@ -1,0 +1,148 @@
+"""Choose among language models of different cost, by thumbs that are late, missing or wrong.
+
+`models.py` has the table that answers are simulated from. Run as `python route_models.py 5` for
+five seeds; with matplotlib it also draws models.svg.
+"""
+
+import sys
+
+import numpy as np
+from models import NEW, PRICES, Assistant, embedding
+
+from onebit import LinUCB, LogisticThompson
+
+N = 10_000
+
+
+class Router:
+    """A learner that decides by worth and cost, and learns from thumbs."""
+
+    def __init__(self, learner):
+        self.learner = learner.set_utility(cost=PRICES)
+
+    def choose(self, question, assistant):
+        """Return a model, and what is needed to learn from a thumb."""
+        if assistant.now == assistant.arrival:
+            self.learner.add_classes([NEW]).set_utility(cost=assistant.prices)
+        decision = self.learner.decide(np.append(embedding(question), 1.0))
+        return decision.label, decision
+
+    def learn(self, decision, thumb):
+        """Learn from a thumb."""
+        self.learner.learn(decision, correct=thumb)
+
+
+class BetaThompson:
+    """Thompson sampling with one Beta distribution for each model and kind of question."""
+
+    def __init__(self, seed):
+        self.rng, self.counts = np.random.default_rng(seed), {}
+
+    def choose(self, question, assistant):
+        """Draw the probability of each model for this kind; take the highest utility."""
+        kind = assistant.kind  # it is told, where the others see only the embedding
+        drawn = {
+            model: self.rng.beta(*self.counts.setdefault((model, kind), [1, 1])) - price
+            for model, price in assistant.prices.items()
+        }
+        model = max(drawn, key=drawn.get)
+        return model, (model, kind)
+
+    def learn(self, key, thumb):
+        """Count a thumb."""
+        self.counts[key][0 if thumb else 1] += 1
+
+
+class Always:
+    """One model for all questions."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def choose(self, question, assistant):
+        """Return the model."""
+        return self.model, None
+
+    def learn(self, ticket, thumb):
+        """Learn nothing."""
+
+
+def routers(seed):
+    """Return all routers, by name; the first is the one to take."""
+    ours = LogisticThompson(
+        "features",
+        explore=0.2,
+        a=0.02,  # log-odds of answers differ by twenty and more
+        forgetting=0.5,  # models change
+        classes=list(PRICES),
+        random_state=seed,
+    )
+    return {
+        "LogisticThompson": Router(ours),
+        "LinUCB, alpha=0.5": Router(LinUCB(0.5, classes=list(PRICES))),
+        "LinUCB, alpha=1": Router(LinUCB(1.0, classes=list(PRICES))),
+        "LinUCB, alpha=2": Router(LinUCB(2.0, classes=list(PRICES))),
+        "Beta-Thompson a kind": BetaThompson(seed),
+        "always the cheapest": Always(min(PRICES, key=PRICES.get)),
+        "always the best": Always("reasoner"),
+    }
+
+
+def run(router, seed, n=N):
+    """Return the utility of each answer, and which model gave it."""
+    assistant, chosen = Assistant(n, seed), []
+    for question in assistant.questions():
+        model, ticket = router.choose(question, assistant)
+        chosen.append(model)
+        assistant.answer(model, ticket)
+        for ticket, thumb in assistant.thumbs():
+            router.learn(ticket, thumb)
+    return np.array(assistant.utility, dtype=float), np.array(chosen)
+
+
+def compare(seeds, n=N):
+    """Print the mean utility of an answer; return the utilities and the models of each router."""
+    found = {}
+    for name in routers(0):
+        runs = [run(routers(seed)[name], seed, n) for seed in range(seeds)]
+        found[name] = np.array([u for u, _ in runs]), np.array([m for _, m in runs])
+        means = found[name][0].mean(axis=1)
+        print(f"{name:<21}{means.mean():.3f}   {'  '.join(f'{mean:.3f}' for mean in means)}")
+    (ours, _), *others = found.values()
+    print(
+        f"{ours.mean() / max(u.mean() for u, _ in others) - 1.0:+.1%} beside the best of the others"
+    )
+    chosen, k = found["LogisticThompson"][1], n // 10
+    for model, before in (("medium", 5 * k), (NEW, 7 * k)):
+        shares = [
+            (chosen[:, lo : lo + k] == model).mean() for lo in (before - k, before + k, n - k)
+        ]
+        print(
+            f"{model}: {shares[0]:.1%}, then {shares[1]:.1%}, in the end {shares[2]:.1%} of answers"
+        )
+    return found
+
+
+def draw(found, n=N):
+    """Return a picture of the mean utility over time."""
+    from matplotlib.figure import Figure
+
+    axes = Figure(figsize=(7.0, 3.6), layout="constrained").subplots()
+    width = n // 20
+    for name, (utility, _) in found.items():
+        smooth = utility.mean(axis=0).reshape(-1, width).mean(axis=1)
+        axes.plot(np.arange(width // 2, n, width), smooth, label=name)
+    for at, what in ((7 * n // 10, f"{NEW} is new"), (n // 2, "medium gets worse")):
+        axes.axvline(at, color="grey", linewidth=0.8)
+        axes.annotate(what, (at, 0.02), rotation=90, ha="right", fontsize="small")
+    axes.set(xlabel="questions", ylabel="utility of an answer", ylim=(0.0, None))
+    axes.legend(fontsize="small", ncols=2)
+    return axes.figure
+
+
+if __name__ == "__main__":
+    results = compare(int(sys.argv[1]) if len(sys.argv) > 1 else 1)
+    try:
+        draw(results).savefig("models.svg")
+    except ImportError:
+        print("there is no picture without matplotlib")

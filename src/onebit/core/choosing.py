@@ -1,0 +1,248 @@
+"""Decisions with worth, cost and limits: how the terms change the policy before a label is drawn.
+
+Rounds with terms are played one by one, also by `partial_fit` and `onebit.play`: their compiled
+loops know nothing of terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from onebit.core.base import BaseLearner
+from onebit.core.engine import CHOOSE, EXPLORED, MISTAKE, UPDATED, LoggedRounds, record_round
+from onebit.core.engine import RoundRecord as Record
+from onebit.core.example import Example, Rows, count_rows, row
+from onebit.core.run import Run
+from onebit.core.terms import (
+    Conditions,
+    Terms,
+    Utility,
+    Window,
+    check_cost,
+    check_explore,
+    check_share,
+    check_worth,
+    draw_entry,
+    limit_exploration,
+    utility_of,
+)
+
+Options = tuple[Any, Any, Any]
+"""The arguments worth, cost and explore of a call."""
+
+
+def options_of(worth: Any, cost: Any, explore: Any) -> Options | None:
+    """Return these arguments; None if all have their defaults."""
+    if worth is None and cost is None and explore is True:
+        return None
+    return worth, cost, explore
+
+
+class ChoosingMixin(BaseLearner):
+    """`set_utility`, `set_limits`, and rounds in which they count."""
+
+    def set_utility(
+        self, *, worth: Mapping[Any, float] | None = None, cost: Mapping[Any, float] | None = None
+    ) -> Self:
+        """Say what labels are worth if they are right, and what choosing them costs.
+
+        From then on `decide` prefers the label with the highest worth * P(right) - cost. It
+        changes nothing that is learned, nor `predict`. ``decide(x, worth=..., cost=...)`` does the
+        same for one decision, in place of what is set here.
+
+        Parameters
+        ----------
+        worth : mapping from labels to numbers >= 0, optional
+            Labels that are not mentioned are worth 1.
+        cost : mapping from labels to numbers, optional
+            Labels that are not mentioned cost nothing. Without both, all labels are equal again.
+
+        Returns
+        -------
+        self
+        """
+        new = self._own_terms()._replace(worth=check_worth(worth), cost=check_cost(cost))
+        if self._started:
+            with self._run.lock:
+                self._utility(self._run, new.worth, new.cost)
+        self._set_terms(new)
+        return self
+
+    def set_limits(self, *, max_exploration: float | None = None) -> Self:
+        """Limit the share of decisions that explore.
+
+        Parameters
+        ----------
+        max_exploration : float in [0, 1], optional
+            Of any 1,000 decisions that follow each other, at most this share is another label than
+            the greedy one. The probability to explore is at most `max_exploration` times the
+            number of such decisions that are left, so that they are spread over the window; the
+            probabilities of decisions are exact, given those before. None is no limit.
+
+        Returns
+        -------
+        self
+        """
+        new = self._own_terms()._replace(
+            max_exploration=check_share(max_exploration, "max_exploration")
+        )
+        if new.max_exploration is None and self._started:
+            self._run.window = Window()
+        self._set_terms(new)
+        return self
+
+    def _set_terms(self, terms: Terms) -> None:
+        self._terms = None if terms == Terms() else terms
+        if self._started:
+            with self._run.lock:
+                self._run.decide = None
+
+    def _own_terms(self) -> Terms:
+        return Terms() if self._terms is None else self._terms
+
+    def _utility(self, run: Run, worth: Any, cost: Any) -> Utility | None:
+        found = utility_of(run, worth, cost)
+        if found is not None and not self._knows_probabilities(run):
+            raise ValueError(
+                f"worth and cost need the probability that a label is right, and this "
+                f"{type(self).__name__} has no model of it: take OneBitClassifier, or another "
+                "learner that has predict_proba"
+            )
+        return found
+
+    def _conditions(self, run: Run, options: Options | None = None) -> Conditions:
+        """Return the terms of a decision, validated, while holding the lock."""
+        terms = self._own_terms()
+        if options is None:
+            if run.conditions is None or run.conditions[:2] != (id(terms), run.classes.size):
+                found = Conditions(
+                    self._utility(run, terms.worth, terms.cost), True, terms.max_exploration
+                )
+                run.conditions = id(terms), run.classes.size, found, terms
+            return run.conditions[2]
+        worth, cost, explore = check_worth(options[0]), check_cost(options[1]), options[2]
+        return Conditions(
+            self._utility(
+                run,
+                terms.worth if worth is None else worth,
+                terms.cost if cost is None else cost,
+            ),
+            check_explore(explore),
+            terms.max_exploration,
+        )
+
+    # Policies
+
+    def _fill_policy(
+        self,
+        run: Run,
+        example: Example,
+        offer: np.ndarray,
+        conditions: Conditions,
+        scores: np.ndarray,
+        p: np.ndarray,
+    ) -> int:
+        """Fill scores and policy of one example; return the greedy label."""
+        if run.choose is None:
+            run.compile_decide()
+            run.decide = run.choose if self._terms is None else None
+        _, _, greedy = run.choose(run.packed, example, scores, offer, p, CHOOSE)
+        utility, explore, share = conditions
+        if utility is not None and utility.distinguishes(offer):
+            greedy = self._fill_valued_policy(run, utility, offer, scores, p, greedy)
+        if not explore:
+            p[:] = 0.0
+            p[greedy] = 1.0
+        elif share is not None:
+            limit_exploration(p, greedy, run.window.probability(share))
+        return int(greedy)
+
+    def _choose(
+        self, run: Run, example: Example, offer: np.ndarray, conditions: Conditions
+    ) -> tuple[int, float, int]:
+        """Return a label, its probability and the greedy label, while holding the lock."""
+        p = run.p
+        greedy = self._fill_policy(run, example, offer, conditions, run.scores, p)
+        # A decision that does not explore leaves the generator alone.
+        label = int(draw_entry()(run.state.rng, p)) if conditions.explore else greedy
+        if conditions.max_exploration is not None:
+            run.window.append(label != greedy)
+        return label, float(p[label]), greedy
+
+    def _fill_each_policy(
+        self,
+        run: Run,
+        conditions: Conditions,
+        rows: Rows,
+        scores: np.ndarray,
+        offer: np.ndarray,
+        p: np.ndarray,
+    ) -> None:
+        """Fill scores and policy of each row, as if it were the next one to decide about."""
+        for i in range(len(scores)):
+            x = row.py_func(rows, i)
+            self._fill_policy(run, x, offer, conditions, scores[i], p[i])
+
+    # Many rounds
+
+    def _play_each(
+        self, run: Run, rows: Rows, truth: np.ndarray, recorded: Record | None = None
+    ) -> np.ndarray:
+        """Play a block of rounds with the learner's terms, as `_play` does without them."""
+        flags = np.empty(truth.size, dtype=np.uint8)
+        full, offer = run.feedback == "full", run.default_offer
+        conditions = self._conditions(run)
+        if full:
+            run.refuse_retired(truth)
+        self._compile_learn(run)
+        for i in range(truth.size):
+            x, y = row.py_func(rows, i), int(truth[i])
+            label, probability, greedy = self._choose(run, x, offer, conditions)
+            record_round(recorded, i, label, run.p, run.scores, offer)
+            feedback = y if full else int(label == y)
+            updated = self._update(run, x, label, probability, offer, feedback)
+            flags[i] = (
+                MISTAKE * (label != y) | EXPLORED * (label != greedy) | UPDATED * bool(updated)
+            )
+        return flags
+
+    def _replay_each(
+        self,
+        run: Run,
+        rows: Rows,
+        logged: LoggedRounds,
+        bound: float,
+        offer: np.ndarray,
+        chosen: np.ndarray,
+        taken: np.ndarray,
+    ) -> None:
+        """Learn a block of rounds of a log with the learner's terms, as `_replay` does without.
+
+        Only rounds that are kept by rejection sampling count as decisions of this learner.
+        """
+        conditions = self._conditions(run)
+        self._compile_learn(run)
+        taken[:] = False
+        for i in range(count_rows(rows)):
+            x, label = row.py_func(rows, i), int(logged.labels[i])
+            greedy = self._fill_policy(run, x, offer, conditions, run.scores, run.p)
+            chosen[i] = run.p[label]
+            if logged.feedback[i] < 0:
+                continue
+            probability = float(logged.probabilities[i])
+            if bound > 0.0:
+                if logged.draws[i] * bound * probability >= chosen[i]:
+                    continue
+                probability = float(chosen[i])
+                if conditions.max_exploration is not None:
+                    run.window.append(label != greedy)
+            self._update(run, x, label, probability, offer, int(logged.feedback[i]))
+            taken[i] = True
+
+    @staticmethod
+    def _compile_learn(run: Run) -> None:
+        if run.learn is None:
+            run.learn = run.kernels.learn(run.state)

@@ -1,0 +1,1 @@
+"""The boosters that came before `onebit.AdaBoostOLMpp`."""

@@ -1,0 +1,226 @@
+"""What each input of a model adds to the difference of two labels' scores.
+
+The kernels leave what a model sees of x, normalised, in its scratch, and its weights are the state:
+contributions are products of the two. Nothing is scaled, cut or normalised a second time here.
+
+Every x has a bin in each column, and all weights of a column could be raised, and those of another
+lowered, without any change of scores. So where a view has a sample of examples, what each column,
+and each pair of columns, adds on average over the sample is subtracted there and added to the
+constant: reasons say how x differs from other examples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import log_softmax, logsumexp
+
+from onebit.core.example import INDEX, Example
+from onebit.core.explanation import (
+    AVERAGE,
+    BIN,
+    CONSTANT,
+    DESCRIPTION,
+    LINEAR,
+    PAIR,
+    PRODUCT,
+    Contribution,
+    Input,
+)
+from onebit.numerics.bins import Bins, cells_of_bins, columns_of_bins, sampled_rows
+from onebit.numerics.descriptions import MEAN
+from onebit.numerics.members import Member, Mixture, say
+from onebit.numerics.pair_products import Products, columns_of_products
+from onebit.numerics.scales import Scales, last_inputs
+from onebit.numerics.views import last_encoded
+
+Score = Callable[[Example], object]
+"""Computes the scores of an example, so that it becomes the last x."""
+
+
+class Weighed(NamedTuple):
+    """A model, and what its scores are multiplied with.
+
+    Attributes
+    ----------
+    name
+        Of the model.
+    factors
+        For each of two labels, by their positions.
+    """
+
+    name: str
+    member: Member
+    factors: Mapping[int, float]
+
+
+class Added(NamedTuple):
+    """What the inputs of a model add, for the last x.
+
+    Attributes
+    ----------
+    amounts
+        What each input adds.
+    kinds
+        Of the inputs.
+    first, second
+        Their columns; -1 if there is none.
+    """
+
+    amounts: np.ndarray
+    kinds: list[str]
+    first: np.ndarray
+    second: np.ndarray
+
+
+def contributions_of(
+    models: list[Weighed],
+    scales: Scales | None,
+    example: Example,
+    sample: np.ndarray | None,
+    score: Score,
+) -> list[Contribution]:
+    """Return what each input adds to the sum of the models' scores, times their factors.
+
+    The last x is the example; afterwards it may be one of the sample, if there is one.
+    """
+    found = []
+    for model in models:
+        view = model.member.view_of_x
+        cells = cells_of_bins(view) if isinstance(view, Bins) else {}
+        added = added_by(model, scales, example)
+        for kind, i, j, amount in zip(
+            added.kinds,
+            added.first.tolist(),
+            added.second.tolist(),
+            added.amounts.tolist(),
+            strict=True,
+        ):
+            if amount:
+                columns = tuple(column for column in (i, j) if column >= 0)
+                cell = tuple(cells[c] for c in columns) if kind in (BIN, PAIR) else ()
+                found.append(Contribution(Input(kind, columns, cell), amount, model.name))
+    if sample is not None:
+        found += average_contributions(models, scales, sample, score)
+    return found
+
+
+def added_by(model: Weighed, scales: Scales | None, example: Example) -> Added:
+    """Return what the inputs of a model add, for the last x."""
+    member, d = model.member, example.n_features
+    seen = last_encoded.py_func(member.view_of_x, last_inputs.py_func(scales, example))
+    unit = member.posterior.scratch.x[: seen.indices.size]
+    W = member.posterior.W[seen.indices]
+    added = Added(
+        unit * sum(factor * W[:, k] for k, factor in model.factors.items()),
+        *inputs_of(member.view_of_x, seen, d),
+    )
+    descriptions = member.descriptions
+    if descriptions is None or not len(descriptions.D):
+        return added
+    at = np.flatnonzero(seen.indices < d)
+    rows = descriptions.place[seen.indices[at]] - 1
+    at, D = at[rows >= 0], descriptions.D[rows[rows >= 0]]
+    theta = descriptions.numbers[MEAN]
+    more = theta * unit[at] * sum(factor * D[:, k] for k, factor in model.factors.items())
+    return Added(
+        np.concatenate([added.amounts, more]),
+        added.kinds + [DESCRIPTION] * at.size,
+        np.concatenate([added.first, seen.indices[at].astype(np.int64)]),
+        np.concatenate([added.second, np.full(at.size, -1)]),
+    )
+
+
+def inputs_of(
+    view: Bins | Products | None, seen: Example, d: int
+) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Return the kinds and the columns of what a view makes of the last x, of d features."""
+    indices = seen.indices.astype(np.int64)
+    if isinstance(view, Bins):
+        first, second = columns_of_bins(view)
+        one, two = np.where(indices > d, BIN, LINEAR), PAIR
+    elif isinstance(view, Products):
+        first, second = columns_of_products(view, d)
+        one, two = np.where(indices >= d, PRODUCT, LINEAR), PRODUCT
+    else:
+        first, second = np.where(indices < d, indices, -1), np.full(indices.size, -1)
+        one, two = np.full(indices.size, LINEAR), PAIR
+    kinds = np.where(first < 0, CONSTANT, np.where(second < 0, one, two))
+    return kinds.tolist(), first, second
+
+
+def average_contributions(
+    models: list[Weighed], scales: Scales | None, sample: np.ndarray, score: Score
+) -> list[Contribution]:
+    """Return contributions that move averages over a sample of examples to the constant."""
+    d = sample.shape[1]
+    totals = {model.name: np.zeros((d + 1, d + 1)) for model in models}
+    for values in sample:
+        example = Example(np.arange(d, dtype=INDEX), np.ascontiguousarray(values), d)
+        score(example)
+        for model in models:
+            added = added_by(model, scales, example)
+            np.add.at(totals[model.name], (added.first, added.second), added.amounts)
+    found = []
+    for name, total in totals.items():
+        total /= max(1, len(sample))
+        total[-1, -1] = 0.0  # the constant
+        for i, j in zip(*np.nonzero(total), strict=True):
+            columns = tuple(int(column) for column in (i, j) if column < d)
+            amount = float(total[i, j])
+            found.append(Contribution(Input(AVERAGE, columns), -amount, name))
+            found.append(Contribution(Input(AVERAGE, ()), amount, name))
+    return found
+
+
+def sample_of(members: Iterable[Member]) -> np.ndarray | None:
+    """Return the sample of examples that a view has, of shape (n, n_features), if one has it."""
+    views = [member.view_of_x for member in members]
+    return next((sampled_rows(view) for view in views if isinstance(view, Bins)), None)
+
+
+# Mixtures
+
+
+def weighed_members(mixture: Mixture, k: int, other: int) -> list[Weighed]:
+    """Return the members, whose scores, times their factors, are the difference of two scores."""
+    members = mixture.named.items()
+    if len(members) == 1:
+        return [Weighed(name, member, {k: 1.0, other: -1.0}) for name, member in members]
+    found = []
+    for (name, member), share in zip(members, shares_of_members(mixture, k, other), strict=True):
+        f = member.posterior.scratch.f
+        if share:
+            found.append(Weighed(name, member, {k: share * f[k], other: -share * f[other]}))
+    return found
+
+
+def shares_of_members(mixture: Mixture, k: int, other: int) -> list[float]:
+    """Return what the difference of each member's shrunk scores is multiplied with.
+
+    That is L(w_m p_m(k), w_m p_m(l)) / L(P(k), P(l)), with the logarithmic mean L, for the last x.
+    """
+    both = []
+    for member, trust in zip(mixture.named.values(), mixture.trust.tolist(), strict=True):
+        weight = say.py_func(trust, mixture.settings.least_weight)
+        scratch = member.posterior.scratch
+        log_p = log_softmax(scratch.f * scratch.scores)
+        log_weight = math.log(weight) if weight else -math.inf
+        both.append((log_weight + log_p[k], log_weight + log_p[other]))
+    total = log_logarithmic_mean(*logsumexp(both, axis=0))
+    return [math.exp(log_logarithmic_mean(*one) - total) for one in both]
+
+
+def log_logarithmic_mean(log_a: float, log_b: float) -> float:
+    """Return ln L(a, b) from ln a and ln b, where L(a, b) = (a - b) / (ln a - ln b)."""
+    if math.isinf(log_a) and math.isinf(log_b):
+        return -math.inf
+    # L(a, b) = sqrt(a b) sinh(h) / h, with h half the difference of the logarithms.
+    h = 0.5 * abs(log_a - log_b)
+    if h < 1e-3:
+        return 0.5 * (log_a + log_b) + h * h / 6.0
+    log_sinh = h + math.log1p(-math.exp(-2.0 * h)) - math.log(2.0)
+    return 0.5 * (log_a + log_b) + log_sinh - math.log(h)
