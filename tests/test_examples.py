@@ -69,6 +69,16 @@ def test_the_router_is_judged_by_its_log(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.xdist_group("one_bit_classifier")
+def test_articles_that_are_described_are_clicked_more_often(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    import choose_article
+
+    monkeypatch.setattr(choose_article, "DAYS", 5)
+    described, other = (choose_article.clicked(described).mean() for described in (True, False))
+    assert described > 1.1 * other
+
+
+@pytest.mark.xdist_group("one_bit_classifier")
 def test_names_of_intents_save_most_mistakes(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ONEBIT_DATA", raising=False)

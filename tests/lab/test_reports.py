@@ -47,8 +47,8 @@ from written import assert_as_written
 
 HERE = Path(__file__).parent
 MODULES = (
-    *(alarms, boosting, compare, confidit_texts, constants, descriptions, folklore, gaptron),
-    *(labels, logs, many_labels, raw, soba),
+    *(alarms, boosting, clicks, compare, confidit_texts, constants, descriptions, folklore),
+    *(gaptron, labels, logs, many_labels, raw, soba),
 )
 
 
@@ -109,8 +109,11 @@ def of_trial(run, rng):
         names = {"policies": ["a", "b"], "methods": ["ips", "dr"]}
         columns = ("fixed", "anytime", "width", "number")
         return names | {name: shares[i : i + 2] for i, name in enumerate(columns)}
+    if isinstance(run.learner, clicks.Clicks):
+        claimed = clicks.reliability(np.sort(rng.random(100)), rng.random(100) < 0.3)
+        columns = ("clicks", "none", "several", "random", "fixed", "oracle")
+        return {"rounds": 100} | claimed | dict(zip(columns, shares, strict=False))
     columns = {
-        clicks.Shop: ("clicks", "none", "several", "random", "best"),
         intervals.Noticed: ("noticed",),
         limits.Limited: ("mistakes", "explored", "most"),
         boosting.Regret: ("regret",),

@@ -136,6 +136,16 @@ def test_the_command_line_makes_the_same_mistakes(separable, tmp_path):
     assert float(loss) == pytest.approx(tool.play(X, y, 3, SEED)["error"], abs=1e-6)
 
 
+@pytest.mark.skipif(VowpalWabbit().version is None, reason="no Vowpal Wabbit")
+def test_vowpal_wabbit_plays_where_several_labels_are_right_or_none(separable):
+    X, y = separable
+    right = np.stack([y == 0, y <= 1, np.zeros(y.size, dtype=bool)], axis=1)
+    labels = VowpalWabbit("--squarecb").labels_of_several(X, right, SEED)
+    found = right[np.arange(y.size), labels]
+    assert found.mean() > right.mean() + 0.1
+    assert not found[y == 2].any()
+
+
 # Sweeps and results that come with the package
 
 

@@ -86,9 +86,42 @@ def test_labels_in_place_of_bits_help(tmp_path):
     assert errors(labels.Taught(5)) < errors(labels.Taught(0)) - 0.02
 
 
-def test_a_visitor_who_clicks_nothing_is_no_proof_against_all_labels():
-    found = {told: clicks.Shop(2_000, told).result(0)["clicks"] for told in clicks.UNCLICKED}
-    assert found["correct=False"] > found["truth=NONE_OF_THESE"]
+@pytest.mark.xdist_group("softmax_thompson")
+def test_a_shop_where_several_articles_are_right_or_none():
+    found = clicks.Clicks(player=clicks.LogisticThompson(), rounds=4_000).result(0)
+    assert 0.45 < found["none"] < 0.53
+    assert 0.12 < found["several"] < 0.18
+    assert found["random"] < found["clicks"] < found["oracle"]
+    assert found["fixed"] < found["oracle"]
+    assert found["curve_clicks"][-1] == found["clicks"]
+    assert found["claimed"] == sorted(found["claimed"])
+    assert found["claimed_all"] == pytest.approx(found["right_all"], abs=0.02)
+    assert (clicks.world_of(clicks.ONE_RIGHT, 0, 50).right.sum(axis=1) == 1).all()
+
+
+@pytest.mark.xdist_group("softmax_thompson")
+def test_what_is_told_of_a_wrong_label():
+    def result(told):
+        return clicks.Clicks(player=clicks.LogisticThompson(), rounds=300, told=told).result(0)
+
+    assert result("correct=False")["curve_clicks"] != result("truth=NONE_OF_THESE")["curve_clicks"]
+
+
+def test_learners_of_few_columns_see_a_constant_and_the_vectors_of_texts():
+    rng = np.random.default_rng(0)
+    texts = clicks.World(rng.normal(size=(9, 40)), np.ones((9, 2), bool), None, np.eye(9)[:, :3])
+    assert clicks.Clicks(constant=True)._examples(texts).shape == (9, 4)
+    assert clicks.Clicks(constant=False)._examples(texts).shape == (9, 3)
+    assert clicks.Clicks()._examples(texts) is texts.X
+
+
+@pytest.mark.skipif(not clicks._file(clicks.JESTER).is_file(), reason="no file of Jester")
+def test_jokes_that_several_people_like():
+    found = clicks.jester(0)
+    assert found.X.shape == (4_998, 92)
+    assert found.right.shape == (4_998, 8)
+    assert np.abs(found.X).max() < 10.0
+    assert 0.2 < np.mean(found.right.sum(axis=1) == 0) < 0.3
 
 
 def test_estimates_of_logs_hold_the_truth(monkeypatch):

@@ -16,8 +16,10 @@ from references.scales import Scales
 class LogisticThompson:
     """Each label is right on its own; scores are drawn from the posterior, and the highest wins."""
 
-    def __init__(self, d, K, view, full, explore=0.15, a=0.5):
-        self.view, self.K, self.full, self.explore, self.a = view, K, full, explore, a
+    def __init__(self, d, K, view, full):
+        self.view, self.K, self.full = view, K, full
+        self.explore, self.a = (0.15, 0.5) if full else (0.05, 0.05)
+        a = self.a
         self.scales = None if view == "features" else Scales(d)
         self.columns, self.rounds = [Column() for _ in range(d)], 0
         n = n_encoded(view, d)
@@ -42,12 +44,22 @@ class LogisticThompson:
         c = 1 / np.sqrt(1 + np.pi / 8 * (self.v[k] + self.V))
         return expit(c * (self.b + self.s[k])), c
 
-    def policy(self, x):
+    def all_right(self, x):
+        """The probability that each label is right."""
+        self.look(x)
+        return np.array([self.right(k)[0] for k in range(self.K)])
+
+    def deviations(self, x):
+        """Of the draws."""
         self.look(x)
         best = highest(self.s)
         r = np.array([max(0, 1 - self.v[best] / v) if v > 0 else 0.0 for v in self.v])
         nu = self.explore + (1 - self.explore) * ((1 - self.right(best)[0]) * r) ** 2
-        return winning_probabilities(self.s, nu * np.sqrt(self.v))
+        return nu * np.sqrt(self.v)
+
+    def policy(self, x):
+        deviations = self.deviations(x)
+        return winning_probabilities(self.s, deviations)
 
     def learn(self, x, label, p, correct):
         self.rounds += 1

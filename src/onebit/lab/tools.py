@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
@@ -122,21 +122,43 @@ class VowpalWabbit(Tool):
 
     def labels(self, X: Any, y: np.ndarray, n_classes: int, seed: int) -> np.ndarray:
         """Return what it writes as its predictions; they must have the mistakes that it counts."""
+        truths = map(str, (y + 1).tolist())
+        labels, counted = self._played(X, truths, self.command(n_classes, seed))
+        if labels.shape != y.shape or np.count_nonzero(labels != y) != round(counted):
+            raise ValueError("Vowpal Wabbit wrote other labels than it counted")
+        return labels
+
+    def labels_of_several(self, X: Any, right: np.ndarray, seed: int) -> np.ndarray:
+        """Return the label chosen in each round, where several labels are `right`, or none.
+
+        It is told the cost of the label that it chose, 0 or 1, of the costs of all.
+        """
+        n_classes = right.shape[1]
+        costs = [f"{k + 1}:%d" for k in range(n_classes)]
+        truths = (" ".join(costs) % tuple(row) for row in (~right).tolist())
+        command = [*self.command(n_classes, seed), "--cbify_cs"]
+        labels, counted = self._played(X, truths, command)
+        is_right = right[np.arange(len(right)), labels]
+        if np.count_nonzero(right.any(axis=1) & ~is_right) != round(counted):
+            raise ValueError("Vowpal Wabbit wrote other labels than it counted")
+        return labels
+
+    def _played(
+        self, X: Any, truths: Iterable[str], command: list[str]
+    ) -> tuple[np.ndarray, float]:
+        """Return the labels that it writes as its predictions, and the cost that it counts."""
         from vowpalwabbit import Workspace
 
         with tempfile.TemporaryDirectory() as folder:
             rounds, predictions = Path(folder, "rounds.txt"), Path(folder, "labels.txt")
             with rounds.open("w") as file:
-                for label, features in zip((y + 1).tolist(), self._features(X), strict=True):
-                    file.write(f"{label} {features}\n")
+                for truth, features in zip(truths, self._features(X), strict=True):
+                    file.write(f"{truth} {features}\n")
             files = ["--data", str(rounds), "--predictions", str(predictions)]
-            workspace = Workspace(arg_list=[*self.command(n_classes, seed), *files, "--quiet"])
+            workspace = Workspace(arg_list=[*command, *files, "--quiet"])
             counted = workspace.get_sum_loss()
             workspace.finish()
-            labels = np.loadtxt(predictions, dtype=np.int64, ndmin=1) - 1
-        if labels.shape != y.shape or np.count_nonzero(labels != y) != round(counted):
-            raise ValueError("Vowpal Wabbit wrote other labels than it counted")
-        return labels
+            return np.loadtxt(predictions, dtype=np.int64, ndmin=1) - 1, counted
 
     def labels_told_later(
         self, X: Any, y: np.ndarray, n_classes: int, seed: int, feedback: Feedback

@@ -29,10 +29,10 @@ class LogisticThompson(SoftmaxThompson):
         the view has, and makes fewer mistakes; "diagonal" keeps n numbers. "auto" is "full" if
         n^2 K is at most 200,000, else "diagonal"; for cells, "diagonal".
     explore : float >= 0 or None, default=None
-        nu, the width of the draws in standard deviations of the scores; see the notes. None is
-        0.15.
+        nu, the width of the draws in standard deviations of the scores; see the notes. None is 0.05
+        in the diagonal form, 0.15 in the full.
     a : float > 0 or None, default=None
-        The precision of each weight before the first round. None is 0.5.
+        The precision of each weight before the first round. None is 0.05, full: 0.5.
     forgetting : float in [0, 10] or None, default=None
         phi: in round t, what was learned in round s counts as (s / t)^phi, after a start of about
         1,000 rounds. None is 0.

@@ -59,7 +59,7 @@ from onebit.numerics.members import (
     new_mixture,
     score_mixture,
 )
-from onebit.numerics.posterior import TOLD, Posterior
+from onebit.numerics.posterior import NONE_RIGHT, TOLD, Posterior
 from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe_values
 from onebit.numerics.values import valued_policy
 from onebit.numerics.views import NAMES, affordable
@@ -80,11 +80,14 @@ class Settings(NamedTuple):
         The least probability of a label.
     notices
         Whether changes are noticed.
+    hedges
+        Whether a constant label may be chosen in place of the mixture's.
     """
 
     explores: bool
     floor: float
     notices: bool
+    hedges: bool
 
 
 class State(NamedTuple):
@@ -150,7 +153,7 @@ def policy(state, x, scores, offer, p):
     """Fill the mixture of the members' policies, hedged; return the greedy label."""
     settings = state.settings
     best = fill_mixture_policy(state.mixture, settings.explores, scores, offer, p)
-    if settings.explores:
+    if settings.hedges:
         best = hedge(state.rates, best, offer, p)
     for k in on_offer(offer, p.size):
         p[k] = settings.floor + (1.0 - n_on_offer(offer, p.size) * settings.floor) * p[k]
@@ -163,7 +166,7 @@ def learn(state, x, scores, label, probability, offer, correct):
     mixture, scales, rounds = state.mixture, state.scales, state.rounds[()]
     inputs = last_inputs(scales, x)
     updated = learn_mixture(mixture, inputs, rounds, label, correct)
-    if correct != TOLD:  # what is told says nothing of the label that would have been chosen
+    if correct < TOLD:  # what is told says nothing of the label that would have been chosen
         rate(state.rates, argmax(scores, offer), offer, label, correct)
         if state.settings.notices:
             notice(state, inputs, label, correct)
@@ -256,6 +259,10 @@ class OneBitClassifier(ProbabilityLearner):
         The members of the mixture: the line alone; with cells; or with cells and products. "auto"
         takes cells for at most 256 columns and 32 labels, and products, of which there are n =
         (d + 1) (d + 2) / 2, if n^2 K is at most 800,000. Texts and other wide rows have the line.
+    exclusive : bool, default=True
+        Whether exactly one label is right for each x. If not, each label is right with a
+        probability of its own, so that several may be right, or none, as with clicks; see the
+        notes.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -297,6 +304,11 @@ class OneBitClassifier(ProbabilityLearner):
     be worse than none. `onebit.numerics.constant` has the formulas. With explore=0 it never is.
     `predict` is the mixture's label.
 
+    With ``exclusive=False`` each member is a `LogisticThompson`, whose notes have the formulas, and
+    scores are log-odds: `right_proba` has the probability that each label is right, and there is no
+    `predict_proba`. A label's own level is part of each member, so no constant label is chosen in
+    place of the mixture's. The defaults are then those of `LogisticThompson`.
+
     `describe` says what labels mean: the line's weights then have the mean theta d_k before the
     first round, where d_k is the description of label k. `worth_` is theta, which is learned from
     the bits of all labels; `onebit.numerics.descriptions` has the formulas.
@@ -318,7 +330,7 @@ class OneBitClassifier(ProbabilityLearner):
     5718
     """
 
-    uses_truth, _truth_feedback = True, TOLD
+    uses_truth, _truth_feedback, _none_feedback = True, TOLD, NONE_RIGHT
     takes_descriptions = True
     state_version = 4
     reference = "onebit"
@@ -327,6 +339,7 @@ class OneBitClassifier(ProbabilityLearner):
     forms: ClassVar[list[dict[str, Any]]] = [
         {},
         {"views": "line"},
+        {"views": "line", "exclusive": False},
         {"covariance": "diagonal", "standardize": False},
         {
             "covariance": "diagonal",
@@ -345,6 +358,7 @@ class OneBitClassifier(ProbabilityLearner):
         "notice_changes": ["boolean"],
         "min_probability": [Interval(Real, 0, 1, closed="left")],
         "views": [StrOptions({"auto", *NAMES})],
+        "exclusive": ["boolean"],
     }
 
     def __init__(
@@ -357,6 +371,7 @@ class OneBitClassifier(ProbabilityLearner):
         standardize: bool = True,
         notice_changes: bool = True,
         views: str = "auto",
+        exclusive: bool = True,
         *,
         classes: Any = None,
         random_state: Any = None,
@@ -369,6 +384,7 @@ class OneBitClassifier(ProbabilityLearner):
         self.standardize = standardize
         self.notice_changes = notice_changes
         self.views = views
+        self.exclusive = exclusive
         self.classes = classes
         self.random_state = random_state
 
@@ -406,6 +422,7 @@ class OneBitClassifier(ProbabilityLearner):
             )
             for view in NAMES[: NAMES.index(sized.views) + 1]
         }
+        explores = members["line"].posterior.settings.explore > 0.0
         state = State(
             mixture=new_mixture(members, n_classes),
             rounds=np.zeros((), dtype=np.int64),
@@ -413,9 +430,10 @@ class OneBitClassifier(ProbabilityLearner):
             changes=new_changes(n_classes),
             rates=new_rates(n_classes),
             settings=Settings(
-                explores=members["line"].posterior.settings.explore > 0.0,
+                explores=explores,
                 floor=float(self.min_probability),
                 notices=bool(self.notice_changes),
+                hedges=explores and bool(self.exclusive),
             ),
             rng=rng,
         )

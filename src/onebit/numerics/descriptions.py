@@ -51,7 +51,13 @@ from onebit.core.example import INDEX, LARGEST, Example
 from onebit.core.state import ANY, Field
 from onebit.numerics import tuning
 from onebit.numerics.linear import products
-from onebit.numerics.posterior import Posterior, change_prior, n_others, sum_of_others
+from onebit.numerics.posterior import (
+    NONE_RIGHT,
+    Posterior,
+    change_prior,
+    n_others,
+    sum_of_others,
+)
 from onebit.numerics.scales import FACTOR, LOCATION, SETTLED, Scales
 from onebit.numerics.tuning import DescriptionConstants
 
@@ -321,24 +327,25 @@ def add_worth(descriptions, scores):
 
 
 @lean_kernel
-def learn_worth(descriptions, predicted, label, correct):
+def learn_worth(descriptions, posterior, label, correct):
     """Count the last x in H and b; take a step in the posterior of theta.
 
-    `predicted` has the probabilities p and the shrinkage by doubt f.
+    `predict` has filled p and f of the other posterior.
+
+    Where each label is right on its own, the similarities of others say nothing: e = f_l sim_l.
     """
     if descriptions is None:
         return
     if descriptions.D.shape[0] == 0:
         return
-    count_entropy(descriptions, predicted.retired)
-    count_baseline(descriptions, predicted.retired)
-    p, f, slopes = predicted.p, predicted.f, descriptions.scratch.slopes
-    numbers, q, others = descriptions.numbers, p[label], max(sum_of_others(p, label), 1e-9)
-    e = f[label] * slopes[label]
-    for k in range(p.size):
-        if k != label:
-            e -= p[k] / others * f[k] * slopes[k]
-    gradient, information = (others if correct else -q) * e, q * others * e * e
+    count_entropy(descriptions, posterior.scratch.retired)
+    count_baseline(descriptions, posterior.scratch.retired)
+    numbers, gradient, information = descriptions.numbers, 0.0, 0.0
+    for k in range(posterior.scratch.p.size):
+        if k == label or correct == NONE_RIGHT:
+            q, others, e = derivative(posterior, descriptions.scratch.slopes, k)
+            gradient += (others if 0 < correct < NONE_RIGHT else -q) * e
+            information += q * others * e * e
     variance = numbers[VARIANCE] / (1.0 + information * numbers[VARIANCE])
     # No bit moves theta by more than a standard deviation: a label that is told may have had
     # almost no probability.
@@ -347,6 +354,20 @@ def learn_worth(descriptions, predicted, label, correct):
     numbers[MEAN] += step
     numbers[BASELINE] += step * numbers[BASELINE_SLOPE]
     numbers[VARIANCE] = variance
+
+
+@lean_kernel
+def derivative(posterior, slopes, label):
+    """Return the probabilities that the label is right, and wrong, and e."""
+    p, f = posterior.scratch.p, posterior.scratch.f
+    e = f[label] * slopes[label]
+    if not posterior.settings.exclusive:
+        return p[label], 1.0 - p[label], e
+    others = max(sum_of_others(p, label), 1e-9)
+    for k in range(p.size):
+        if k != label:
+            e -= p[k] / others * f[k] * slopes[k]
+    return p[label], others, e
 
 
 @lean_kernel
@@ -400,7 +421,7 @@ def narrow_prior(descriptions, posterior):
     """Change the prior of described labels if a should change by more than `tolerance`."""
     if descriptions is None:
         return
-    if descriptions.D.shape[0] == 0:
+    if descriptions.D.shape[0] == 0 or not posterior.settings.exclusive:
         return
     numbers, tolerance = descriptions.numbers, descriptions.settings.tolerance
     # As K, the number of labels that are left counts as at least e.

@@ -41,9 +41,12 @@ from onebit.numerics.descriptions import (
 )
 from onebit.numerics.pair_products import Products
 from onebit.numerics.posterior import (
+    NONE_RIGHT,
     Posterior,
+    doubt_level,
     exchange_former,
     fill_deviations,
+    fill_scores,
     forget_class,
     grow_older,
     learn_posterior,
@@ -258,19 +261,21 @@ def each(function: Any) -> Any:
 def score_mixture(mixture, x, inputs, scores):
     """Fill the logarithms of the probabilities of all members; of a single one, its scores.
 
-    `inputs` is what scales make of x.
+    If labels are not exclusive, these are log-odds. `inputs` is what scales make of x.
     """
     members, trust = mixture.members, mixture.trust
     score_members(members, x, inputs)
-    line = members.line.posterior.scratch
+    line = members.line.posterior
     if trust.size == 1:
-        for k in range(scores.size):
-            scores[k] = line.scores[k]
+        fill_scores(line, scores)
         return
     fill_mixture(mixture, scores)
     for k in range(scores.size):
-        scores[k] = math.log(scores[k]) if scores[k] > 1e-300 else LEAST_SCORE
-        if line.retired[k]:
+        p = scores[k]
+        scores[k] = math.log(p) if p > 1e-300 else LEAST_SCORE
+        if not line.settings.exclusive:
+            scores[k] -= math.log(max(sum_of_says(mixture) - p, 1e-16))
+        if line.scratch.retired[k]:
             scores[k] = -math.inf
 
 
@@ -309,6 +314,15 @@ def say(weight, least):
     return weight if weight >= least else 0.0
 
 
+@lean_kernel
+def sum_of_says(mixture):
+    """Return the weight that the words of all members have."""
+    total = 0.0
+    for m in range(mixture.trust.size):
+        total += say(mixture.trust[m], mixture.settings.least_weight)
+    return total
+
+
 # The policy
 
 
@@ -339,10 +353,7 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
 @lean_kernel
 def fill_moments(mixture, offer, means, deviations):
     """Fill the weighted means of the members' scores, and the deviations of the draws."""
-    trust, least = mixture.trust, mixture.settings.least_weight
-    total = 0.0
-    for m in range(trust.size):
-        total += say(trust[m], least)
+    trust, least, total = mixture.trust, mixture.settings.least_weight, sum_of_says(mixture)
     for k in range(means.size):
         means[k] = deviations[k] = 0.0
     add_moments(mixture.members, trust, least, offer, means, deviations)
@@ -375,7 +386,7 @@ def learn_mixture(mixture, inputs, rounds, label, correct):
         p = mixture.members.line.posterior.scratch.p
     else:
         fill_mixture(mixture, p)
-    others = sum_of_others(p, label)
+    others = probability_of_others(mixture, p, label)
     total = p[label] + others
     said[RIGHT], said[WRONG] = p[label] / total, others / total
     trust, least = mixture.trust, mixture.settings.least_likelihood
@@ -384,18 +395,37 @@ def learn_mixture(mixture, inputs, rounds, label, correct):
     return np.any(updated)
 
 
+@lean_kernel
+def probability_of_others(mixture, p, label):
+    """Return the probability that a label is wrong, up to the factor of `fill_mixture`."""
+    if mixture.members.line.posterior.settings.exclusive:
+        return sum_of_others(p, label)
+    return max(sum_of_says(mixture) - p[label], 1e-16)
+
+
 @each
 @lean_kernel
 def learn_members(member, i, trust, least, inputs, rounds, label, correct, updated):
     """Multiply each weight by the likelihood of the bit, bounded; take a step in each posterior."""
     posterior = member.posterior
-    q = min(max(posterior.scratch.p[label], least), 1.0 - least)
-    trust[i] *= q if correct else 1.0 - q
+    q = min(max(likelihood_of_right(posterior, label, correct), least), 1.0 - least)
+    trust[i] *= q if 0 < correct < NONE_RIGHT else 1.0 - q
     seen = last_encoded(member.view_of_x, inputs)
     scores = posterior.scratch.scores
-    learn_worth(member.descriptions, posterior.scratch, label, correct)
+    learn_worth(member.descriptions, posterior, label, correct)
     updated[i] = learn_posterior(posterior, seen, scores, rounds, label, correct)
     narrow_prior(member.descriptions, posterior)
+
+
+@lean_kernel
+def likelihood_of_right(posterior, label, correct):
+    """Return the probability that the label is right; that any is, if none was."""
+    p, none = posterior.scratch.p, 1.0
+    if correct != NONE_RIGHT:
+        return p[label]
+    for k in range(p.size):
+        none *= 1.0 - p[k]
+    return 1.0 - none
 
 
 @lean_kernel
@@ -431,10 +461,7 @@ def former_probability(mixture, inputs, label):
     p = mixture.scratch.p
     predict_members_by_former(mixture.members, inputs)
     fill_mixture(mixture, p)
-    total = 0.0
-    for k in range(p.size):
-        total += p[k]
-    return p[label] / total
+    return p[label] / (p[label] + probability_of_others(mixture, p, label))
 
 
 @each
@@ -472,6 +499,7 @@ def change_members(member, i, changes, what):
         exchange_former(posterior)
     if what == EVERYTHING:
         posterior.age[()] = 1.0
+        doubt_level(posterior)
         doubt_again(member.descriptions)
     for k in range(posterior.W.shape[1]):
         if has_changed(changes, what, k):

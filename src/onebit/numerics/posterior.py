@@ -599,6 +599,13 @@ def exchange_former(posterior):
             W[j, k], former[j, k] = former[j, k], W[j, k]
 
 
+@lean_kernel
+def doubt_level(posterior):
+    """Make the posterior of the level as wide as at first, as everything has changed."""
+    if not posterior.settings.exclusive:
+        posterior.level[VARIANCE] = LEVEL_VARIANCE
+
+
 def forget_class(posterior, k):
     """Forget class k: its weights and variances are as before the first round."""
     if isinstance(posterior.S, np.ndarray):

@@ -225,8 +225,8 @@ class Tuning(NamedTuple):
         negligible=1e-6,
     )
     independent_diagonal: PosteriorConstants = PosteriorConstants(
-        prior=0.5,
-        explore=0.15,
+        prior=0.05,
+        explore=0.05,
         constant=1.0,
         doubt=math.pi / 8.0,
         forgetting=0.0,

@@ -89,7 +89,7 @@ MOST_OF_NARROW = 300
 MOST_COLUMNS = 2_000
 """Most columns of any table: LinUCB has a matrix of their square for each label."""
 
-OUR_LINEAR = {"onebit LinUCB": LinUCB(), "onebit LinTS": LinTS(), AROW_TOLD: AROW()}
+OUR_LINEAR = {"onebit LinUCB": LinUCB(), "onebit LinTS": LinTS(v=1.0), AROW_TOLD: AROW()}
 
 OURS = "OneBitClassifier"
 

@@ -18,7 +18,7 @@ from onebit.theory.bounds.confidit import CONFIDIT, confidit, confidit_separated
 from onebit.theory.bounds.fast_cb import FAST_CB, fast_cb, fast_cb_gamma, fast_cb_regret
 from onebit.theory.bounds.fenchel_young import FENCHEL_YOUNG, fenchel_young
 from onebit.theory.bounds.gaptron import GAPTRON, gaptron
-from onebit.theory.bounds.lin_ucb import LIN_TS, LIN_UCB
+from onebit.theory.bounds.lin_ucb import LIN_TS, LIN_UCB, lin_ts_v
 from onebit.theory.bounds.logistic import (
     AGGREGATING,
     AIOLI,
@@ -127,6 +127,7 @@ __all__ = [
     "gaptron",
     "hedge",
     "largest_eta",
+    "lin_ts_v",
     "newtron",
     "newtron_beta",
     "obama",
