@@ -575,6 +575,7 @@ def file_before_the_mixture(learner, folder):
     assert trust == 1.0
     before = {name.removeprefix("mixture.members.line.posterior."): a for name, a in arrays.items()}
     before["former.W"] = before.pop("former")
+    assert not before.pop("level").any()
     *totals, before["former.evidence"] = before["changes.totals"]
     before["former.evidence"] = np.array(before["former.evidence"])
     before["former.rounds"] = np.array(0)

@@ -61,7 +61,7 @@ def boosting_regression(T: int, constants: str = "tight") -> float:
     >>> round(boosting_regression(10_000), 1)
     215.8
     >>> round(boosting_regression(10_000, "paper"), 1)
-    451.7
+    385.2
     """
     c, lambda_, B, R = boosting_parameters(T, constants)
     K = d = 2
