@@ -34,6 +34,7 @@ TOGETHER = {
     "boosting": "boosting",
     "evaluation": "one_bit_classifier",
     "logistic_thompson": "softmax_thompson",
+    "mixture": "softmax_thompson",
 }
 """Folders and files, and the groups that they are in: they use the same compiled code.
 

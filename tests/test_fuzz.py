@@ -24,7 +24,7 @@ one_form = pytest.mark.parametrize("form", FORMS)
 
 def test_states():
     run_state_machine_as_test(
-        states.machine(*FORMS), settings=settings(SHORT, max_examples=10, stateful_step_count=15)
+        states.machine(*FORMS), settings=settings(SHORT, max_examples=15, stateful_step_count=15)
     )
 
 

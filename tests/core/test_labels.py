@@ -65,7 +65,8 @@ def test_a_new_label_is_learned_and_the_others_are_kept(covariance):
 
 def test_the_form_stays_where_more_classes_would_have_another(tmp_path):
     X = np.random.default_rng(0).normal(size=(50, 200))
-    learner = OneBitClassifier(classes=[0, 1, 2, 3], random_state=0)  # 201^2 * 4 <= 200,000 < * 5
+    # 201^2 * 4 <= 200,000 < 201^2 * 5
+    learner = OneBitClassifier(views="line", classes=[0, 1, 2, 3], random_state=0)
     learner.partial_fit(X, np.arange(50) % 4)
     kernels = learner._run.kernels
     learner.add_classes([4])

@@ -234,10 +234,11 @@ def test_a_state_takes_more_classes_or_says_why_not(learner):
 def test_a_new_class_is_as_little_known_as_all_were_at_first(covariance):
     """By its policy: the deviation of its score, which has grown older for the others."""
     X, y = stream(500, K=4)
-    learner = new(OneBitClassifier(covariance=covariance, forgetting=2.0, a=1.0), LABELS[:4])
+    form = {"covariance": covariance, "views": "line", "forgetting": 2.0, "a": 1.0}
+    learner = new(OneBitClassifier(**form), LABELS[:4])
     play(learner, X, np.array(LABELS)[y])
     whole = more_classes(learner, X, LABELS)
-    untrained = new(OneBitClassifier(covariance=covariance, forgetting=2.0, a=1.0))
+    untrained = new(OneBitClassifier(**form))
     for other in (whole, untrained):
         other.decide(X[0])
     np.testing.assert_allclose(

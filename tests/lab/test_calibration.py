@@ -17,7 +17,7 @@ def test_it_counts_what_single_rounds_say():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 3))
     y = np.argmax(X @ rng.normal(size=(3, 3)) + 0.5 * rng.normal(size=(120, 3)), axis=1)
-    parameters = {"views": "line", "classes": [0, 1, 2], "random_state": 0}
+    parameters = {"classes": [0, 1, 2], "random_state": 0}
     found = Calibration(4)(OneBitClassifier(**parameters), X, y, 1)
     learner, loss, at = OneBitClassifier(**parameters), 0.0, np.zeros((4, 3))
     for x, truth in zip(X, y.tolist(), strict=True):

@@ -47,12 +47,21 @@ def walk(stream, K, storage=np.asarray, **form):
     return learner, slow
 
 
+CELLS = {"views": "cells", "covariance": "diagonal"}
+"""Cells in the form that other tests compile, too."""
+
+
 @pytest.mark.parametrize(
-    ("views", "K", "storage"),
-    [("products", 2, np.asarray), ("products", 3, sp.csr_array), ("cells", 3, np.asarray)],
+    ("form", "K", "storage"),
+    [
+        ({"views": "products"}, 2, np.asarray),
+        ({"views": "products"}, 3, sp.csr_array),
+        (CELLS, 3, np.asarray),
+        pytest.param({"views": "cells"}, 3, np.asarray, marks=pytest.mark.slow),
+    ],
 )
-def test_members_walk_the_path_of_the_reference(views, K, storage):
-    learner, slow = walk(mixed_columns, K, storage, views=views)
+def test_members_walk_the_path_of_the_reference(form, K, storage):
+    learner, slow = walk(mixed_columns, K, storage, **form)
     X, _ = mixed_columns(K)
     for x in X[[0, 7, 100]]:
         assert_same_reasons(learner, slow, x)
@@ -79,11 +88,6 @@ def amounts_of_constant(found):
 
 
 @pytest.mark.slow
-def test_cells_beside_a_diagonal_line_walk_the_path_of_the_reference():
-    walk(mixed_columns, 4, views="cells", covariance="diagonal")
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("explore", [0, 1.0])
 def test_members_that_explore_otherwise_walk_the_path_of_the_reference(explore):
     walk(mixed_columns, 3, views="products", explore=explore)
@@ -100,7 +104,7 @@ def changing(K, n):
 
 def test_members_change_together_as_in_the_reference():
     """At a change of everything all members begin anew, and all are trusted alike."""
-    learner, slow = walk(partial(changing, n=600), 4, views="cells")
+    learner, slow = walk(partial(changing, n=600), 4, **CELLS)
     changes = [(change.round, change.label, change.returned) for change in learner.changes_]
     assert changes == slow.seen
     assert [label for _, label, _ in changes] == [None]
@@ -246,14 +250,14 @@ def test_cells_of_many_columns_share_rows_of_one_table():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 40))
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
-    learner = OneBitClassifier(views="cells", random_state=0).fit(X, y)
+    learner = OneBitClassifier(**CELLS, random_state=0).fit(X, y)
     cells = learner._run.state.mixture.members.cells.posterior
     assert len(cells.W) == n_inputs(40) == 1 + 40 + CODES * 40 + MOST_CELLS
     seen = learner._run.state.mixture.members.cells.view_of_x.scratch.indices
     assert seen.size == 1 + 80 + 40 * 39 // 2
     assert seen.max() < len(cells.W)
     assert len(np.unique(seen)) > 0.95 * seen.size
-    again = OneBitClassifier(views="cells", random_state=0).fit(sp.csr_array(X), y)
+    again = OneBitClassifier(**CELLS, random_state=0).fit(sp.csr_array(X), y)
     np.testing.assert_allclose(
         again._run.state.mixture.members.cells.posterior.W, cells.W, rtol=1e-9, atol=1e-12
     )
@@ -263,7 +267,7 @@ def test_rare_values_leave_levels_as_they_are_and_many_make_a_column_numeric():
     rng = np.random.default_rng(0)
     X = np.c_[rng.integers(LEVELS - 5, size=1_000), rng.integers(LEVELS + 5, size=1_000)]
     X = np.where(rng.random((1_000, 2)) < 0.02, rng.normal(size=(1_000, 2)), X)
-    learner = OneBitClassifier(views="cells", random_state=0).fit(X, np.arange(1_000) % 2)
+    learner = OneBitClassifier(**CELLS, random_state=0).fit(X, np.arange(1_000) % 2)
     assert learner._run.state.mixture.members.cells.view_of_x.kinds[:, IS_NUMERIC].tolist() == [
         0,
         1,
@@ -273,7 +277,7 @@ def test_rare_values_leave_levels_as_they_are_and_many_make_a_column_numeric():
 def test_bins_follow_a_column_that_only_grows():
     """Half of the sample is of the last half of the rounds, about, and the edges with it."""
     X = np.c_[np.arange(5_000.0), np.random.default_rng(0).normal(size=5_000)]
-    learner = OneBitClassifier(views="cells", random_state=0).fit(X, np.arange(5_000) % 2)
+    learner = OneBitClassifier(**CELLS, random_state=0).fit(X, np.arange(5_000) % 2)
     clock, noise = learner._run.state.mixture.members.cells.view_of_x.edges
     assert clock[0] < 2_500.0 < clock[-1]
     np.testing.assert_allclose(noise[[1, 3, 5]], [-0.67, 0.0, 0.67], atol=0.35)

@@ -118,7 +118,7 @@ def test_actions_that_many_requests_bring_are_added_once(news):
 
 def test_the_first_action_is_the_choice_of_the_product(news):
     news.ask("PATCH", "/v1/models/news", {"apprentice": {"share": 0.5}})
-    found = [rank(news) for _ in range(20)]
+    found = [rank(news) for _ in range(150)]
     for one in found:
         p = {action["id"]: action["probability"] for action in one["ranking"]}
         assert p["politics"] >= 0.5
