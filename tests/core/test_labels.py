@@ -130,7 +130,13 @@ def test_a_retired_label_is_as_if_it_were_not_there(covariance, plays):
     """OneBitClassifier then walks the path of one without that label, which it never knew."""
     X, y = stream(400, K=3)
     labels = ["ash", "elm", "fir"]
-    settings = {"covariance": covariance, "random_state": 0, "a": 0.5, "explore": 0.2}
+    settings = {
+        "covariance": covariance,
+        "views": "line",
+        "random_state": 0,
+        "a": 0.5,
+        "explore": 0.2,
+    }
     without = OneBitClassifier(classes=labels, **settings)
     retired = OneBitClassifier(classes=[*labels, "oak"], **settings)
     for learner in (without, retired):
@@ -205,7 +211,7 @@ def test_what_is_told_of_a_retired_label_teaches_nothing():
 def test_labels_come_while_threads_learn():
     """No lesson is lost, but those about labels that were retired meanwhile."""
     X, y = stream(2_000)
-    learner = OneBitClassifier(classes=LABELS, covariance="diagonal", random_state=0)
+    learner = OneBitClassifier(classes=LABELS, covariance="diagonal", views="line", random_state=0)
     learner.decide(X[0])
     failures, done = [], []
 

@@ -115,7 +115,7 @@ def test_fit_with_other_features_while_a_thread_decides(seconds):
         rng = np.random.default_rng(0)
         y = rng.integers(4, size=50)
         narrow, wide = rng.normal(size=(50, 3)), rng.normal(size=(50, 20000))
-        learner = OneBitClassifier(covariance="diagonal", classes=range(4)).fit(narrow, y)
+        learner = OneBitClassifier(classes=range(4)).fit(narrow, y)
         learner.decide(narrow[0])
         end = time.monotonic() + {seconds}
         def decide():

@@ -13,6 +13,7 @@ from onebit.lab.experiments.calibration import (
 )
 
 
+@pytest.mark.xdist_group("one_bit_classifier")
 def test_it_counts_what_single_rounds_say():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 3))

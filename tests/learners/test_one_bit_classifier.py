@@ -203,7 +203,9 @@ def test_what_was_true_before_is_found_again(covariance, standardize):
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 def test_what_returns_may_be_kept_in_files_between(covariance, tmp_path):
     X, y = there_and_back(3, 1_800)
-    learner = OneBitClassifier(covariance=covariance, classes=range(3), random_state=0)
+    learner = OneBitClassifier(
+        covariance=covariance, views="line", classes=range(3), random_state=0
+    )
     play(learner, X[:1_000], y[:1_000])
     learner.save(tmp_path / "learner")
     again = load(tmp_path / "learner")
@@ -476,7 +478,9 @@ def test_a_threshold_is_learned_without_a_constant():
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 def test_an_example_of_zeros_learns_its_label(covariance):
-    learner = OneBitClassifier(covariance=covariance, classes=list("abcd"), random_state=0)
+    learner = OneBitClassifier(
+        covariance=covariance, views="line", classes=list("abcd"), random_state=0
+    )
     x = np.zeros(3)
     for _ in range(40):
         decision = learner.decide(x)
