@@ -320,7 +320,7 @@ def rounds(learner):
 IN_PYTHON_TOO = [
     SOBA(0.2),
     OneBitClassifier(),
-    OneBitClassifier(covariance="diagonal"),
+    OneBitClassifier(covariance="diagonal", views="line"),
     Newtron(),
     Obama(n_samples=20),
     KernelConfidit(),

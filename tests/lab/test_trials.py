@@ -1,5 +1,8 @@
 """Measurements that make their own data, and the choice of what is run."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -115,8 +118,12 @@ def test_learners_of_few_columns_see_a_constant_and_the_vectors_of_texts():
     assert clicks.Clicks()._examples(texts) is texts.X
 
 
-@pytest.mark.skipif(not clicks._file(clicks.JESTER).is_file(), reason="no file of Jester")
-def test_jokes_that_several_people_like():
+DATA = Path(os.environ.get("ONEBIT_DATA") or Path(__file__).parents[3] / "shared" / "data")
+
+
+@pytest.mark.skipif(not (DATA / clicks.FILES[clicks.JESTER]).is_file(), reason="no file of Jester")
+def test_jokes_that_several_people_like(monkeypatch):
+    monkeypatch.setenv("ONEBIT_DATA", str(DATA))
     found = clicks.jester(0)
     assert found.X.shape == (4_998, 92)
     assert found.right.shape == (4_998, 8)

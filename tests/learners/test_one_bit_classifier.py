@@ -196,7 +196,7 @@ def test_what_was_true_before_is_found_again(covariance, standardize):
     assert seen(learner) == slow.seen
     assert [returned for _, _, returned in slow.seen] == [False, True]
     X, y = stream(5)
-    learner = OneBitClassifier(covariance=covariance, standardize=standardize, random_state=0)
+    learner = OneBitClassifier(**form, views="line", random_state=0)
     assert play(learner, X, y).mistakes[1_250:].mean() < 0.05
 
 

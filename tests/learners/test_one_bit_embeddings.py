@@ -65,7 +65,7 @@ def test_rare_words_in_columns_of_an_embedding_do_not_make_them_measurements(sto
 )
 def test_dense_columns_that_are_no_embedding_are_measurements(change):
     X, y = embedded(3)
-    learner = OneBitClassifier(random_state=0, classes=range(3))
+    learner = OneBitClassifier(views="line", random_state=0, classes=range(3))
     play(learner, change(X), y)
     assert learner._run.state.scales.totals[HAS_VECTOR] == 0.0
     assert learner._run.state.scales.kinds[:, IS_MEASUREMENT].all()
