@@ -11,20 +11,10 @@ from onebit import NONE_OF_THESE, Decision, LogisticThompson, load
 from paths import assert_same_path, one_hot
 from problems import assert_finite
 from references.logistic_thompson import LogisticThompson as Reference
-from test_softmax_thompson import columns
+from test_softmax_thompson import all_views, columns
 
 
-@pytest.mark.parametrize(
-    ("view", "covariance", "K", "storage"),
-    [
-        ("line", "full", 3, np.asarray),
-        ("cells", "diagonal", 2, sp.csr_array),
-        ("features", "diagonal", 4, sp.csr_array),
-        pytest.param("products", "full", 3, np.asarray, marks=pytest.mark.slow),
-        pytest.param("line", "diagonal", 2, sp.csr_array, marks=pytest.mark.slow),
-        pytest.param("features", "full", 2, np.asarray, marks=pytest.mark.slow),
-    ],
-)
+@all_views
 def test_it_walks_the_path_of_the_reference(view, covariance, K, storage):
     X, y = columns(K)
     if view == "features":

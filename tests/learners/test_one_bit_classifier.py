@@ -17,11 +17,12 @@ from onebit import SOBA, Decision, Perceptron, load, streams
 from onebit.core import play
 from onebit.core.storage import arrays_of
 from onebit.lab.experiments import accidents
-from onebit.learners.one_bit_classifier import LARGEST_FULL, OneBitClassifier
+from onebit.learners.one_bit_classifier import OneBitClassifier
 from onebit.numerics.changes import FORMER, KEPT
 from onebit.numerics.columns import LOW, RUN, SQUARES, STORED, WEIGHT, WIDTH
 from onebit.numerics.scales import FACTOR, IS_MEASUREMENT, LOCATION, N_TRACKED, ROUNDS, SLOT
 from onebit.numerics.second_order import of_class, rewrite
+from onebit.numerics.views import LARGEST_FULL
 from paths import assert_same_path, continuous, every_stream
 from references import one_bit_classifier as reference
 

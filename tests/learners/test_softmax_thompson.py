@@ -18,7 +18,7 @@ def columns(K, n=250):
     return X, np.where(rng.random(n) < 0.1, rng.integers(K, size=n), y)
 
 
-@pytest.mark.parametrize(
+all_views = pytest.mark.parametrize(
     ("view", "covariance", "K", "storage"),
     [
         ("line", "full", 3, np.asarray),
@@ -29,6 +29,9 @@ def columns(K, n=250):
         pytest.param("features", "full", 2, np.asarray, marks=pytest.mark.slow),
     ],
 )
+
+
+@all_views
 def test_it_walks_the_path_of_the_reference(view, covariance, K, storage):
     X, y = columns(K)
     if view == "features":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from onebit.evaluation.intervals import Interval, LowerBound, check_level, interval_of
 
 
-class BitSequence:
+class BitSequence(ABC):
     """A mean of values that bits have, with two lower bounds: one from each side.
 
     Parameters
@@ -31,9 +32,9 @@ class BitSequence:
         return self._from_below.n
 
     @property
+    @abstractmethod
     def mean(self) -> float:
         """The estimate; NaN before the first bit."""
-        raise NotImplementedError
 
     @property
     def low(self) -> float:
@@ -46,9 +47,9 @@ class BitSequence:
         return self.interval.high
 
     @property
+    @abstractmethod
     def interval(self) -> Interval:
         """Both ends."""
-        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON types, for `from_dict`."""

@@ -211,11 +211,11 @@ class WrongTold:
         """Return the totals, and the mistakes and explorations up to some of the rounds."""
         told = with_noise(learner, y, self.noise)
         compile_for(learner, X, y)
-        chosen = _Chosen()
+        chosen = CollectedRounds("labels")
         start = perf_counter()
         history = play(learner, repeated(X, told, epochs=epochs), log=chosen)
         seconds = perf_counter() - start
-        mistakes = np.cumsum(np.concatenate(chosen.labels) != np.tile(y, epochs))
+        mistakes = np.cumsum(chosen.values != np.tile(y, epochs))
         explored = np.cumsum(history.explored)
         at = history.curve()[0]
         return {
@@ -228,16 +228,28 @@ class WrongTold:
         }
 
 
-class _Chosen:
-    """Collects the chosen labels, as a log does."""
+class CollectedRounds:
+    """Collects one field of `RoundRecord`, as a log collects all.
+
+    Parameters
+    ----------
+    field : str
+    """
 
     keeps_policy = False
 
-    def __init__(self) -> None:
-        self.labels: list[np.ndarray] = []
+    def __init__(self, field: str) -> None:
+        self._field = field
+        self._parts: list[np.ndarray] = []
 
     def add_rounds(self, X: Any, recorded: Any, *_: Any) -> None:
-        self.labels.append(recorded.labels)
+        """Add the rounds of a block."""
+        self._parts.append(getattr(recorded, self._field))
+
+    @property
+    def values(self) -> np.ndarray:
+        """The field in all rounds so far."""
+        return np.concatenate(self._parts)
 
 
 def with_noise(learner: Learner, y: np.ndarray, noise: float) -> np.ndarray:

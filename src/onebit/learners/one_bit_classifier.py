@@ -62,11 +62,8 @@ from onebit.numerics.members import (
 from onebit.numerics.posterior import NONE_RIGHT, TOLD, Posterior
 from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe_values
 from onebit.numerics.values import valued_policy
-from onebit.numerics.views import NAMES, affordable
+from onebit.numerics.views import NAMES, affordable, is_full_affordable
 from onebit.theory import bounds
-
-LARGEST_FULL = 200_000
-"""covariance="auto" takes full matrices up to so many numbers in them: d * d * K."""
 
 
 class Settings(NamedTuple):
@@ -391,7 +388,7 @@ class OneBitClassifier(ProbabilityLearner):
     def _at_size(self, n_features: int, n_classes: int) -> OneBitClassifier:
         sized = clone(self)
         if self.covariance == "auto":
-            is_full = n_features**2 * n_classes <= LARGEST_FULL
+            is_full = is_full_affordable(n_features, n_classes)
             sized.set_params(covariance="full" if is_full else "diagonal")
         if self.views == "auto":
             views = affordable(n_features, n_classes) if self.standardize else "line"

@@ -34,11 +34,14 @@ from onebit.numerics.posterior import (
 )
 from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe_values
 from onebit.numerics.values import valued_policy
-from onebit.numerics.views import encode, last_encoded, n_encoded, observe_view
+from onebit.numerics.views import (
+    encode,
+    is_full_affordable,
+    last_encoded,
+    n_encoded,
+    observe_view,
+)
 from onebit.theory import bounds
-
-LARGEST_FULL = 200_000
-"""covariance="auto" takes full matrices up to so many numbers in them: n * n * K."""
 
 
 class State(NamedTuple):
@@ -265,7 +268,7 @@ class SoftmaxThompson(ProbabilityLearner):
     def _at_size(self, n_features: int, n_classes: int) -> SoftmaxThompson:
         if self.covariance != "auto":
             return self
-        is_small = n_encoded(self.view, n_features) ** 2 * n_classes <= LARGEST_FULL
+        is_small = is_full_affordable(n_encoded(self.view, n_features), n_classes)
         is_full = is_small and self.view != "cells"
         return clone(self).set_params(covariance="full" if is_full else "diagonal")
 

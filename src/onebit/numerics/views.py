@@ -18,6 +18,9 @@ from onebit.numerics.pair_products import fill_products, n_products, new_product
 LARGEST_PRODUCTS = 800_000
 """Most numbers in the matrices of products, for these to be affordable."""
 
+LARGEST_FULL = 200_000
+"""Most numbers in covariance matrices, n * n * K, for covariance="auto" to take full ones."""
+
 MOST_COLUMNS, MOST_CLASSES = 256, 32
 """Most columns and most labels for which cells are affordable.
 
@@ -25,6 +28,11 @@ The tables of cells then take at most 54 MB; 17 MB for ten labels, 3 MB for ten 
 
 NAMES = ("line", "cells", "products")
 """Names of views. A mixture has one, and all before it."""
+
+
+def is_full_affordable(n_inputs: int, n_classes: int) -> bool:
+    """Return whether covariance="auto" takes full matrices at these sizes."""
+    return n_inputs**2 * n_classes <= LARGEST_FULL
 
 
 def affordable(n_features: int, n_classes: int) -> str:

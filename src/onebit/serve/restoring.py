@@ -21,9 +21,9 @@ RETRY_SECONDS = 1.0
 class Restorer:
     """Restores models from a snapshot before the first row that was changed.
 
-    Until that is done, a model decides by its state before the change, applies no more rows, and is
-    behind its log, as a model is behind the rows of other processes. What was changed meanwhile is
-    included; further changes are taken together, after a pause that is as long as the work was.
+    Until that is done, a model decides by its state before the change, applies no further rows, and
+    is behind its log, as a model is behind the rows of other processes. What was changed meanwhile
+    is included; further changes are taken together, after a pause that is as long as the work was.
     """
 
     def __init__(self, service: Service) -> None:

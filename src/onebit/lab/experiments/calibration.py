@@ -11,7 +11,7 @@ import numpy as np
 from onebit.core import Learner, play
 from onebit.lab.experiment import Experiment, Section, Sweep, mean_and_se, one_picture
 from onebit.lab.experiments.bakeoff import data_folder, table_streams
-from onebit.lab.measures import compile_for
+from onebit.lab.measures import CollectedRounds, compile_for
 from onebit.learners import OneBitClassifier
 
 if TYPE_CHECKING:
@@ -30,18 +30,6 @@ LEAST = 1e-4
 MIXTURE, LINE = "mixture", "line alone"
 
 
-class _Bits:
-    """Collects the confidence of each decision, and the chosen label, as a log does."""
-
-    keeps_policy = False
-
-    def __init__(self) -> None:
-        self.confidence: list[np.ndarray] = []
-
-    def add_rounds(self, X: Any, recorded: Any, *_: Any) -> None:
-        self.confidence.append(recorded.confidence)
-
-
 @dataclass(frozen=True)
 class Calibration:
     """Log loss of `confidence` about the bits, and how often it was right at each level.
@@ -57,9 +45,9 @@ class Calibration:
     def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
         """Return the totals, the log loss, and counts and sums for each level."""
         compile_for(learner, X, y)
-        bits = _Bits()
+        bits = CollectedRounds("confidence")
         history = play(learner, X, y, log=bits)
-        q, right = np.concatenate(bits.confidence), ~history.mistakes
+        q, right = bits.values, ~history.mistakes
         level = np.minimum((q * self.n_bins).astype(int), self.n_bins - 1)
         # What someone would foresee who knows only how often it was right so far.
         t = np.arange(right.size)
