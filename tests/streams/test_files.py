@@ -232,11 +232,11 @@ def test_what_is_no_stream_at_all(tmp_path, name):
     path = tmp_path / name
     path.mkdir()
     with pytest.raises(ValueError, match=re.escape(f"{path}: a stream is a file, and this is")):
-        streams.Asked(str(path)).open()
+        streams.StreamSpec(str(path)).open()
     alone = tmp_path / "alone.csv"
     alone.write_text("a,label\n1,x\n2,x\n")
     with pytest.raises(ValueError, match=r"alone\.csv: all examples have the label 'x'"):
-        streams.Asked(str(alone)).open()
+        streams.StreamSpec(str(alone)).open()
 
 
 def test_truncated_parquet(tmp_path):
@@ -341,7 +341,7 @@ def test_confidit_synthetic_is_as_the_paper_says():
 def test_asked_streams_put_transformations_together(tmp_path):
     path = tmp_path / "some.csv"
     path.write_text("a,b,label\n" + "".join(f"{i},1,{i % 3}\n" for i in range(1, 31)))
-    opened = streams.Asked(str(path), 10, unit=True, noise=0.5, shuffle=True, epochs=2).open(1)
+    opened = streams.StreamSpec(str(path), 10, unit=True, noise=0.5, shuffle=True, epochs=2).open(1)
     for _ in range(2):
         X, y = streams.in_memory(opened.batches())
         assert opened.n_rounds == y.size == 20

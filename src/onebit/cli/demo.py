@@ -16,7 +16,7 @@ from onebit.cli.playing import Result, play_timed
 from onebit.cli.run import microseconds, percent
 from onebit.cli.tables import plain_table
 from onebit.core.workers import can_start
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 from onebit.streams.synthetic import N_FEATURES
 from onebit.warming import compile_elsewhere
 
@@ -43,7 +43,7 @@ def demo(
     check_writable(plot)
     check_picture(plot)
     with compiling_bar(hidden=False) as show:
-        stream = Asked("synnonsep", rounds).open(seed)
+        stream = StreamSpec("synnonsep", rounds).open(seed)
         learners = {
             name: cls(classes=stream.classes, random_state=seed)
             for name, cls in learner_classes().items()

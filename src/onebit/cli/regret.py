@@ -15,7 +15,7 @@ from onebit.cli.parameters import make_learner, parameters_of, shown
 from onebit.cli.pictures import check_picture, check_writable
 from onebit.cli.stream import Label, LearnerName, Name, Setting, Unit
 from onebit.cli.tables import plain_table
-from onebit.streams import Asked, in_memory
+from onebit.streams import StreamSpec, in_memory
 
 
 @app.command()
@@ -56,7 +56,7 @@ def regret(
     if plot:
         check_picture(plot)
     players = [make_learner(learner, set_ or [], seed + run) for run in range(seeds)]
-    source = Asked(stream, rounds, label, unit=unit).open(seed)
+    source = StreamSpec(stream, rounds, label, unit=unit).open(seed)
     X, y = in_memory(source.batches())
     histories = [onebit.play(player.set_params(classes=source.classes), X, y) for player in players]
     seen = onebit.theory.regret(histories, players[0], X, y, radius=radius)

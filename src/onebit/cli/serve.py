@@ -15,7 +15,7 @@ from onebit.cli.app import AsJson, app, fail
 
 if TYPE_CHECKING:
     from onebit.serve.backup import BackupContent
-    from onebit.serve.log import Log
+    from onebit.serve.log import ServiceLog
 
 T = TypeVar("T")
 
@@ -157,7 +157,7 @@ def verify(
     from onebit.serve.verify import READ_AHEAD, Verdict
     from onebit.serve.verify import verify as replay
 
-    async def work(log: Log) -> dict[str, tuple[Verdict, float]]:
+    async def work(log: ServiceLog) -> dict[str, tuple[Verdict, float]]:
         found = await log.models()
         if model is not None and model not in found:
             raise ValueError(f"no model {model!r}: there are {', '.join(found) or 'none'}")
@@ -253,7 +253,7 @@ def erase(
     except RefusedError:
         raise ValueError("give one of --id, --field and --older-than") from None
 
-    async def work(log: Log) -> ErasureResult:
+    async def work(log: ServiceLog) -> ErasureResult:
         found = await log.models()
         if model not in found:
             raise ValueError(f"no model {model!r}: there are {', '.join(found) or 'none'}")
@@ -404,7 +404,7 @@ def _seconds(duration: str, option: str = "--expires") -> float:
 def _with_log(
     data: str,
     database: str | None,
-    work: Callable[[Log], Awaitable[T]],
+    work: Callable[[ServiceLog], Awaitable[T]],
     *,
     make: bool = True,
     alone: bool = False,

@@ -23,7 +23,7 @@ from onebit.serve import asgi
 from onebit.serve.access import SUBSCRIPTION_KEY, Access
 from onebit.serve.api import Problem, RefusedError
 from onebit.serve.limits import Limits
-from onebit.serve.log import Log, LogError
+from onebit.serve.log import LogError, ServiceLog
 from onebit.serve.metrics import Metrics
 from onebit.serve.readiness import Readiness
 from onebit.serve.requests import ClientGoneError, Receive, Reply, Request, RequestHead, read_body
@@ -54,7 +54,7 @@ class App:
 
     Parameters
     ----------
-    log : Log
+    log : ServiceLog
     limits : Limits, optional
     access : Access, optional
         Who may send requests.
@@ -68,7 +68,7 @@ class App:
 
     def __init__(
         self,
-        log: Log,
+        log: ServiceLog,
         limits: Limits | None = None,
         access: Access | None = None,
         *,

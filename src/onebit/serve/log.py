@@ -63,7 +63,7 @@ class Key(NamedTuple):
     rate: float | None = None
 
 
-class Head(NamedTuple):
+class LogHead(NamedTuple):
     """A model's key, and the number of the last row of its log."""
 
     key: int
@@ -106,7 +106,7 @@ class LogImport(ABC):
         """Remove what was written; also after `finish` failed."""
 
 
-class Log(ABC):
+class ServiceLog(ABC):
     """The logs of all models, their snapshots, and the API keys.
 
     Rows of a model are numbered 1, 2, ..., without gaps, in the order in which they become visible.
@@ -154,7 +154,7 @@ class Log(ABC):
         """Return the models there are: their names, with their keys."""
 
     @abstractmethod
-    async def heads(self) -> dict[str, Head]:
+    async def heads(self) -> dict[str, LogHead]:
         """Return the models there are, with their numbers of rows."""
 
     @abstractmethod
