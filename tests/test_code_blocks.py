@@ -107,8 +107,16 @@ def test_every_exception_is_needed():
 
 @pytest.mark.parametrize(
     "line",
-    ["onebit runs", "onebit run --learners soba", "onebit compare --learner nobody", "make nothing"]
-    + ["onebit lab run nothing", "pip install two-bits", "python bench/nothing.py", "rm -r /"],
+    [
+        "onebit runs",
+        "onebit run --learners soba",
+        "onebit compare --learner nobody",
+        "make nothing",
+        "onebit lab run nothing",
+        "pip install two-bits",
+        "python bench/nothing.py",
+        "rm -r /",
+    ],
 )
 def test_what_does_not_exist_is_noticed(line, command_line):
     with pytest.raises(AssertionError):

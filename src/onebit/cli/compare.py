@@ -15,7 +15,7 @@ import onebit
 from onebit.cli.app import AsJson, app
 from onebit.cli.bars import runs_bar
 from onebit.cli.parameters import parameters_of, parsed
-from onebit.cli.pictures import check_picture, check_writable
+from onebit.cli.pictures import check_picture
 from onebit.cli.stream import (
     REPEATABLE,
     Epochs,
@@ -89,9 +89,7 @@ def compare(
     from onebit import lab
     from onebit.streams import StreamSpec
 
-    check_writable(plot)
-    if plot:
-        check_picture(plot)
+    check_picture(plot)
     specs = [
         StreamSpec(name, rounds, label, unit, noise, shuffle, epochs)
         for name in stream or ["synsep"]

@@ -11,7 +11,7 @@ from rich.console import Console
 from onebit.cli.app import Seed, app
 from onebit.cli.bars import compiling_bar, rounds_bar
 from onebit.cli.parameters import learner_classes
-from onebit.cli.pictures import NOISE, check_picture, check_writable, draw_demo
+from onebit.cli.pictures import NOISE, check_picture, draw_demo
 from onebit.cli.playing import Result, play_timed
 from onebit.cli.run import microseconds, percent
 from onebit.cli.tables import plain_table
@@ -40,7 +40,6 @@ def demo(
     The stream is SynNonSep; the learners are those whose round costs O(nnz K).
     """
     plot = plot if out is None else out  # its name before
-    check_writable(plot)
     check_picture(plot)
     with compiling_bar(hidden=False) as show:
         stream = StreamSpec("synnonsep", rounds).open(seed)

@@ -65,10 +65,8 @@ def run(
 ) -> None:
     """Play a learner over a stream, and print how often it errs."""
     player = make_learner(learner, set_ or [], seed)
-    for path in (plot, save):
-        check_writable(path)
-    if plot:
-        check_picture(plot)
+    check_picture(plot)
+    check_writable(save)
 
     source = StreamSpec(stream, rounds, label, unit, noise, shuffle, epochs).open(seed)
     player.set_params(classes=source.classes if classes is None else parsed_list(classes))
