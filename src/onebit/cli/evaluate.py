@@ -95,7 +95,7 @@ def evaluate(
 ) -> None:
     """Estimate how accurate the decisions of a log are.
 
-    The same examples tell how accurate other policies would have been.
+    It also estimates how accurate other policies would have been on the same examples.
     """
     from onebit import evaluation
 

@@ -120,7 +120,7 @@ def serve(
         int, typer.Option(metavar="N", min=1, help="Refuse more requests at a time than this.")
     ] = 1000,
 ) -> None:
-    """Serve models over HTTP, with a page that shows how they do."""
+    """Serve models over HTTP, with a page that shows how accurate they are."""
     _needs_serve()
     from onebit.serve.limits import Limits
     from onebit.serve.starting import import_running
@@ -387,7 +387,7 @@ def remove(
     data: Data = "onebit-data",
     database: Database = None,
 ) -> None:
-    """Remove an API key: within seconds it opens nothing."""
+    """Remove an API key; within seconds it is refused."""
     if not _with_log(data, database, lambda log: log.remove_key(name), make=False):
         raise ValueError(f"there is no key {name!r}")
 

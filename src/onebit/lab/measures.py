@@ -340,7 +340,7 @@ def _wrong(
     test: np.ndarray,
     epochs: int,
 ) -> np.ndarray:
-    """Tell for each row of `test` whether a copy that learned from `train` is wrong."""
+    """Return for each row of `test` whether a copy that learned from `train` is wrong."""
     fresh = clone(learner)
     play(fresh, repeated(X[train], told[train], epochs=epochs), record=False)
     wrong: np.ndarray = fresh.predict(X[test]) != y[test]

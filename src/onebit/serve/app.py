@@ -1,4 +1,4 @@
-"""The application: every rule for requests is here, whichever entrance they come through.
+"""The application: every rule for requests is here, whichever entry point they come through.
 
 A request comes through ASGI (`serve/asgi.py`), or, if it arrives whole, directly from the
 connection (`serve/protocol.py`). Both make a `Request` of it and send the `Reply`
@@ -165,7 +165,7 @@ class App:
 
     @staticmethod
     def _preflight(origin: bytes, name: bytes) -> Reply:
-        """Tell a browser what pages of an allowed origin may send."""
+        """Return what pages of an allowed origin may send, for a browser."""
         headers = [
             *_origin_headers(origin),
             (b"access-control-allow-methods", b"GET, POST, PUT, PATCH, DELETE"),

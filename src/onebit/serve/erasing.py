@@ -1,7 +1,7 @@
 """Erasing decisions with their feedback: by their ids, by a field of the record, or by their age.
 
-What is left of an erased row is its number and its time. The model is made again from the rows that
-remain, so that it knows nothing of those that were erased.
+Of an erased row, its number and its time remain. The model is rebuilt from the remaining rows, so
+it knows nothing of the erased ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 async def erase(service: Service, live: LiveModel, erasure: Erasure) -> ErasureResult:
     """Erase decisions of a model in use; its files have nothing of them when this returns.
 
-    The model is made again in the background; see `Restorer`.
+    The model is rebuilt in the background; see `Restorer`.
     """
     check(erasure)
     async with service.erasing:

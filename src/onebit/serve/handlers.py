@@ -134,13 +134,13 @@ async def make_model(app: App, request: Request) -> Reply:
 
 
 async def show_model(app: App, request: Request) -> Reply:
-    """Show a model, and how it does over time."""
+    """Show a model, and how well it does over time."""
     facts = await views.facts_of(app.service.log, await _model(app, request))
     return Reply(_encode(await asyncio.to_thread(views.detail_of, facts)))
 
 
 async def report_model(app: App, request: Request) -> Reply:
-    """Report how a model does, and what to do about it."""
+    """Report how well a model does, and what to do about it."""
     facts = await views.facts_of(app.service.log, await _model(app, request))
     query = parse_qs(request.head.query.decode("latin-1"))
     since, until = (_time(query, name) for name in ("since", "until"))

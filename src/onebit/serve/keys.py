@@ -42,7 +42,7 @@ async def make_key(
     expires : float, optional
         When it expires, in seconds since 1970; by default never.
     rate : float, optional
-        Most requests a second, to each process; by default any number.
+        Maximum number of requests a second, to each process; by default any number.
     """
     for scope in scopes:
         if scope not in SCOPES:

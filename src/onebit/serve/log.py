@@ -10,7 +10,7 @@ from onebit.serve.rows import Kind, Row
 
 
 class LogError(Exception):
-    """The log could not be written or read: the disk is full, the database away."""
+    """The log could not be written or read: the disk is full, the database unavailable."""
 
 
 class UnavailableError(LogError):
@@ -51,7 +51,7 @@ class Key(NamedTuple):
     expires : float or None
         In seconds since 1970.
     rate : float or None
-        Most requests a second, to each process.
+        Maximum number of requests a second, to each process.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Snapshot(NamedTuple):
 
 
 class LogImport(ABC):
-    """A log that is being imported: nobody sees it until it is whole.
+    """A log that is being imported: it is invisible until it is complete.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class ServiceLog(ABC):
     """Whether other processes may write to it at the same time."""
 
     deadline: float | None = None
-    """Most seconds until rows of a request are on disk or refused; None if a disk decides that."""
+    """Maximum seconds until rows of a request are on disk or refused; None for a local disk."""
 
     @property
     def at_once(self) -> bool:
@@ -198,8 +198,8 @@ class ServiceLog(ABC):
     async def erase(self, model: int, decisions: list[int], at: float) -> int:
         """Erase decisions, by the numbers of their rows, with their feedback and its revisions.
 
-        Snapshots of what was learned from them are removed, and a row notes that there was an
-        erasure. What files still have of erased rows is removed by `clean`.
+        Snapshots that learned from them are removed, and a row records the erasure. `clean` removes
+        what files still contain of erased rows.
 
         Returns
         -------
@@ -224,7 +224,7 @@ class ServiceLog(ABC):
 
     @abstractmethod
     async def clean(self) -> None:
-        """Write all files of the database anew, without what was erased or removed."""
+        """Rewrite all files of the database, without what was erased or removed."""
 
     @abstractmethod
     async def find(self, model: int, ids: list[str]) -> list[Row]:

@@ -252,7 +252,7 @@ class Model:
             The labels on offer.
         decision_id : str or None
         most_features : int
-            Most features of an example.
+            Maximum number of features of an example.
         chosen : label, optional
             The choice of the product.
         chosen_probability : float, optional

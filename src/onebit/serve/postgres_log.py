@@ -70,8 +70,8 @@ class PostgresLog(ServiceLog):
     url : str
         ``postgresql://user:password@host:port/database``
     seconds : float, optional
-        Most seconds that a statement takes, with the wait for its connection. To append rows takes
-        twice as long at most, as those whose confirmation was lost are looked for.
+        Maximum seconds that a statement takes, with the wait for its connection. Appending rows
+        takes at most twice as long, as those whose confirmation was lost are looked up.
     """
 
     shared = True
@@ -350,7 +350,7 @@ class PostgresLog(ServiceLog):
         await self._ask(query, model, since, head, on=self._bulk)
 
     async def clean(self) -> None:
-        """Write the tables anew; nobody else uses them in the meantime.
+        """Rewrite the tables; nobody else uses them in the meantime.
 
         Whoever wants to use a table after this has asked for it waits, too. So it asks for a short
         time, and again later: an import may use the tables for minutes.

@@ -24,7 +24,7 @@ ROWS_AT_ONCE = 1000
 """Rows that are read and applied before other requests get their turn."""
 
 LONG_LOG_ROWS = 10_000
-"""Most rows of a log without a sound snapshot that a thread of this process replays."""
+"""Maximum rows of a log without a sound snapshot that a thread of this process replays."""
 
 EXPORTED_ROWS = 16
 """Rows of a log that are exported before other requests get their turn."""

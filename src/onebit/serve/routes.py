@@ -91,7 +91,7 @@ ROUTES = [
         keeps_to_models=True,
     ),
     Route(
-        *("GET", _MODEL, handlers.show_model, "read", "A model, and how it does over time."),
+        *("GET", _MODEL, handlers.show_model, "read", "A model, and how well it does over time."),
         *(None, api.ModelDetail, (404,)),
     ),
     Route(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onebit.serve.model import PendingDecision
 
 MOST_ROWS = 5000
-"""Most rows in a batch."""
+"""Maximum number of rows in a batch."""
 
 
 class PendingRow(NamedTuple):

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROUNDS = 10_000
-"""Most rows of a table that are played."""
+"""Maximum number of rows of a table that are played."""
 
 SMALL = 2_000
-"""Most rows of the tables of the small scale."""
+"""Maximum number of rows of the tables of the small scale."""
 
 SEED = 7_000
 """Of the one order in which the rows are played, and of all tools."""
@@ -84,10 +84,10 @@ NARROW = {**QUADRATIC, "bayesianbandits": BayesianBandits()}
 """Tools whose round takes time quadratic or cubic in the columns: of narrow tables only."""
 
 MOST_OF_NARROW = 300
-"""Most columns of a narrow table: with more, a round of these tools takes tenths of a second."""
+"""Maximum columns of a narrow table: with more, a round of these tools takes tenths of a second."""
 
 MOST_COLUMNS = 2_000
-"""Most columns of any table: LinUCB has a matrix of their square for each label."""
+"""Maximum number of columns of any table: LinUCB has a matrix of their square for each label."""
 
 OUR_LINEAR = {"onebit LinUCB": LinUCB(), "onebit LinTS": LinTS(v=1.0), AROW_TOLD: AROW()}
 

@@ -61,7 +61,7 @@ FIRST_ROWS = 10_000
 """Rows that contextualbandits, which takes milliseconds for a round, is compared on."""
 
 SMALL = 8_000
-"""Most rows of the streams of the small scale."""
+"""Maximum number of rows of the streams of the small scale."""
 
 SEEDS, FEW_SEEDS = 5, 2
 """At the full scale, and at the small one and of contextualbandits."""
