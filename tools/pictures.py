@@ -87,7 +87,7 @@ def vowpal_wabbit(X: Any, y: np.ndarray, n_classes: int, seed: int) -> dict[str,
 
 
 def so_far(mistakes: np.ndarray, rounds: np.ndarray) -> np.ndarray:
-    """Return the percentage of mistakes in the first so many rounds."""
+    """Return the percentage of mistakes up to each of some rounds."""
     return 100 * np.cumsum(mistakes)[rounds - 1] / rounds
 
 
