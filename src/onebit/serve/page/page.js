@@ -124,7 +124,7 @@ const labelOf = (name) => report.labels.find((label) => String(label.label) === 
 const ACTIONS = {
   promote: (finding) => confirm("Let " + finding.shadow + " decide from now on?") && ask("POST", modelPath() + "/shadows/" + encodeURIComponent(finding.shadow) + "/promote"),
   remove_shadow: (finding) => confirm("Remove the shadow " + finding.shadow + "?") && ask("DELETE", modelPath() + "/shadows/" + encodeURIComponent(finding.shadow)),
-  retire: (finding) => confirm("Choose " + finding.label + " no more?") && ask("POST", modelPath() + "/labels", { retire: [labelOf(finding.label)] }),
+  retire: (finding) => confirm("Never choose " + finding.label + " again?") && ask("POST", modelPath() + "/labels", { retire: [labelOf(finding.label)] }),
   add_shadow: () => ask("POST", modelPath() + "/shadows", { name: freshName(), learner: report.model.learner, parameters: report.model.parameters }),
   take_over: () => confirm("Let the model decide from now on?") && ask("PATCH", modelPath(), { apprentice: { decides: "model" } }),
   give_back: () => confirm("Let the product decide from now on?") && ask("PATCH", modelPath(), { apprentice: { decides: "product" } }),
@@ -171,7 +171,7 @@ onSubmit("describe-label", () => {
 });
 onSubmit("retire-label", () => {
   const name = byId("old-label").value;
-  change(() => ACTIONS.retire({ label: name }), "It will not be chosen any longer.");
+  change(() => ACTIONS.retire({ label: name }), "It will no longer be chosen.");
 });
 onSubmit("add-shadow", () => change(() => ask("POST", modelPath() + "/shadows", { name: byId("shadow-name").value, learner: byId("shadow-learner").value || "OneBitClassifier" }), "It learns beside the model now."));
 onSubmit("limit", () => {
@@ -287,7 +287,7 @@ for (const [id, correct] of [["right", true], ["wrong", false]]) {
   byId(id).addEventListener("click", async () => {
     try {
       await ask("POST", modelPath() + "/feedback", { id: decision.id, correct });
-      byId("try-said").textContent = "Thank you: the model has learned that it was " + id + ".";
+      byId("try-said").textContent = "Thank you. The model has learned that it was " + id + ".";
     } catch (error) {
       byId("try-said").textContent = error.message;
     }
