@@ -177,7 +177,7 @@ from onebit.streams import Asked
 if __name__ == "__main__":
     lab.sweep(
         ["banditron", "perceptron"], {"gamma": [0.1, 0.2, 0.3]},
-        {"a": Asked("synsep", 20_000), "b": Asked("synnonsep", 20_000)},
+        {"a": Asked("synsep", 100_000), "b": Asked("synnonsep", 100_000)},
         8, jobs=2, folder=sys.argv[1],
     )
 """
