@@ -120,7 +120,7 @@ class Fuzz:
         return method, path, self.body(verb), headers
 
 
-class Line:
+class RawConnection:
     """A connection that sends what it is told: a client of a library would mend some of it."""
 
     def __init__(self, port: int) -> None:
@@ -160,17 +160,19 @@ async def send(service: Service, fuzz: Fuzz, n: int, found: Counter[int]) -> lis
     faults: list[str] = []
 
     async def some(k: int) -> None:
-        line = Line(service.port)
+        connection = RawConnection(service.port)
         for _ in range(k):
             method, path, body, headers = fuzz.request()
-            status, content = await asyncio.wait_for(line.ask(method, path, body, headers), 60)
+            status, content = await asyncio.wait_for(
+                connection.ask(method, path, body, headers), 60
+            )
             found[status] += 1
             # Feedback in a list is answered one by one, and none of it should be accepted.
             refused = status < 400 and b'"status"' in content and b'"accepted"' not in content
             was_read = method == "GET" and status == 200
             if status and not (refused or was_read or 400 <= status < 500):
                 faults.append(f"{method} {path} {body[:80]!r}: {status}")
-        line.close()
+        connection.close()
 
     await asyncio.gather(*(some(n // 16) for _ in range(16)))
     return faults
@@ -180,8 +182,10 @@ def hang_up(service: Service, times: int) -> None:
     """Be clients that stop in the middle, or say nothing."""
     head = b"POST /v1/models/m/decide HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n"
     for i in range(times):
-        with socket.create_connection(("127.0.0.1", service.port)) as line:
-            line.sendall([b"", head[:20], head, head + b'\r\n{"rec', b"\x16\x03\x01\x00"][i % 5])
+        with socket.create_connection(("127.0.0.1", service.port)) as connection:
+            connection.sendall(
+                [b"", head[:20], head, head + b'\r\n{"rec', b"\x16\x03\x01\x00"][i % 5]
+            )
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from onebit import Learner
 
 MOST_WEIGHTS = 2**24
-"""Most weights of a learner, one per feature and label; `OneBitClassifier` needs 16 bytes each."""
+"""Maximum weights of a learner, one per feature and label; `OneBitClassifier` has 16 bytes each."""
 
 
 def learners_of_models() -> list[type[Learner]]:
@@ -240,7 +240,7 @@ class ReplayableLearner:
         return self.learner.takes_descriptions
 
     def describe(self, descriptions: Mapping[Any, Any]) -> None:
-        """Say what labels mean: a record for each."""
+        """Describe labels: a record for each."""
         self.learner.describe({
             name: self.example(as_described(one)) for name, one in descriptions.items()
         })  # fmt: skip
