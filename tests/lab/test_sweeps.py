@@ -180,7 +180,7 @@ from onebit.streams import StreamSpec
 if __name__ == "__main__":
     lab.sweep(
         ["banditron", "perceptron"], {"gamma": [0.1, 0.2, 0.3]},
-        {"a": StreamSpec("synsep", 20_000), "b": StreamSpec("synnonsep", 20_000)},
+        {"a": StreamSpec("synsep", 100_000), "b": StreamSpec("synnonsep", 100_000)},
         8, jobs=2, folder=sys.argv[1],
     )
 """
