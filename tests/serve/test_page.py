@@ -137,6 +137,33 @@ def choose(page, model):
     page.wait_for_selector(f"#content[data-model={model}]")
 
 
+def wait_for(page, condition):
+    for _ in range(200):
+        if condition():
+            return
+        page.wait_for_timeout(100)
+    pytest.fail("it did not happen within 20 seconds")
+
+
+def test_a_model_that_is_chosen_while_another_one_is_read(open_page, stories):
+    """The late report of the first model is not shown for the second, nor can it be acted on."""
+    page = open_page()
+    choose(page, "healthy")
+    held = []
+    page.route("**/report*", lambda route: held.append(route))
+    wait_for(page, lambda: len(held) == 1)
+    page.select_option("#model", "swapped")
+    wait_for(page, lambda: len(held) == 2)
+    held[0].continue_()
+    page.wait_for_timeout(300)
+    assert page.get_attribute("#content", "data-model") == "healthy"
+    assert page.evaluate("document.getElementById('content').inert")
+    assert page.inner_text("#state") == "reading swapped …"
+    held[1].continue_()
+    page.wait_for_selector("#content[data-model=swapped]:not([inert])")
+    page.wait_for_selector("#state:has-text('up to date')")
+
+
 def findings(page):
     return page.locator("#findings li").all_inner_texts()
 

@@ -8,7 +8,8 @@ import { showLabels } from "./page_labels.js";
 import { reasons } from "./page_why.js";
 
 const SECONDS = 2;
-let current = null, decision = null, busy = false, report = null;
+// `latest` is the number of the last refresh: what an earlier one gets is out of date.
+let current = null, decision = null, busy = false, latest = 0, report = null;
 let range = {};
 let explained = { id: null, shown: null };  // the newest decision whose reasons are shown
 
@@ -42,14 +43,17 @@ function rangeQuery() {
 }
 
 async function refresh() {
-  if (busy || document.hidden) return;
+  if (document.hidden) return;
+  const mine = ++latest;
   busy = true;
   try {
     const models = await ask("GET", "/v1/models");
+    if (mine !== latest) return;
     showModels(models);
     if (current !== null) {
-      let newest;
-      [report, newest] = await Promise.all([ask("GET", modelPath() + "/report?" + rangeQuery()), ask("GET", modelPath() + "/decisions?limit=12")]);
+      const [found, newest] = await Promise.all([ask("GET", modelPath() + "/report?" + rangeQuery()), ask("GET", modelPath() + "/decisions?limit=12")]);
+      if (mine !== latest) return;
+      report = found;
       showGood(report);
       showFindings(report, act);
       showCurve(report, selectRange);
@@ -58,13 +62,14 @@ async function refresh() {
       showShadows(report);
       showNewest(newest);
       byId("content").dataset.model = report.model.name;
+      byId("content").inert = false;
       byId("freeze").textContent = report.model.frozen ? "Unfreeze" : "Freeze";
     }
     say("up to date", false);
   } catch (error) {
-    say(error.message === "Failed to fetch" ? "no answer from the service" : error.message, true);
+    if (mine === latest) say(error.message === "Failed to fetch" ? "no answer from the service" : error.message, true);
   } finally {
-    busy = false;
+    if (mine === latest) busy = false;
   }
 }
 
@@ -146,7 +151,6 @@ async function change(work, done, ...fields) {
   } catch (error) {
     byId("manage-said").textContent = error.message;
   }
-  busy = false;
   refresh();
 }
 
@@ -239,6 +243,8 @@ byId("model").addEventListener("change", () => {
   byId("answer").hidden = true;
   explained = { id: null, shown: null };
   byId("manage-said").textContent = "";
+  byId("content").inert = true; // it still shows the model before: no button of it may change this one
+  say("reading " + current + " …", false);
   refresh();
 });
 
@@ -298,5 +304,5 @@ for (const [id, correct] of [["right", true], ["wrong", false]]) {
 }
 
 document.addEventListener("visibilitychange", refresh);
-setInterval(refresh, 1000 * SECONDS);
+setInterval(() => busy || refresh(), 1000 * SECONDS);
 refresh();
