@@ -305,7 +305,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
 
     def _prepare_rows(self, X: Any) -> tuple[Run, Rows]:
         """Validate the rows of X; start the learner if it has not started."""
-        rows = check_rows(X, self)
+        rows = check_rows(X, self, keep_float32=True)
         run = self._run
         if run is None:
             run = self._start(self._validated_classes(), rows.n_features, feature_names(X))
