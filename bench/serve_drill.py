@@ -40,19 +40,19 @@ LABELS = ["billing", "delivery", "login", "returns"]
 USERS = 8
 
 DEADLINES = {"decide": 8.0, "feedback": 16.0, "revise": 16.0, "erase": 60.0, "ready": 2.0}
-"""Most seconds for a reply, as docs/serve.md states them; feedback may need its decision's row."""
+"""Maximum seconds for a reply, as docs/serve.md has them; feedback may need its decision's row."""
 
 SLACK = 2.0
 """Seconds that a busy machine adds to a deadline."""
 
 READY_SECONDS = 30.0
-"""Most seconds until a process that was not killed is ready again."""
+"""Maximum seconds until a process that was not killed is ready again."""
 
 STOP_SECONDS = 20.0
-"""Most seconds until a process ends that is told to: ten for its requests, then snapshots."""
+"""Maximum seconds until a process ends that is told to: ten for its requests, then snapshots."""
 
 ROUND_SECONDS = 3.0
-"""Most seconds until the next kill: an import takes one, as a process is started for it."""
+"""Maximum seconds until the next kill: an import takes one, as a process is started for it."""
 
 FREEZE_SHARE = 0.2
 """Share of the rounds in which PostgreSQL is stopped for some seconds."""

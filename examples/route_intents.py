@@ -62,12 +62,11 @@ def questions(n, seed=0):
 
 asked = questions(6_000)
 intents = sorted({intent for _, intent in asked})
-names = {intent: intent.replace("_", " ") for intent in intents}
 figure, axes = plt.subplots(figsize=(7, 4))
 for told in ("thumbs alone", "thumbs and names"):
     router = make_pipeline(Records(), OneBitClassifier(classes=intents, random_state=0))
     if told == "thumbs and names":
-        router.describe(names)
+        router.describe({intent: intent for intent in intents})  # their names, as texts
     wrong = []
     for text, intent in asked:
         decision = router.decide(text)

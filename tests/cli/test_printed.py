@@ -35,7 +35,7 @@ from onebit.core.engine import EXPLORED, MISTAKE, UPDATED
 from onebit.evaluation import Log
 from onebit.features import Records
 from onebit.numerics.changes import Change
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 from written import assert_as_written
 
 OPTIONS = Path(__file__).with_name("options.txt")
@@ -284,14 +284,14 @@ def test_compare_is_a_sweep_of_what_was_asked_for(onebit_command, monkeypatch, f
     assert code == 0
     ((learners, grid, streams, seeds), more) = asked[0]
     assert (learners, grid, seeds) == (["banditron"], {"gamma": [0.1, 0.2]}, 3)
-    assert streams == [Asked("f.csv", 2, "c", True, 0.1, True, 2)]
+    assert streams == [StreamSpec("f.csv", 2, "c", True, 0.1, True, 2)]
     assert (more["jobs"], more["dask"], more["folder"]) == (1, None, Path("here"))
     told = json.loads(out)
     assert told["onebit"] == onebit.__version__
     assert [row["parameters"] for row in told["settings"]] == [{"gamma": 0.1}, {"gamma": 0.2}]
     assert [path for path, *_ in figures] == ["p.png"]
     _, out, _ = onebit_command("compare --learner perceptron --seeds 1 --rounds 50")
-    assert asked[1][0][2] == [Asked("synsep", 50)]
+    assert asked[1][0][2] == [StreamSpec("synsep", 50)]
     assert Path("comparison/results.parquet").exists()
     assert "picture" not in out
 
@@ -421,7 +421,7 @@ def test_a_policy_that_is_not_covered_is_drawn_pale_with_bounds(onebit_command, 
 def test_regret_prints_what_theory_says(onebit_command, figures):
     command = "regret --learner perceptron --rounds 300 --seeds 2 --seed 3 --radius 2"
     told = json.loads(onebit_command(f"{command} --json --plot r.png")[1])
-    source = Asked("synsep", 300).open(3)
+    source = StreamSpec("synsep", 300).open(3)
     X, y = onebit.streams.in_memory(source.batches())
     players = [onebit.Perceptron(classes=source.classes) for _ in range(2)]
     histories = [onebit.play(player, X, y) for player in players]

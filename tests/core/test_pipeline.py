@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, St
 
 import onebit
 from mutations import mutate_header, packed, unpacked
-from onebit import Banditron, Decision, Perceptron, load, make_pipeline
+from onebit import Banditron, Decision, OneBitClassifier, Perceptron, load, make_pipeline
 from onebit.core import Example
 from onebit.core.example import dense
 from onebit.core.steps import Step
@@ -383,3 +384,29 @@ def test_steps_of_others(tmp_path):
     assert isinstance(again[0], Lengths)
     np.testing.assert_array_equal(again.scores(SUBJECTS), model.scores(SUBJECTS))
     assert again.decide(SUBJECTS[0]).label == model.predict(SUBJECTS[:1])
+
+
+# Descriptions of labels
+
+
+def test_the_name_of_a_label_describes_it_word_by_word():
+    intents = ["card_arrival", "pin_change"]
+    by_name, by_words = (
+        make_pipeline(Records(1024), OneBitClassifier(classes=intents, random_state=0)).describe({
+            intent: intent.replace("_", separator) for intent in intents
+        })
+        for separator in "_ "
+    )  # fmt: skip
+    texts = ["when will my card arrive", "change my pin"]
+    np.testing.assert_array_equal(by_name.scores(texts), by_words.scores(texts))
+    assert by_name.predict(texts).tolist() == intents
+
+
+def test_texts_that_describe_records_with_fields_are_warned_of_once():
+    bot = make_pipeline(Records(1024), OneBitClassifier(classes=DESKS, random_state=0))
+    bot.describe({"billing": "card charged twice"})
+    with pytest.warns(UserWarning, match="describe a label by a record with the same fields"):
+        bot.decide(RECORDS[0])
+    with warnings.catch_warnings(action="error"):
+        bot.decide(RECORDS[0])
+        bot.decide("card charged twice")

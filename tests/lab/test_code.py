@@ -13,7 +13,7 @@ from onebit.lab import code
 from onebit.lab.experiments import alarms, constants
 from onebit.lab.shared import Made
 from onebit.lab.tools import ConstantLabel
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 
 PACKAGE = Path(onebit.__file__).parent
 
@@ -41,7 +41,7 @@ def edit(monkeypatch):
 
 
 def key(learner, source=None, **options):
-    return lab.Run("a", learner, "b", source or Asked("synsep", 300), 0, **options).key
+    return lab.Run("a", learner, "b", source or StreamSpec("synsep", 300), 0, **options).key
 
 
 def test_an_edited_comment_or_layout_replays_nothing(edit):
@@ -137,7 +137,7 @@ import onebit
 from onebit.lab import code
 from onebit.lab.measures import Online
 from onebit.lab.shared import shared
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 from pathlib import Path
 
 seen = set()
@@ -150,7 +150,7 @@ def note(frame, event, argument):
 
 made, folder = getattr(onebit, sys.argv[1])(), Path(sys.argv[2])
 sys.setprofile(note)
-X, y, K = shared(Asked("confidit-synthetic", 40), 0, folder)
+X, y, K = shared(StreamSpec("confidit-synthetic", 40), 0, folder)
 Online()(made.set_params(classes=np.arange(K), random_state=0), X, y, 1)
 sys.setprofile(None)
 roots = code.names_of([type(made), Online, shared])

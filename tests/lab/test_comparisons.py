@@ -18,19 +18,19 @@ from onebit.streams.named import SOURCES, VARIABLE
 @pytest.fixture
 def all_streams(monkeypatch):
     monkeypatch.setattr(compare, "is_there", lambda name: True)
-    monkeypatch.setattr(streams.Asked, "check", lambda asked: None)
+    monkeypatch.setattr(streams.StreamSpec, "check", lambda spec: None)
 
 
 def test_no_stream_is_left_out(all_streams):
     assert set(compare.ROWS) == set(streams.NAMES)
     wanted = EXPERIMENTS["compare"].sweeps("full")
-    assert all(asked.rounds == compare.ROWS[n] for n, asked in wanted["all rows"].streams.items())
+    assert all(spec.rounds == compare.ROWS[n] for n, spec in wanted["all rows"].streams.items())
     assert set(wanted["first rows"].streams) == set(compare.NARROW)
     changed = EXPERIMENTS["drift"].sweeps("full")
     assert set(changed) == {*streams.CHANGES, drift.NATURAL}
     for change, sweep in changed.items():
         assert sweep.measure.change == ("" if change == drift.NATURAL else change)
-        assert all(asked.change == sweep.measure.change for asked in sweep.streams.values())
+        assert all(spec.change == sweep.measure.change for spec in sweep.streams.values())
 
 
 @pytest.mark.parametrize("name", ["compare", "drift"])
@@ -66,8 +66,8 @@ def test_kept_runs_are_what_tools_do(stream, change, tool, tmp_path):
     if not path.exists() or learner.version is None:
         pytest.skip("no data, or the tool is not installed")
     rows = drift.ROWS[stream] if change else compare.ROWS[stream]
-    asked = streams.Asked(stream, rows, change=change)
-    run = lab.Run(tool, learner, stream, asked, 1, measure=Online(change=change))
+    spec = streams.StreamSpec(stream, rows, change=change)
+    run = lab.Run(tool, learner, stream, spec, 1, measure=Online(change=change))
     kept = shipped(run)
     if kept is None:
         pytest.skip("another version is installed")

@@ -16,7 +16,7 @@ import os, signal, sys, time
 from pathlib import Path
 from onebit import lab
 from onebit.lab.processes import may_copy
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 
 assert may_copy()
 folder = Path(sys.argv[1])
@@ -31,7 +31,7 @@ class Watched:
         return {**lab.sweeps.ONLINE(learner, X, y, epochs), "seconds": 0.0}
 
 def table(jobs):
-    return lab.sweep(["banditron"], {"gamma": [0.1, 0.2]}, {"a": Asked("synsep", 300)}, 2,
+    return lab.sweep(["banditron"], {"gamma": [0.1, 0.2]}, {"a": StreamSpec("synsep", 300)}, 2,
                      Watched(), jobs=jobs, folder=folder / str(jobs))
 two = table(2)
 assert len(list(folder.glob("[0-9][0-9]*"))) == 2

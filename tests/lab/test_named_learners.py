@@ -4,9 +4,9 @@ import pytest
 
 from onebit import Banditron, Perceptron, lab
 from onebit.lab.sweeps import ONLINE
-from onebit.streams.asked import Asked
+from onebit.streams.stream_spec import StreamSpec
 
-STREAM = {"synsep": Asked("synsep", 100)}
+STREAM = {"synsep": StreamSpec("synsep", 100)}
 
 
 def played(learners, tmp_path):

@@ -13,7 +13,7 @@ from onebit.lab.experiments import EXPERIMENTS, confidit_texts, folklore_table, 
 from onebit.lab.measures import RegretAndBound
 from onebit.lab.reports import run_experiment, sections_of, write_report
 from onebit.lab.results import MEASURED
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 from onebit.streams.named import VARIABLE
 
 
@@ -48,7 +48,7 @@ def test_folklore_streams_are_what_the_bounds_are_for(make):
     assert set(y) == set(range(5))
 
 
-SHORT = {"SynSep": Asked("synsep", 1500), "SynNonSep": Asked("synnonsep", 1500)}
+SHORT = {"SynSep": StreamSpec("synsep", 1500), "SynNonSep": StreamSpec("synnonsep", 1500)}
 
 
 def few_rounds(name, monkeypatch, streams=None, parts=None):
@@ -125,10 +125,10 @@ def test_results_that_somebody_else_wrote_are_refused(tmp_path):
 
 @pytest.mark.parametrize("scale", ["small", pytest.param("full", marks=pytest.mark.slow)])
 def test_texts_and_vowels_have_tables_and_pictures(tmp_path, monkeypatch, scale):
-    texts = {name: Asked("synsep", 200 + i) for i, name in enumerate(confidit_texts.TEXTS)}
+    texts = {name: StreamSpec("synsep", 200 + i) for i, name in enumerate(confidit_texts.TEXTS)}
     monkeypatch.setattr(confidit_texts, "is_there", lambda name: True)
     monkeypatch.setattr(confidit_texts, "TEXTS", texts)
-    monkeypatch.setattr(confidit_texts, "VOWEL", Asked("synsep", 600))
+    monkeypatch.setattr(confidit_texts, "VOWEL", StreamSpec("synsep", 600))
     tables = {
         part: lab.sweep(*wanted._replace(seeds=[0]), jobs=1)
         for part, wanted in confidit_texts.sweeps(scale).items()

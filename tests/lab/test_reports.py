@@ -42,7 +42,7 @@ from onebit.lab.shared import Made
 from onebit.lab.sweeps import _row
 from onebit.lab.tools import ConstantLabel
 from onebit.lab.trials import Trial
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 from written import assert_as_written
 
 HERE = Path(__file__).parent
@@ -89,10 +89,10 @@ def asked(source):
     """Return what is asked of a stream, or what arrays contain."""
     if isinstance(source, Made):
         return str(source)
-    if not isinstance(source, Asked):
+    if not isinstance(source, StreamSpec):
         X, y = source
         return f"{X.shape}, sum {X.sum():.6g}, {np.bincount(y).tolist()}"
-    plain = vars(Asked(source.name))
+    plain = vars(StreamSpec(source.name))
     return (
         ", ".join(f"{key}={v!r}" for key, v in vars(source).items() if v != plain[key]) or "whole"
     )
@@ -132,7 +132,7 @@ def made_up(run):
     if getattr(run.measure, "change", "") or isinstance(run.measure, SEVERAL):
         said += f" {run.measure}"
     rng = np.random.default_rng(zlib.crc32(said.encode()))
-    T = (run.source.rounds if isinstance(run.source, Asked) else 0) or 1_000
+    T = (run.source.rounds if isinstance(run.source, StreamSpec) else 0) or 1_000
     rounds = [t for t in (10, 100, 1_000, 10_000, 100_000, 1_000_000) if t <= T]
     errors = np.round(np.sort(rng.uniform(0.01, 0.7, size=len(rounds)))[::-1], 3).tolist()
     found = {
@@ -209,7 +209,7 @@ def all_data(monkeypatch):
             monkeypatch.setattr(module, "is_there", lambda name: True)
         if hasattr(module, "one_picture"):
             monkeypatch.setattr(module, "one_picture", lambda draw: Figure())
-    monkeypatch.setattr(Asked, "check", lambda asked: None)
+    monkeypatch.setattr(StreamSpec, "check", lambda spec: None)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -224,7 +224,7 @@ def test_reports_show_the_same_of_the_same_results(name, all_data, tmp_path):
 
 def described_sweep(data):
     """Yield the summary and the picture of a made-up sweep."""
-    streams = {"one": Asked("synsep", 900), "two": Asked("synsep", 1_100)}
+    streams = {"one": StreamSpec("synsep", 900), "two": StreamSpec("synsep", 1_100)}
     grid = {"gamma": [0.01, 0.1, 0.5]}
     runs = lab.runs_of([Perceptron, Banditron], grid, streams, 3, lab.sweeps.ONLINE, data)
     table = as_table([_row(run, made_up(run)) for run in runs])

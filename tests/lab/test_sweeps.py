@@ -17,9 +17,9 @@ from onebit import Banditron, Perceptron, lab, play, streams
 from onebit.lab import results, sweeps
 from onebit.lab.measures import Online
 from onebit.lab.pictures import draw_sweep
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 
-SYNSEP = {"SynSep": Asked("synsep", rounds=500)}
+SYNSEP = {"SynSep": StreamSpec("synsep", rounds=500)}
 GRID = {"gamma": [0.1, 0.3]}
 
 
@@ -28,7 +28,10 @@ def without_times(table):
 
 
 def test_a_sweep_plays_all_combinations():
-    many = {"SynSep": SYNSEP["SynSep"], "noisy": Asked("synsep", rounds=300, noise=0.2, epochs=2)}
+    many = {
+        "SynSep": SYNSEP["SynSep"],
+        "noisy": StreamSpec("synsep", rounds=300, noise=0.2, epochs=2),
+    }
     table = lab.sweep(["perceptron", Banditron], GRID, many, [3, 5], jobs=1)
     assert len(table) == 2 * 2 * 3
     assert table.gamma.isna().sum() == 4
@@ -95,7 +98,7 @@ def test_results_depend_on_code_parameters_and_what_is_in_files(tmp_path, monkey
     path = tmp_path / "some.csv"
 
     def key(learner=None, seed=0, **more):
-        run = lab.Run("a", learner or Banditron(), "b", Asked(str(path)), seed, **more)
+        run = lab.Run("a", learner or Banditron(), "b", StreamSpec(str(path)), seed, **more)
         return run.key
 
     path.write_text("a,label\n1,2\n2,3\n")
@@ -145,7 +148,7 @@ def test_sweeps_refuse_what_cannot_be(tmp_path):
     with pytest.raises(ValueError, match=r"'gamma' parameter of Banditron must be"):
         lab.sweep([Banditron], {"gamma": [7]}, SYNSEP, 1)
     with pytest.raises(ValueError, match="no stream 'nowhere'"):
-        lab.sweep([Banditron], None, {"nowhere": Asked("nowhere")}, 1, jobs=1)
+        lab.sweep([Banditron], None, {"nowhere": StreamSpec("nowhere")}, 1, jobs=1)
     lonely = {"lonely": (np.eye(2), ["a", "a"])}
     with pytest.raises(ValueError, match=r"Banditron\(.*\) on lonely, seed 0: .* two classes"):
         lab.sweep([Banditron], None, lonely, 1, jobs=1)
@@ -173,11 +176,11 @@ def test_summary_and_picture(tmp_path):
 SWEEP = """
 import sys
 from onebit import lab
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 if __name__ == "__main__":
     lab.sweep(
         ["banditron", "perceptron"], {"gamma": [0.1, 0.2, 0.3]},
-        {"a": Asked("synsep", 20_000), "b": Asked("synnonsep", 20_000)},
+        {"a": StreamSpec("synsep", 100_000), "b": StreamSpec("synnonsep", 100_000)},
         8, jobs=2, folder=sys.argv[1],
     )
 """
@@ -226,7 +229,7 @@ def written(folder):
 @pytest.mark.parametrize("kill", [False, True])
 def test_a_dask_cluster_gives_the_same_table(tmp_path, dask_cluster, kill):  # noqa: F811
     address, workers = dask_cluster
-    asked = {"a": Asked("synsep", 20_000)}
+    asked = {"a": StreamSpec("synsep", 20_000)}
     here = lab.sweep(["banditron"], GRID, asked, 10, jobs=2)
 
     def progress(done, total):

@@ -24,7 +24,7 @@ from onebit.lab.tools import (
     _blocks,
     vw_features,
 )
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 
 SEED = 3
 
@@ -165,7 +165,7 @@ class Missing(Guess):
     package = "no such package"
 
 
-ONE = {"SynSep": Asked("synsep", 300)}
+ONE = {"SynSep": StreamSpec("synsep", 300)}
 
 
 def test_a_sweep_plays_tools_beside_learners(tmp_path):
@@ -206,7 +206,7 @@ def test_results_come_with_the_package(tmp_path, monkeypatch):
     for other in (
         Run("a, b", Guess(2), "SynSep", ONE["SynSep"], 0),
         Run("a, b", Guess(1), "SynSep", ONE["SynSep"], 1),
-        Run("a, b", Guess(1), "SynSep", Asked("synsep", 301), 0),
+        Run("a, b", Guess(1), "SynSep", StreamSpec("synsep", 301), 0),
     ):
         assert shipped(other) is None
     monkeypatch.setattr(Guess, "version", "numpy 0.1")

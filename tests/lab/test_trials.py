@@ -13,7 +13,7 @@ from onebit.lab.measures import Online
 from onebit.lab.reports import chosen_sweeps
 from onebit.lab.shared import Made
 from onebit.lab.trials import Trial
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 
 
 class Sum(Trial):
@@ -37,7 +37,7 @@ def test_a_sweep_of_trials_has_no_streams(tmp_path):
     ]  # fmt: skip
     assert lab.results.read_table(tmp_path / "results.parquet").equals(table)
     with pytest.raises(ValueError, match="trials are played without streams"):
-        lab.sweep({"sum": Sum()}, None, {"x": Asked("synsep", 10)}, 1, jobs=1)
+        lab.sweep({"sum": Sum()}, None, {"x": StreamSpec("synsep", 10)}, 1, jobs=1)
     with pytest.raises(ValueError, match="trials are played without streams"):
         lab.sweep({"learner": Perceptron()}, None, {}, 1, jobs=1)
 
@@ -52,7 +52,7 @@ def test_a_stream_may_be_made_for_each_seed(tmp_path):
 
 
 def test_streams_and_seeds_are_chosen_by_name():
-    streams = {"a": Asked("synsep", 10), "b": Asked("synsep", 11)}
+    streams = {"a": StreamSpec("synsep", 10), "b": StreamSpec("synsep", 11)}
     sweeps = {
         "played": Sweep({"p": Perceptron()}, {}, streams, [0, 1, 2]),
         "named": Sweep({"s": Sum()}, {"stream": ["b", "c"]}, {}, [0, 1]),

@@ -11,9 +11,9 @@ from onebit.serve.rows import (
     ApprenticeSettings,
     DecisionBody,
     FeedbackBody,
+    ModelSettings,
     ModelSpec,
     Row,
-    Settings,
     text_of,
 )
 from services import SMALL, in_folder
@@ -182,7 +182,7 @@ def test_decisions_from_before_a_switch_do_not_count():
     assert (beside.since, beside.decides, beside.confidence) == (20, "model", None)
     assert not beside.change(ApprenticeSettings(share=0.1), 21)
     assert (beside.since, beside.product_share) == (20, 0.1)
-    assert Settings(apprentice=None) != Settings()
+    assert ModelSettings(apprentice=None) != ModelSettings()
 
 
 def test_clients_send_the_choice_of_the_product(running):

@@ -26,7 +26,7 @@ from onebit.serve.limits import Limits
 from onebit.serve.log import Entry, LogError
 from onebit.serve.replayable import ReplayableLearner
 from onebit.serve.replaying import restore
-from onebit.serve.rows import LabelsBody, ModelSpec, Settings, ShadowBody
+from onebit.serve.rows import LabelsBody, ModelSettings, ModelSpec, ShadowBody
 from onebit.serve.sqlite_log import SQLiteLog
 from onebit.serve.verify import verify
 from onebit.serve.writer import PendingRow, Writer
@@ -311,7 +311,7 @@ def test_what_comes_too_late_for_a_model_is_refused(service):
         decide(models, old, [DecisionRequest("card", "own")]),
         give_feedback(models, old, [Feedback(awaited, True)]),
         give_feedback(models, old, [Feedback(awaited, True), Feedback(name, True)]),
-        models.change_settings(old, Settings(frozen=True)),
+        models.change_settings(old, ModelSettings(frozen=True)),
         models.change_labels(old, LabelsBody(add=["fax"])),
     ]
     for work in late:

@@ -129,9 +129,9 @@ MALFORMED = [
     ("nan.csv", b"a,label\n1,x\nnan,y\n", "nan.csv:3: a is 'nan'; a missing value is an empty"),
     ("huge.csv", b"a,label\n1,x\n1e99,y\n", "huge.csv:3: a is '1e99': values beyond 1e+30"),
     ("word.csv", b"a,label\n1,x\nbanana,y\n", "word.csv:3: a must be a number, as the first"),
-    ("latin.csv", "a,label\n1,x\n2,é\n".encode("latin-1"), "latin.csv:3: no UTF-8: byte 0xe9"),
-    ("utf16.csv", "a,label\n1,x\n".encode("utf-16"), "utf16.csv:1: no UTF-8: byte 0xff at 1"),
-    ("quote.csv", b'a,label\n1,x\n"2,y\n3,x\n', "quote.csv:3: no CSV: unexpected end of data"),
+    ("latin.csv", "a,label\n1,x\n2,é\n".encode("latin-1"), "latin.csv:3: not UTF-8: byte 0xe9"),
+    ("utf16.csv", "a,label\n1,x\n".encode("utf-16"), "utf16.csv:1: not UTF-8: byte 0xff at 1"),
+    ("quote.csv", b'a,label\n1,x\n"2,y\n3,x\n', "quote.csv:3: not CSV: unexpected end of data"),
     ("unlabelled.csv", b"a,b\n1,2\n", "unlabelled.csv:1: no column is named 'label' or 'y' or"),
     ("alone.csv", b"label\n1\n", "alone.csv: there is no column but the label 'label'"),
     ("twice.csv", b"a,a,label\n1,2,3\n", "twice.csv:1: two columns are named 'a'"),
@@ -141,21 +141,21 @@ MALFORMED = [
     ("nanlabel.csv", b"a,label\n1,1\n2,nan\n", "nanlabel.csv:3: the label must be a number"),
     ("half.csv", b"a,label\n1,1\n2,1.5\n", "half.csv:3: a label is a text or a whole number"),
     ("long.csv", b"a,label\n1,1\n2," + b"9" * 50, "long.csv:3: a label is an integer of 64 bits"),
-    ("nul.csv", b"a,label\n1,x\n2,y\0\n", "nul.csv:3: no text: byte 0x00 at 4"),
+    ("nul.csv", b"a,label\n1,x\n2,y\0\n", "nul.csv:3: not a text: byte 0x00 at 4"),
     ("digits.csv", "a,label\n1,1\n2,\u0661\n".encode(), "digits.csv:3: the label must be a number"),
     ("CUT.CSV.GZ", gzip.compress(NUMBERS.encode())[:-12], "CUT.CSV.GZ:4: cannot be decompressed"),
     ("cut.csv.gz", gzip.compress(NUMBERS.encode())[:-12], "cut.csv.gz:4: cannot be decompressed"),
     ("not.csv.xz", b"a,label\n1,2\n", "not.csv.xz:1: cannot be decompressed"),
     # Vowpal Wabbit
     ("empty.vw", b"", "empty.vw: the file has no examples"),
-    ("bar.vw", b"1 |a b\n2 a b\n", "bar.vw:2: no | stands between the label and the features"),
+    ("bar.vw", b"1 |a b\n2 a b\n", "bar.vw:2: there is no | between the label and the features"),
     ("nan.vw", b"1 |a b\n2 |a b:nan\n", "nan.vw:2: a feature is written name or name:number"),
     ("huge.vw", b"1 |a b\n2 |a b:1e99\n", "huge.vw:2: 'a.b' is 1e+99: values beyond 1e+30"),
     ("label.vw", b"1 |a b\n |a b\n", "label.vw:2: the label is missing"),
     ("bandit.vw", b"1:0.5:0.2 |a b\n", "bandit.vw:1: a label is a number or a word"),
     ("weight.vw", b"1 2 |a b\n", "weight.vw:1: importance weights other than 1"),
-    ("latin.vw", "1 |a é\n".encode("latin-1"), "latin.vw:1: no UTF-8: byte 0xe9"),
-    ("nul.vw", b"1 |a b\0\n2 |a b\n", "nul.vw:1: no text: byte 0x00 at 7"),
+    ("latin.vw", "1 |a é\n".encode("latin-1"), "latin.vw:1: not UTF-8: byte 0xe9"),
+    ("nul.vw", b"1 |a b\0\n2 |a b\n", "nul.vw:1: not a text: byte 0x00 at 7"),
     ("cut.vw.bz2", bz2.compress(VW.encode())[:-9], "cut.vw.bz2:5: cannot be decompressed"),
     # svmlight
     ("huge.svm", b"1 1:1\n2 2:1e99\n", "huge.svm:2: '2:1e99': values beyond 1e+30 are refused"),
@@ -232,11 +232,11 @@ def test_what_is_no_stream_at_all(tmp_path, name):
     path = tmp_path / name
     path.mkdir()
     with pytest.raises(ValueError, match=re.escape(f"{path}: a stream is a file, and this is")):
-        streams.Asked(str(path)).open()
+        streams.StreamSpec(str(path)).open()
     alone = tmp_path / "alone.csv"
     alone.write_text("a,label\n1,x\n2,x\n")
     with pytest.raises(ValueError, match=r"alone\.csv: all examples have the label 'x'"):
-        streams.Asked(str(alone)).open()
+        streams.StreamSpec(str(alone)).open()
 
 
 def test_truncated_parquet(tmp_path):
@@ -341,7 +341,7 @@ def test_confidit_synthetic_is_as_the_paper_says():
 def test_asked_streams_put_transformations_together(tmp_path):
     path = tmp_path / "some.csv"
     path.write_text("a,b,label\n" + "".join(f"{i},1,{i % 3}\n" for i in range(1, 31)))
-    opened = streams.Asked(str(path), 10, unit=True, noise=0.5, shuffle=True, epochs=2).open(1)
+    opened = streams.StreamSpec(str(path), 10, unit=True, noise=0.5, shuffle=True, epochs=2).open(1)
     for _ in range(2):
         X, y = streams.in_memory(opened.batches())
         assert opened.n_rounds == y.size == 20

@@ -174,7 +174,7 @@ def test_rows_and_labels_belong_together():
 def test_changes_have_a_name_and_a_beginning(name):
     X, y = streams.synsep(900, seed=0)
     labels = np.array([f"label {k}" for k in range(9)])[y]
-    asked = streams.Asked("synsep", 900, change=name).open(0)
+    asked = streams.StreamSpec("synsep", 900, change=name).open(0)
     ((_, changed),) = asked.batches()
     since = streams.CHANGES[name].begins(900)
     _, of_labels = streams.CHANGES[name].make(X, labels, 0)
@@ -193,4 +193,4 @@ def test_changes_have_a_name_and_a_beginning(name):
 
 def test_an_unknown_change_gets_all_names():
     with pytest.raises(ValueError, match="no change 'sudden': there are all permuted, two"):
-        streams.Asked("synsep", change="sudden").open()
+        streams.StreamSpec("synsep", change="sudden").open()

@@ -364,14 +364,14 @@ def test_a_part_of_the_labels_and_the_natural_order_can_be_asked_for(tmp_path, m
     raw, labels = np.arange(8).reshape(4, 2), np.array([3, 1, 2, 3])
     write_arrays(tmp_path, "letter/letter.npz", raw, labels)
     monkeypatch.setenv("ONEBIT_DATA", str(tmp_path))
-    natural = streams.Asked("letter", order="natural").open()
+    natural = streams.StreamSpec("letter", order="natural").open()
     assert np.concatenate([y for _, y in natural.batches()]).tolist() == [3, 1, 2, 3]
-    some = streams.Asked("letter", order="natural", only=(3, 1)).open()
+    some = streams.StreamSpec("letter", order="natural", only=(3, 1)).open()
     assert (some.n_rounds, some.classes) == (3, [1, 3])
     ((X, y),) = some.batches()
     assert y.tolist() == [3, 1, 3]
     assert same_rows(X, next(natural.batches())[0][[0, 1, 3]])
-    as_it_is = streams.Asked("letter", order="natural", prepared=False).open()
+    as_it_is = streams.StreamSpec("letter", order="natural", prepared=False).open()
     assert next(as_it_is.batches())[0].tolist() == raw.tolist()
     with pytest.raises(ValueError, match="no example has the label 7"):
-        streams.Asked("letter", only=(3, 7)).open()
+        streams.StreamSpec("letter", only=(3, 7)).open()

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from onebit import streams
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 from onebit.streams.named import SOURCES
 from written import assert_as_written
 
@@ -39,7 +39,7 @@ MADE = {
     **{f"change: {name}": lambda change=change: change.make(X, Y, 4)
        for name, change in streams.CHANGES.items()},
     "asked": lambda: streams.in_memory(
-        Asked("confidit-synthetic", 40, unit=True, noise=0.2, shuffle=True, epochs=2,
+        StreamSpec("confidit-synthetic", 40, unit=True, noise=0.2, shuffle=True, epochs=2,
               change="A-B-A").open(6).batches()),
 }  # fmt: skip
 
@@ -97,11 +97,11 @@ def test_begins_of_changes():
         (lambda: streams.repeated(iter([(X, Y)]), epochs=2), "only once"),
         (lambda: streams.strongly_separable(5, n_features=3, n_classes=4), "2 to n_features"),
         (lambda: streams.strongly_separable(5, n_features=3, n_classes=1), "2 to n_features"),
-        (lambda: Asked("synsep", change="none").open(), "no change 'none'"),
-        (lambda: Asked("synsep", label="x").open(), "a column is for files"),
-        (lambda: Asked(".").open(), "this is a folder"),
-        (lambda: Asked("nowhere").open(), "no stream 'nowhere'"),
-        (lambda: Asked("synsep", 99, only=(0, 99)).open(), "no example has the label 99"),
+        (lambda: StreamSpec("synsep", change="none").open(), "no change 'none'"),
+        (lambda: StreamSpec("synsep", label="x").open(), "a column is for files"),
+        (lambda: StreamSpec(".").open(), "this is a folder"),
+        (lambda: StreamSpec("nowhere").open(), "no stream 'nowhere'"),
+        (lambda: StreamSpec("synsep", 99, only=(0, 99)).open(), "no example has the label 99"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_made_is_refused(make, words):
@@ -125,20 +125,20 @@ def test_extremes_are_taken():
 def test_asked_is_what_its_parts_make(tmp_path):
     path = tmp_path / "f.csv"
     path.write_text("a,b,label\n" + "".join(f"{i},{-i},{'xyz'[i % 3]}\n" for i in range(9)))
-    opened = Asked(str(path), rounds=5).open()
+    opened = StreamSpec(str(path), rounds=5).open()
     assert (opened.name, opened.n_rounds, opened.classes) == (str(path), 5, ["x", "y", "z"])
     assert [len(y) for _, y in opened.batches()] == [5]
     assert [len(y) for _, y in opened.batches()] == [5]  # from the beginning again
     for rounds in (9, 10, None):
-        assert Asked(str(path), rounds).open().n_rounds == 9
-    some = Asked(str(path), only=("z", "x")).open()
+        assert StreamSpec(str(path), rounds).open().n_rounds == 9
+    some = StreamSpec(str(path), only=("z", "x")).open()
     assert (some.n_rounds, some.classes) == (6, ["x", "z"])
     assert set(streams.in_memory(some.batches())[1]) == {"x", "z"}
-    assert Asked(str(path), epochs=3).open().n_rounds == 27
-    assert Asked("SynSep", 7).open().classes == list(range(9))
-    assert Asked("synsep").open().n_rounds == 100_000
+    assert StreamSpec(str(path), epochs=3).open().n_rounds == 27
+    assert StreamSpec("SynSep", 7).open().classes == list(range(9))
+    assert StreamSpec("synsep").open().n_rounds == 100_000
     path.write_text("a,label\n1,x\n2,x\n")
     with pytest.raises(ValueError, match="all examples have the label 'x'"):
-        Asked(str(path)).open()
-    assert Asked(str(path)).is_file
-    assert not Asked("COVTYPE").is_file
+        StreamSpec(str(path)).open()
+    assert StreamSpec(str(path)).is_file
+    assert not StreamSpec("COVTYPE").is_file

@@ -129,7 +129,7 @@ def test_batches_play_as_the_whole():
 
 
 def test_batches_refuse_what_does_not_match():
-    with pytest.raises(ValueError, match=r"as many rows; got shapes \(3, 2\) and \(4,\)"):
+    with pytest.raises(ValueError, match=r"same number of rows; got shapes \(3, 2\) and \(4,\)"):
         next(streams.batches(np.ones((3, 2)), np.ones(4)))
     with pytest.raises(ValueError, match="size must be at least 1; got 0"):
         next(streams.batches(np.ones((3, 2)), np.ones(3), size=0))

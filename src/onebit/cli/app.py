@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> NoReturn:
 
 
 def stop_writing() -> NoReturn:
-    """Exit quietly: whoever reads the output, such as `head`, has enough of it."""
+    """Exit quietly: the reader of the output, such as `head`, has closed it."""
     # Python flushes once more.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(0)

@@ -15,7 +15,7 @@ import onebit
 from onebit.cli.app import AsJson, app
 from onebit.cli.bars import runs_bar
 from onebit.cli.parameters import parameters_of, parsed
-from onebit.cli.pictures import check_picture, check_writable
+from onebit.cli.pictures import check_picture
 from onebit.cli.stream import (
     REPEATABLE,
     Epochs,
@@ -32,7 +32,7 @@ from onebit.cli.tables import plain_table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from onebit.streams import Asked
+    from onebit.streams import StreamSpec
 
 Jobs = Annotated[
     int,
@@ -87,15 +87,14 @@ def compare(
 ) -> None:
     """Compare learners over streams, parameters and seeds."""
     from onebit import lab
-    from onebit.streams import Asked
+    from onebit.streams import StreamSpec
 
-    check_writable(plot)
-    if plot:
-        check_picture(plot)
-    asked = [
-        Asked(name, rounds, label, unit, noise, shuffle, epochs) for name in stream or ["synsep"]
+    check_picture(plot)
+    specs = [
+        StreamSpec(name, rounds, label, unit, noise, shuffle, epochs)
+        for name in stream or ["synsep"]
     ]
-    for some in asked:
+    for some in specs:
         if some.is_file:
             some.open()  # report errors in a file now
     grid = grid_of(set_ or [])
@@ -103,7 +102,7 @@ def compare(
         table = lab.sweep(
             learner,
             grid,
-            asked,
+            specs,
             seeds,
             jobs=jobs,
             dask=dask,
@@ -115,7 +114,7 @@ def compare(
         from onebit.lab.pictures import draw_sweep
 
         draw_sweep(table).savefig(plot, dpi=150)
-    notes = [*notes_on_parameters(learner, grid), *notes_on_orders(asked, seeds)]
+    notes = [*notes_on_parameters(learner, grid), *notes_on_orders(specs, seeds)]
     if plot and seeds > 1:
         notes.append(
             f"In the picture, a line is the mean over {seeds} seeds, and its band one standard "
@@ -163,7 +162,7 @@ def notes_on_parameters(learners: list[str], grid: dict[str, list[Any]]) -> Iter
         yield f"--set {name} replaced the default of each learner that has it: {', '.join(own)}."
 
 
-def notes_on_orders(streams: list[Asked], seeds: int) -> Iterator[str]:
+def notes_on_orders(streams: list[StreamSpec], seeds: int) -> Iterator[str]:
     """Yield which streams had the same order with all seeds."""
     for some in streams:
         if some.is_file and not some.shuffle and seeds > 1:

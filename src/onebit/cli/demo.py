@@ -11,12 +11,12 @@ from rich.console import Console
 from onebit.cli.app import Seed, app
 from onebit.cli.bars import compiling_bar, rounds_bar
 from onebit.cli.parameters import learner_classes
-from onebit.cli.pictures import NOISE, check_picture, check_writable, draw_demo
+from onebit.cli.pictures import NOISE, check_picture, draw_demo
 from onebit.cli.playing import Result, play_timed
 from onebit.cli.run import microseconds, percent
 from onebit.cli.tables import plain_table
 from onebit.core.workers import can_start
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 from onebit.streams.synthetic import N_FEATURES
 from onebit.warming import compile_elsewhere
 
@@ -40,10 +40,9 @@ def demo(
     The stream is SynNonSep; the learners are those whose round costs O(nnz K).
     """
     plot = plot if out is None else out  # its name before
-    check_writable(plot)
     check_picture(plot)
     with compiling_bar(hidden=False) as show:
-        stream = Asked("synnonsep", rounds).open(seed)
+        stream = StreamSpec("synnonsep", rounds).open(seed)
         learners = {
             name: cls(classes=stream.classes, random_state=seed)
             for name, cls in learner_classes().items()

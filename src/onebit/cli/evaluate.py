@@ -18,7 +18,7 @@ import onebit
 from onebit.cli.app import AsJson, app
 from onebit.cli.bars import runs_bar
 from onebit.cli.parameters import parsed
-from onebit.cli.pictures import INK, check_picture, check_writable
+from onebit.cli.pictures import INK, check_picture
 from onebit.cli.stream import REPEATABLE
 from onebit.cli.tables import plain_table
 
@@ -95,13 +95,11 @@ def evaluate(
 ) -> None:
     """Estimate how accurate the decisions of a log are.
 
-    The same examples tell how accurate other policies would have been.
+    It also estimates how accurate other policies would have been on the same examples.
     """
     from onebit import evaluation
 
-    check_writable(plot)
-    if plot:
-        check_picture(plot)
+    check_picture(plot)
     if dask is not None and not log.is_dir():
         raise ValueError(f"--dask is for a folder of parts; got {log}")
     if labels and log.is_dir():

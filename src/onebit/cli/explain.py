@@ -12,7 +12,7 @@ import typer
 import onebit
 from onebit.cli.app import AsJson, app
 from onebit.cli.parameters import parsed, parsed_list
-from onebit.cli.pictures import check_picture, check_writable
+from onebit.cli.pictures import check_picture, save_plot
 
 
 @app.command()
@@ -48,9 +48,7 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Print what speaks for a label and against another one."""
-    check_writable(plot)
-    if plot:
-        check_picture(plot)
+    check_picture(plot)
     loaded = onebit.load(model)
     x = _record(sys.stdin.read() if record == "-" else record)
     known = loaded.classes_.tolist()
@@ -61,11 +59,7 @@ def explain(
         among=None if among is None else parsed_list(among),
     )
     if plot:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(7, 4), layout="constrained")
-        found.plot(figure.add_subplot())
-        figure.savefig(plot, dpi=150)
+        save_plot(plot, found.plot, height=4)
     if as_json:
         print(json.dumps(found.to_dict()))
         return

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 @contextmanager
 def quiet_interrupts() -> Iterator[None]:
-    """Let Ctrl-C end the process at once, without a traceback: there is nothing to tidy up."""
+    """Exit at once on Ctrl-C, without a traceback: there is nothing to clean up."""
     default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not default or current_thread() is not main_thread():
         yield

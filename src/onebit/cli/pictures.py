@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,11 @@ def check_writable(path: Path | None) -> None:
         raise ValueError(f"cannot write {path}: permission denied")
 
 
-def check_picture(path: Path) -> None:
-    """Raise now, not after the run, if matplotlib writes no such files."""
+def check_picture(path: Path | None) -> None:
+    """Raise now, not after the run, if no picture can be written to this file."""
+    check_writable(path)
+    if path is None:
+        return
     from matplotlib.figure import Figure
 
     known = Figure().canvas.get_supported_filetypes()
@@ -37,15 +41,24 @@ def check_picture(path: Path) -> None:
         raise ValueError(f"cannot draw {path}: its name must end in .{', .'.join(known)}")
 
 
-def draw_run(path: Path, learner: Learner, stream: str, history: History) -> None:
-    """Draw error against rounds of one run."""
+def save_plot(path: Path, plot: Callable[[Any], Any], height: float = 4.5) -> None:
+    """Save what a function draws on axes."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    ax = history.plot(figure.add_subplot(), color=INK[0], linewidth=2)
-    plain_percents(ax, [history])
-    ax.set_title(f"{type(learner).__name__} on {stream}", loc="left")
+    figure = Figure(figsize=(7, height), layout="constrained")
+    plot(figure.add_subplot())
     figure.savefig(path, dpi=150)
+
+
+def draw_run(path: Path, learner: Learner, stream: str, history: History) -> None:
+    """Draw error against rounds of one run."""
+
+    def draw(ax: Any) -> None:
+        history.plot(ax, color=INK[0], linewidth=2)
+        plain_percents(ax, [history])
+        ax.set_title(f"{type(learner).__name__} on {stream}", loc="left")
+
+    save_plot(path, draw)
 
 
 def draw_demo(path: Path, ranked: dict[str, tuple[Learner, Result]]) -> None:

@@ -10,7 +10,7 @@ from rich.progress import Progress
 
 import onebit
 from onebit.cli.parameters import parameters_of, shown
-from onebit.streams import Opened
+from onebit.streams import OpenedStream
 
 if TYPE_CHECKING:
     from onebit import History, Learner
@@ -25,7 +25,7 @@ class Result(NamedTuple):
     playing: float
 
 
-def play_timed(learner: Learner, stream: Opened, bar: Progress) -> Result:
+def play_timed(learner: Learner, stream: OpenedStream, bar: Progress) -> Result:
     """Play, and show progress; compiling and reading are timed separately."""
     from sklearn.base import clone
 

@@ -12,10 +12,10 @@ from rich.console import Console
 import onebit
 from onebit.cli.app import AsJson, app
 from onebit.cli.parameters import make_learner, parameters_of, shown
-from onebit.cli.pictures import check_picture, check_writable
+from onebit.cli.pictures import check_picture, save_plot
 from onebit.cli.stream import Label, LearnerName, Name, Setting, Unit
 from onebit.cli.tables import plain_table
-from onebit.streams import Asked, in_memory
+from onebit.streams import StreamSpec, in_memory
 
 
 @app.command()
@@ -52,20 +52,14 @@ def regret(
 
     The regret is measured against the best weights in hindsight.
     """
-    check_writable(plot)
-    if plot:
-        check_picture(plot)
+    check_picture(plot)
     players = [make_learner(learner, set_ or [], seed + run) for run in range(seeds)]
-    source = Asked(stream, rounds, label, unit=unit).open(seed)
+    source = StreamSpec(stream, rounds, label, unit=unit).open(seed)
     X, y = in_memory(source.batches())
     histories = [onebit.play(player.set_params(classes=source.classes), X, y) for player in players]
     seen = onebit.theory.regret(histories, players[0], X, y, radius=radius)
     if plot:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(7, 4.5), layout="constrained")
-        seen.plot(figure.add_subplot())
-        figure.savefig(plot, dpi=150)
+        save_plot(plot, seen.plot)
     best = seen.comparator
     if as_json:
         print(

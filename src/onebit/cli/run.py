@@ -28,7 +28,7 @@ from onebit.cli.stream import (
     Unit,
 )
 from onebit.cli.tables import plain_table
-from onebit.streams import Asked, Opened
+from onebit.streams import OpenedStream, StreamSpec
 
 if TYPE_CHECKING:
     from onebit import History, Learner
@@ -65,12 +65,10 @@ def run(
 ) -> None:
     """Play a learner over a stream, and print how often it errs."""
     player = make_learner(learner, set_ or [], seed)
-    for path in (plot, save):
-        check_writable(path)
-    if plot:
-        check_picture(plot)
+    check_picture(plot)
+    check_writable(save)
 
-    source = Asked(stream, rounds, label, unit, noise, shuffle, epochs).open(seed)
+    source = StreamSpec(stream, rounds, label, unit, noise, shuffle, epochs).open(seed)
     player.set_params(classes=source.classes if classes is None else parsed_list(classes))
     with rounds_bar(hidden=as_json) as bar:
         result = play_timed(player, source, bar)
@@ -88,7 +86,7 @@ def run(
             print(f"{what} saved to {path}")
 
 
-def print_run(learner: Learner, stream: Opened, seed: int, result: Result) -> None:
+def print_run(learner: Learner, stream: OpenedStream, seed: int, result: Result) -> None:
     """Print what happened in a run."""
     history = result.history
     table = plain_table(show_header=False)
@@ -115,7 +113,9 @@ def print_run(learner: Learner, stream: Opened, seed: int, result: Result) -> No
     )
 
 
-def run_as_json(learner: Learner, stream: Opened, seed: int, result: Result) -> dict[str, Any]:
+def run_as_json(
+    learner: Learner, stream: OpenedStream, seed: int, result: Result
+) -> dict[str, Any]:
     """Return what happened in a run."""
     history = result.history
     return {

@@ -15,7 +15,7 @@ from onebit.cli.app import AsJson, app, fail
 
 if TYPE_CHECKING:
     from onebit.serve.backup import BackupContent
-    from onebit.serve.log import Log
+    from onebit.serve.log import ServiceLog
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ def serve(
         int, typer.Option(metavar="N", min=1, help="Refuse more requests at a time than this.")
     ] = 1000,
 ) -> None:
-    """Serve models over HTTP, with a page that shows how they do."""
+    """Serve models over HTTP, with a page that shows how accurate they are."""
     _needs_serve()
     from onebit.serve.limits import Limits
     from onebit.serve.starting import import_running
@@ -157,7 +157,7 @@ def verify(
     from onebit.serve.verify import READ_AHEAD, Verdict
     from onebit.serve.verify import verify as replay
 
-    async def work(log: Log) -> dict[str, tuple[Verdict, float]]:
+    async def work(log: ServiceLog) -> dict[str, tuple[Verdict, float]]:
         found = await log.models()
         if model is not None and model not in found:
             raise ValueError(f"no model {model!r}: there are {', '.join(found) or 'none'}")
@@ -253,7 +253,7 @@ def erase(
     except RefusedError:
         raise ValueError("give one of --id, --field and --older-than") from None
 
-    async def work(log: Log) -> ErasureResult:
+    async def work(log: ServiceLog) -> ErasureResult:
         found = await log.models()
         if model not in found:
             raise ValueError(f"no model {model!r}: there are {', '.join(found) or 'none'}")
@@ -387,7 +387,7 @@ def remove(
     data: Data = "onebit-data",
     database: Database = None,
 ) -> None:
-    """Remove an API key: within seconds it opens nothing."""
+    """Remove an API key; within seconds it is refused."""
     if not _with_log(data, database, lambda log: log.remove_key(name), make=False):
         raise ValueError(f"there is no key {name!r}")
 
@@ -404,7 +404,7 @@ def _seconds(duration: str, option: str = "--expires") -> float:
 def _with_log(
     data: str,
     database: str | None,
-    work: Callable[[Log], Awaitable[T]],
+    work: Callable[[ServiceLog], Awaitable[T]],
     *,
     make: bool = True,
     alone: bool = False,

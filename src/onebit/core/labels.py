@@ -18,6 +18,14 @@ from onebit.core.state import grown
 from onebit.core.validation import check_more_classes, short
 
 
+def as_described(record: Any) -> Any:
+    """Return what describes a label as a record: an underscore of a text separates words.
+
+    So the name of a label, such as "card_arrival", describes it.
+    """
+    return record.replace("_", " ") if isinstance(record, str) else record
+
+
 class LabelsMixin(BaseLearner):
     """`describe`, `add_classes` and `retire_classes`."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from inspect import ismethod, signature
@@ -17,6 +18,7 @@ from onebit.core import storage
 from onebit.core.decision import Decision, check_decision, check_decisions, refuse_positional
 from onebit.core.example import Example
 from onebit.core.explanation import Explanation, Naming, naming_by, naming_of
+from onebit.core.labels import as_described
 from onebit.core.learner import Learner
 from onebit.core.lists import DecisionList
 from onebit.core.validation import check_example
@@ -65,6 +67,8 @@ class Pipeline(pipeline.Pipeline):
     `onebit.make_pipeline`; pipelines of scikit-learn's `make_pipeline` lack these methods.
     """
 
+    _described_by_texts = False
+
     @overload
     def decide(
         self, record: Any, among: Any = None, *, top: None = None, **options: Any
@@ -96,6 +100,9 @@ class Pipeline(pipeline.Pipeline):
         """
         if top is not None:
             options["top"] = top
+        if self._described_by_texts and isinstance(record, Mapping):
+            self._described_by_texts = False
+            warnings.warn(_TEXTS_FOR_RECORDS, stacklevel=2)
         return self.steps[-1][1].decide(self._example(record), among, **options)
 
     def explain(
@@ -221,6 +228,12 @@ class Pipeline(pipeline.Pipeline):
         return [self._with_example(decision) for decision in check_decisions(decisions)]
 
 
+_TEXTS_FOR_RECORDS = (
+    "labels are described by texts and the examples are records with fields, so they have nothing "
+    "in common: describe a label by a record with the same fields, as {'subject': 'card, invoice'}"
+)
+
+
 def _is_learned(name: str) -> bool:
     """Return whether an attribute is the started learner's; input is the first step's."""
     public = name.endswith("_") and not name.startswith("_")
@@ -231,8 +244,10 @@ def _with_described(pipeline: Pipeline, classes: Any) -> Any:
     """Return labels, with the descriptions among them encoded."""
     if not isinstance(classes, Mapping):
         return classes
+    if any(isinstance(record, str) for record in classes.values()):
+        pipeline._described_by_texts = True
     return {
-        label: None if record is None else pipeline._example(record)
+        label: None if record is None else pipeline._example(as_described(record))
         for label, record in classes.items()
     }
 

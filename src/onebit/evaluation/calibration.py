@@ -49,7 +49,7 @@ class Calibration:
 
     @property
     def verdict(self) -> str:
-        """In words: honest as far as the log can tell, overconfident, or underconfident."""
+        """In words: honest as far as the log shows, overconfident, or underconfident."""
         if self.confidence > self.interval.high:
             return "too sure"
         if self.confidence < self.interval.low:

@@ -105,7 +105,7 @@ class Coverage:
 
     @property
     def covered(self) -> float:
-        """The share of the policy that the log covers, as far as it can tell."""
+        """The estimated share of the policy that the log covers."""
         if not self.n:
             return math.nan
         return float(np.clip(1.0 - (self._uncovered + self._unsure[0]) / self.n, 0.0, 1.0))

@@ -67,7 +67,8 @@ class Estimate:
     rows, feedback : int
         Rows of the log, and those with a bit.
     effective_rows : float
-        The number of rows chosen by the policy itself that would tell as much: (sum w)^2 / sum w^2.
+        The number of rows chosen by the policy itself that would be as informative:
+        (sum w)^2 / sum w^2.
     covered : float
         The share of the policy that the log covers.
     mean_weight, largest_weight : float
@@ -139,7 +140,7 @@ def estimate(
     level : float in (0, 1), default=0.95
         The interval contains the accuracy with at least this probability.
     interval : {"fixed", "anytime"}, default="fixed"
-        "anytime" is for a log that grows and is looked at more than once: all of its intervals hold
+        "anytime" is for a log that grows and is evaluated more than once: all of its intervals hold
         simultaneously with probability `level`.
     greedy : bool, default=False
         Judge a learner as if it did not explore.
@@ -369,7 +370,7 @@ class Sums:
             self.added += float(w[known] @ (correct - modelled.q_label)[known])
 
     def _predict(self, log: Log) -> np.ndarray:
-        """Return the model's predictions for rows with unseen bits, then let it learn from them."""
+        """Return the model's predictions for rows with unseen bits; then learn from these."""
         if not self.started:
             self.model, self.started = model_for(self.model, self.policy, log), True
         q = self.model.predict(log)
@@ -461,7 +462,7 @@ class Sums:
             )
         elif coverage.effective_rows < FEW_ROWS:
             rows = coverage.effective_rows
-            yield f"the log tells as much as {rows:.0f} rows of the policy itself"
+            yield f"the log is as informative as {rows:.0f} rows of the policy itself"
         if self.taught:
             yield (
                 f"the policy has learned from {self.taught:,} decisions of this log, and looks "

@@ -1,4 +1,4 @@
-"""Accuracy by label, as far as bits can tell.
+"""Accuracy by label, as far as bits determine it.
 
 A bit says whether one label is right. That is enough for how often a label is right when it is
 chosen (its precision). How often it is chosen when it is right (its recall), and what is right when
@@ -117,7 +117,7 @@ class Confusion:
         How often the policy chooses each label.
     share : ndarray of shape (n_classes, n_classes)
         Row: the label that the policy chooses; column: the label that is right. NaN where the log
-        does not tell.
+        does not determine it.
     low, high : ndarray of shape (n_classes, n_classes)
         The interval of each cell.
     """

@@ -7,9 +7,9 @@ w_1 ... w_t, where t is the first right place or the last one, and
 
     mean of w_1 ... w_t [one is right]
 
-is without bias for every policy that chooses one place after the other among the labels that are
-left, as `decide(x, top=...)` does. The weights of whole lists would vary more, and those of single
-places would be of lists that nobody chose.
+is unbiased for every policy that chooses one place after the other among the labels that are
+left, as `decide(x, top=...)` does. Weights of whole lists would have a larger variance; weights of
+single places would be biased.
 """
 
 from __future__ import annotations

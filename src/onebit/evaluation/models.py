@@ -23,7 +23,7 @@ STEP = 1.0
 """Step size of the regression: AdaGrad's eta."""
 
 MOST_WEIGHTS = 50_000_000
-"""Most weights of the regression; with more features and labels, only labels are modelled."""
+"""Maximum weights of the regression; with more features and labels, only labels are modelled."""
 
 
 @lean_kernel
@@ -181,7 +181,7 @@ def model_for(given: Any, policy: Any, log: Log) -> Any:
     """Return the requested model, for a log that begins with these rows.
 
     By default this is the policy itself, if it is a probability model of these labels: it predicts
-    best what it is judged by.
+    best what it is evaluated by.
     """
     if given is None and hasattr(policy, "predict_proba") and hasattr(policy, "replay"):
         last = policy.steps[-1][1] if hasattr(policy, "steps") else policy

@@ -1,8 +1,8 @@
 """Logs in many files, read by many workers.
 
-What an estimate needs from rows are sums, which add up. Only a model learns in the order of the
-log, from its first rows: those are read by one process, and the rest by workers that have the model
-as it then is. So the result is that of one process, up to rounding.
+An estimate needs only sums over the rows. Only a model learns in the order of the log, from its
+first rows: one process reads these, and workers with the model as it then is read the rest. So the
+result is that of one process, up to rounding.
 """
 
 from __future__ import annotations

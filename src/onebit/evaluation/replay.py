@@ -1,4 +1,4 @@
-"""Learners that learn from a log as they go, to estimate how they would have done."""
+"""Learners that learn from a log as they go, to estimate how accurate they would have been."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEAST_ROUNDS = 200
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """How a learner would have done.
+    """How accurate a learner would have been.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ def counterfactual(
     random_state: Any = 0,
     progress: Callable[[str, int], Any] | None = None,
 ) -> list[Counterfactual]:
-    """Let learners learn from a log as they go, and estimate how accurate each would have been.
+    """Estimate how accurate learners would have been that learn from a log as they go.
 
     Parameters
     ----------

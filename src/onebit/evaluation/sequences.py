@@ -95,8 +95,8 @@ class ConfidenceSequence(BitSequence):
     """The accuracy of a policy, monitored while feedback arrives: its interval holds at all times.
 
     Stopping, or raising an alarm, when the interval says so is wrong with probability at most 1 -
-    level, however often one looks. The accuracy may change: the interval is for its mean over the
-    decisions so far.
+    level, however often it is computed. The accuracy may change: the interval is for its mean over
+    the decisions so far.
 
     For decisions of another policy than the judged one, each bit comes with a weight: the
     probability of the chosen label under the judged policy, divided by the probability with which

@@ -80,7 +80,7 @@ class Online:
         since, start = self.first_counted(y.size), perf_counter()
         if not (self.feedback.is_immediate or learner.feedback == "full"):
             labels = self._told_later(learner, X, y)
-            return counted(labels, y, since, perf_counter() - start)
+            return result_of_labels(labels, y, since, perf_counter() - start)
         history = play(learner, repeated(X, y, epochs=epochs), record=bool(since or self.at))
         seconds = perf_counter() - start
         if since:
@@ -118,7 +118,9 @@ def result_of_counts(rounds: int, mistakes: int, seconds: float) -> dict[str, An
     }
 
 
-def counted(labels: np.ndarray, y: np.ndarray, since: int, seconds: float) -> dict[str, Any]:
+def result_of_labels(
+    labels: np.ndarray, y: np.ndarray, since: int, seconds: float
+) -> dict[str, Any]:
     """Return the result of labels alone, with the columns of all runs."""
     mistakes = int(np.count_nonzero(labels[since:] != y[since:]))
     return result_of_counts(y.size - since, mistakes, seconds)
@@ -338,7 +340,7 @@ def _wrong(
     test: np.ndarray,
     epochs: int,
 ) -> np.ndarray:
-    """Tell for each row of `test` whether a copy that learned from `train` is wrong."""
+    """Return for each row of `test` whether a copy that learned from `train` is wrong."""
     fresh = clone(learner)
     play(fresh, repeated(X[train], told[train], epochs=epochs), record=False)
     wrong: np.ndarray = fresh.predict(X[test]) != y[test]

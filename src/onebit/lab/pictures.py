@@ -65,7 +65,7 @@ def draw_with_legend(draw: Callable[[Any], Any], title: str) -> Any:
     return figure
 
 
-class Line(NamedTuple):
+class MeanCurve(NamedTuple):
     """A mean over runs against something, and its standard deviation."""
 
     x: np.ndarray
@@ -73,16 +73,16 @@ class Line(NamedTuple):
     sd: np.ndarray
 
     @classmethod
-    def of(cls, x: np.ndarray, values: np.ndarray) -> Line:
-        """Return the line of values with one row per run."""
+    def of(cls, x: np.ndarray, values: np.ndarray) -> MeanCurve:
+        """Return the curve of values with one row per run."""
         return cls(x, values.mean(axis=0), values.std(axis=0, ddof=min(1, len(values) - 1)))
 
-    def until(self, last: float) -> Line:
+    def until(self, last: float) -> MeanCurve:
         """Return the part up to some x."""
-        return Line(*(values[self.x <= last] for values in self))
+        return MeanCurve(*(values[self.x <= last] for values in self))
 
 
-def draw_lines(ax: Any, lines: Mapping[str, Line], names: Sequence[str]) -> Any:
+def draw_lines(ax: Any, lines: Mapping[str, MeanCurve], names: Sequence[str]) -> Any:
     """Draw lines with bands, coloured by their positions among all `names`."""
     for name, line in lines.items():
         look = style(names.index(name))

@@ -47,7 +47,7 @@ class Folder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Let one process write at a time; a process that is killed leaves no lock behind."""
+        """Lock the folder for one process; a process that is killed leaves no lock behind."""
         with locked(self.path / "lock", wait=False):
             yield
 

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from onebit.core.fingerprint import name_of
 from onebit.lab.results import locked
-from onebit.streams import Asked, in_memory
+from onebit.streams import StreamSpec, in_memory
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Made:
         return f"{self.make.__name__}{self.arguments!r}"
 
 
-Source = Asked | Shared | Made
+Source = StreamSpec | Shared | Made
 
 
 def fingerprint(source: Source) -> dict[str, Any]:
@@ -103,12 +103,12 @@ def shared(source: Source, seed: int, data: Path) -> tuple[Any, np.ndarray, int]
     return X, arrays["y"], about["n_classes"]
 
 
-def _made(source: Asked | Made, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
+def _made(source: StreamSpec | Made, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return a stream and its labels, in order."""
     if isinstance(source, Made):
         X, y = source.make(*source.arguments, seed)
         return X, y, np.unique(y)
-    opened = Asked(**{**asdict(source), "epochs": 1}).open(seed)
+    opened = StreamSpec(**{**asdict(source), "epochs": 1}).open(seed)
     return *in_memory(opened.batches()), np.array(opened.classes)
 
 

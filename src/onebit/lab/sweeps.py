@@ -28,12 +28,12 @@ from onebit.lab.results import Folder, as_table, write_table
 from onebit.lab.shared import Made, Source, data_name, fingerprint, shared, store
 from onebit.lab.tools import Tool
 from onebit.lab.trials import Trial
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Streams = Mapping[str, Any] | Sequence[str | Asked]
+Streams = Mapping[str, Any] | Sequence[str | StreamSpec]
 
 Player = Learner | Tool | Trial
 
@@ -50,7 +50,7 @@ class Run:
         With its parameters; `classes` and `random_state` of a learner are set by the run.
     stream : str
         What the stream is called in tables.
-    source : Asked, Made, Shared or None
+    source : StreamSpec, Made, Shared or None
         The stream, or arrays that have been stored; None of a trial, which makes its own data.
     seed : int
         Seed of the stream and of the learner.
@@ -131,7 +131,7 @@ class Run:
         learner = clone(self.learner).set_params(
             classes=np.arange(n_classes), random_state=self.seed
         )
-        epochs = self.source.epochs if isinstance(self.source, Asked) else 1
+        epochs = self.source.epochs if isinstance(self.source, StreamSpec) else 1
         return self.measure(learner, X, y, epochs)
 
 
@@ -163,7 +163,7 @@ def sweep(
     grid : dict {parameter: values}, optional
         Each learner that has such a parameter is played with each of its values; one that has none
         of them is played as it is.
-    streams : list of name, path or Asked; or dict {name: any of these, Made, or a pair (X, y)}
+    streams : list of name, path or StreamSpec; or dict {name: any of these, Made, or a pair (X, y)}
         Empty for trials.
     seeds : int or iterable of int, default=10
         Their number, from 0 on, or the seeds themselves. A seed determines the stream, or its order
@@ -193,8 +193,8 @@ def sweep(
     Examples
     --------
     >>> from onebit import lab
-    >>> from onebit.streams import Asked
-    >>> streams = {"SynSep": Asked("synsep", rounds=2000)}
+    >>> from onebit.streams import StreamSpec
+    >>> streams = {"SynSep": StreamSpec("synsep", rounds=2000)}
     >>> table = lab.sweep(["Perceptron", "Banditron"], {"gamma": [0.1, 0.3]}, streams, 2, jobs=1)
     >>> lab.summary(table)[["learner", "gamma", "seeds", "error"]].round(3)
           learner  gamma  seeds  error
@@ -281,7 +281,7 @@ def _named_streams(streams: Streams, data: Path) -> Iterator[tuple[str, Source]]
     pairs = (
         streams.items()
         if isinstance(streams, Mapping)
-        else [(some.name if isinstance(some, Asked) else some, some) for some in streams]
+        else [(some.name if isinstance(some, StreamSpec) else some, some) for some in streams]
     )
     for name, some in pairs:
         if isinstance(some, tuple):
@@ -290,9 +290,9 @@ def _named_streams(streams: Streams, data: Path) -> Iterator[tuple[str, Source]]
         elif isinstance(some, Made):
             yield name, some
         else:
-            asked = some if isinstance(some, Asked) else Asked(some)
-            asked.check()
-            yield name, asked
+            spec = some if isinstance(some, StreamSpec) else StreamSpec(some)
+            spec.check()
+            yield name, spec
 
 
 def _results(
@@ -318,7 +318,7 @@ def _results(
         results[key] = result
         source, seed = missing[key].source, missing[key].seed
         left[source, seed] -= 1
-        if not left[source, seed] and isinstance(source, Asked | Made):
+        if not left[source, seed] and isinstance(source, StreamSpec | Made):
             shutil.rmtree(data / data_name(source, seed), ignore_errors=True)
         if progress is not None:
             progress(len(results), len(results) + left.total())

@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from onebit.lab.feedback import Feedback
-from onebit.lab.measures import ONLINE, Online, counted, standardized, with_constant
+from onebit.lab.measures import ONLINE, Online, result_of_labels, standardized, with_constant
 
 
 class Tool(BaseEstimator):
@@ -67,7 +67,7 @@ class Tool(BaseEstimator):
                 labels = self.labels(X, y, n_classes, seed)
             else:
                 labels = self.labels_told_later(X, y, n_classes, seed, measure.feedback)
-        found = counted(labels, y, measure.first_counted(y.size), perf_counter() - start)
+        found = result_of_labels(labels, y, measure.first_counted(y.size), perf_counter() - start)
         return found | {"version": self.version}
 
 

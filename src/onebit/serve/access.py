@@ -90,7 +90,7 @@ class Access:
 
     def check(self, route: Route, request: Request) -> None:
         """Refuse a request that is not allowed; remember what its key allows."""
-        if route.probe:  # whoever runs the service must see that it lives
+        if route.probe:  # probes must see that the process runs
             return
         headers = request.head.headers
         if self._keys:

@@ -1,9 +1,9 @@
 """Rows that change what earlier rows say: revisions of feedback, and erasures.
 
-A model after row n is made from the first n rows as these say it: feedback counts as its last
-revision among them says, at the place of the feedback, and erased rows count as nothing. So a row
-that amends others changes the state from an earlier row on, and the model is made again from a
-state before that row.
+A model after row n is determined by the first n rows: of each feedback, the last revision among
+them counts, at the place of the feedback, and erased rows count as nothing. So a row that amends
+others changes the state from an earlier row on, and the model is rebuilt from a state before that
+row.
 """
 
 from __future__ import annotations

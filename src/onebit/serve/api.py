@@ -158,7 +158,7 @@ class Interval(Struct, frozen=True):
 
 
 class LabelView(Struct, frozen=True):
-    """A label, and how it does."""
+    """A label, and how well it does."""
 
     label: Label
     retired: bool

@@ -1,4 +1,4 @@
-"""The application: every rule for requests is here, whichever entrance they come through.
+"""The application: every rule for requests is here, whichever entry point they come through.
 
 A request comes through ASGI (`serve/asgi.py`), or, if it arrives whole, directly from the
 connection (`serve/protocol.py`). Both make a `Request` of it and send the `Reply`
@@ -23,7 +23,7 @@ from onebit.serve import asgi
 from onebit.serve.access import SUBSCRIPTION_KEY, Access
 from onebit.serve.api import Problem, RefusedError
 from onebit.serve.limits import Limits
-from onebit.serve.log import Log, LogError
+from onebit.serve.log import LogError, ServiceLog
 from onebit.serve.metrics import Metrics
 from onebit.serve.readiness import Readiness
 from onebit.serve.requests import ClientGoneError, Receive, Reply, Request, RequestHead, read_body
@@ -54,7 +54,7 @@ class App:
 
     Parameters
     ----------
-    log : Log
+    log : ServiceLog
     limits : Limits, optional
     access : Access, optional
         Who may send requests.
@@ -68,7 +68,7 @@ class App:
 
     def __init__(
         self,
-        log: Log,
+        log: ServiceLog,
         limits: Limits | None = None,
         access: Access | None = None,
         *,
@@ -165,7 +165,7 @@ class App:
 
     @staticmethod
     def _preflight(origin: bytes, name: bytes) -> Reply:
-        """Tell a browser what pages of an allowed origin may send."""
+        """Return what pages of an allowed origin may send, for a browser."""
         headers = [
             *_origin_headers(origin),
             (b"access-control-allow-methods", b"GET, POST, PUT, PATCH, DELETE"),

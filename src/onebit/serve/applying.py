@@ -18,7 +18,7 @@ SNAPSHOT_ROWS = 10_000
 """Rows between two snapshots of a model."""
 
 STOP_ROWS = 500
-"""Least rows since the last snapshot for another one at a stop; fewer are soon replayed."""
+"""Rows since the last snapshot that make another one at a stop; fewer are soon replayed."""
 
 SNAPSHOTS_KEPT = 3
 

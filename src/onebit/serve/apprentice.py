@@ -1,8 +1,8 @@
-"""Apprentices: models that learn beside a product that already decides, until they are better.
+"""Apprentices: models that learn from the decisions of a product, until they are better.
 
 The product sends its own choice with a request. One of the two decides; a share of the decisions
-may be left to the other one. Both are judged by the same bits, with importance weights, and the
-other one takes over when told, or by itself as soon as it is better with the confidence asked for.
+may be left to the other one. Both are evaluated by the same bits, with importance weights, and the
+other one takes over on request, or automatically once it is better with the required confidence.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Apprentice(Struct):
     share: float = 0.0
     """Share of the decisions that are left to the one that does not decide."""
     confidence: float | None = None
-    """With which the other one must be better to take over by itself; None: it never does."""
+    """With which the other one must be better to take over automatically; None: it never does."""
     model: dict[str, Any] | None = None
     """The accuracy of the model, as `estimates.watched` keeps it; likewise that of the product."""
     product: dict[str, Any] | None = None

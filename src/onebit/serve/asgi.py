@@ -1,4 +1,4 @@
-"""The ASGI entrance: any request, and the start and stop of the server."""
+"""The ASGI entry point: any request, and the start and stop of the server."""
 
 from __future__ import annotations
 

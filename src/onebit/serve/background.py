@@ -1,7 +1,7 @@
 """A background process of the service, for work that would delay requests.
 
-It has nothing but its pipes: it opens no log and knows no keys, so it may be killed at any time,
-and ends when the service does.
+It has only its pipes, opens no log and knows no keys, so it may be killed at any time. It ends when
+the service does.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NICENESS = 10
 """How much this process gives way to others."""
 
 ROWS_TOGETHER = 64
-"""Most rows that are sent together, and written together: requests wait for that."""
+"""Maximum number of rows that are sent together, and written together: requests wait for that."""
 
 BYTES_TOGETHER = 2**16
 """Bytes after which rows are sent, even if they are few."""
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def give_way() -> None:
-    """Let requests have their turn, as they come: a row takes less time than a scheduler's slice.
+    """Yield the processor to requests: a row takes less time than a scheduler's slice.
 
     A nice process, too, keeps a processor for the rest of its slice, about 3 ms, when a thread of
     the service wakes.

@@ -24,7 +24,7 @@ except ModuleNotFoundError as missing:
     ) from None
 
 RETRIES = 5
-"""Most repetitions of a request that got no reply, or one that asks to try again."""
+"""Maximum number of repetitions of a request that got no reply, or one that asks to try again."""
 
 _TRY_AGAIN = (429, 502, 503, 504)
 
@@ -253,7 +253,7 @@ class _Methods:
         return self._request("GET", self._path)
 
     def report(self, since: float | None = None, until: float | None = None) -> Any:
-        """Return how the model does, and what to do about it, as its page shows it: a dict.
+        """Return how well the model does, and what to do about it, as its page shows it: a dict.
 
         Parameters
         ----------
@@ -279,7 +279,7 @@ class _Methods:
         return self._post("labels", {"add": _labels(classes)}, lambda _: self)
 
     def describe(self, descriptions: Mapping[Any, Any]) -> Any:
-        """Say what labels mean. Return the client.
+        """Describe labels. Return the client.
 
         Parameters
         ----------
@@ -322,7 +322,7 @@ class _Methods:
         return self._change({"max_exploration": max_exploration})
 
     def apprentice(self, **settings: Any) -> Any:
-        """Let the model learn beside a product that already decides. Return the client.
+        """Make the model an apprentice of a product that already decides. Return the client.
 
         Parameters
         ----------
@@ -331,7 +331,8 @@ class _Methods:
         share : float, optional
             Share of the decisions that are left to the other one; at first zero.
         confidence : float or None, optional
-            With which the other one must be better to take over by itself; None: it never does.
+            With which the other one must be better to take over automatically; None: it never
+            does.
         """
         return self._change({"apprentice": settings})
 
@@ -343,7 +344,7 @@ class _Methods:
         value: Any = None,
         before: float | None = None,
     ) -> Any:
-        """Erase decisions with their feedback; the model knows nothing of them then.
+        """Erase decisions with their feedback; the model is rebuilt without them.
 
         Parameters
         ----------

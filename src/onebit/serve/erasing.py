@@ -1,7 +1,7 @@
 """Erasing decisions with their feedback: by their ids, by a field of the record, or by their age.
 
-What is left of an erased row is its number and its time. The model is made again from the rows that
-remain, so that it knows nothing of those that were erased.
+Of an erased row, its number and its time remain. The model is rebuilt from the remaining rows, so
+it knows nothing of the erased ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec import UNSET
 
 from onebit.serve.api import Erasure, ErasureResult, RefusedError
 from onebit.serve.live import LiveModel
-from onebit.serve.log import Log
+from onebit.serve.log import ServiceLog
 from onebit.serve.replaying import all_rows
 from onebit.serve.rows import DecisionBody, Row, body_of
 from onebit.serve.slicing import in_slices
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 async def erase(service: Service, live: LiveModel, erasure: Erasure) -> ErasureResult:
     """Erase decisions of a model in use; its files have nothing of them when this returns.
 
-    The model is made again in the background; see `Restorer`.
+    The model is rebuilt in the background; see `Restorer`.
     """
     check(erasure)
     async with service.erasing:
@@ -49,7 +49,7 @@ async def erase(service: Service, live: LiveModel, erasure: Erasure) -> ErasureR
         return result
 
 
-async def erase_from(log: Log, key: int, decisions: list[int]) -> ErasureResult:
+async def erase_from(log: ServiceLog, key: int, decisions: list[int]) -> ErasureResult:
     """Erase decisions of a model, by the numbers of their rows."""
     rows = await log.erase(key, decisions, time.time()) if decisions else 0
     return ErasureResult(len(decisions), rows)
@@ -64,7 +64,7 @@ def check(erasure: Erasure) -> None:
         raise RefusedError(422, "an erasure has field and value together")
 
 
-async def matching(log: Log, key: int, erasure: Erasure) -> list[int]:
+async def matching(log: ServiceLog, key: int, erasure: Erasure) -> list[int]:
     """Return the numbers of the decisions that are to be erased."""
     if erasure.ids is not UNSET:
         rows = await log.find(key, erasure.ids)

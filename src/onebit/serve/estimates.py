@@ -22,7 +22,7 @@ LEVEL = 0.95
 """Of all intervals that the service shows."""
 
 LEAST_WINDOW = 30
-"""Least feedback on each side of a change."""
+"""Minimum number of bits on each side of a change."""
 
 
 @lru_cache(maxsize=20_000)

@@ -1,4 +1,4 @@
-"""Exploration: how much of it a model may do, and what it cost and taught."""
+"""Exploration: its limit for a model, what it cost, and what was learned from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ExplorationLimit(Struct):
 
     Decisions that are being made count, too, so that requests at the same time keep to the limit;
     those that other processes are making do not. Each decision has, in the log, how probable other
-    labels than the best guess could be: from that it is made again.
+    labels than the best guess could be, so it can be repeated.
     """
 
     share: float
@@ -51,7 +51,7 @@ class ExplorationLimit(Struct):
 
 
 class Exploration(Struct):
-    """What became of decisions that explored, and how the greedy labels would have done."""
+    """How often explored decisions were right, and how often greedy ones would have been."""
 
     right: int = 0
     """Explored decisions that were right by their feedback; wrong: those that were not."""

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from onebit.serve.live import LiveModel
-from onebit.serve.log import Head, LogError
+from onebit.serve.log import LogError, LogHead
 from onebit.serve.replaying import replay
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Follower:
     async def follow(self) -> None:
         """Look once for what other processes wrote."""
         service, changes = self._service, -1
-        heads: dict[str, Head] = {}
+        heads: dict[str, LogHead] = {}
         while changes != service.changes:  # a list from before a change here may contradict it
             changes = service.changes
             heads = await service.log.heads()
@@ -60,7 +60,7 @@ class Follower:
             elif service.live[name].key == key:
                 await self._follow_model(service.live[name], head)
 
-    def _drop_removed(self, heads: dict[str, Head]) -> None:
+    def _drop_removed(self, heads: dict[str, LogHead]) -> None:
         service = self._service
         for name, live in list(service.live.items()):
             if name not in heads or heads[name].key != live.key:

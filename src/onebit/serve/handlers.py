@@ -20,7 +20,7 @@ from onebit.serve.live import LiveModel
 from onebit.serve.replaying import exported
 from onebit.serve.report import report_of
 from onebit.serve.requests import Reply, Request, stream_body
-from onebit.serve.rows import LabelsBody, LearnerSpec, Settings, ShadowBody
+from onebit.serve.rows import LabelsBody, LearnerSpec, ModelSettings, ShadowBody
 from onebit.serve.slicing import in_parts
 
 if TYPE_CHECKING:
@@ -134,13 +134,13 @@ async def make_model(app: App, request: Request) -> Reply:
 
 
 async def show_model(app: App, request: Request) -> Reply:
-    """Show a model, and how it does over time."""
+    """Show a model, and how well it does over time."""
     facts = await views.facts_of(app.service.log, await _model(app, request))
     return Reply(_encode(await asyncio.to_thread(views.detail_of, facts)))
 
 
 async def report_model(app: App, request: Request) -> Reply:
-    """Report how a model does, and what to do about it."""
+    """Report how well a model does, and what to do about it."""
     facts = await views.facts_of(app.service.log, await _model(app, request))
     query = parse_qs(request.head.query.decode("latin-1"))
     since, until = (_time(query, name) for name in ("since", "until"))
@@ -158,7 +158,7 @@ def _time(query: dict[str, list[str]], name: str) -> float | None:
 async def change_model(app: App, request: Request) -> Reply:
     """Change the settings of a model."""
     live, settings = await _model(app, request), request.body
-    if settings == Settings():
+    if settings == ModelSettings():
         raise RefusedError(422, "there is nothing to change")
     await app.service.change_settings(live, settings)
     return _view(live)

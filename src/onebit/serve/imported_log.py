@@ -56,13 +56,13 @@ class ImportedLog:
     Parameters
     ----------
     most_labels : int or None
-        Most labels of the model; None for a log of the service itself, whose rows are sound.
+        Maximum labels of the model; None for a log of the service itself, whose rows are sound.
 
     Attributes
     ----------
     model : Model or None
-        The model after the rows that were read; None before the first. It takes no notice of
-        revisions, as these come after what they change.
+        The model after the rows that were read; None before the first. It ignores revisions,
+        as these come after the rows that they change.
     is_revised : bool
         Whether there were revisions.
     code : str or None

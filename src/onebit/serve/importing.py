@@ -15,7 +15,7 @@ import msgspec
 from onebit.serve.api import RefusedError
 from onebit.serve.applying import STOP_ROWS
 from onebit.serve.live import LiveModel
-from onebit.serve.log import Log, LogImport, NameTakenError, Snapshot
+from onebit.serve.log import LogImport, NameTakenError, ServiceLog, Snapshot
 from onebit.serve.messages import ImportTask, ReplayedRows
 from onebit.serve.model import Model
 from onebit.serve.processes import BackgroundProcess
@@ -68,7 +68,7 @@ async def _import(
         raise
 
 
-async def _write(log: Log, written: LogImport | None, message: ReplayedRows) -> LogImport:
+async def _write(log: ServiceLog, written: LogImport | None, message: ReplayedRows) -> LogImport:
     """Write the next rows; the first one begins the import."""
     rows = message.rows
     if written is None:

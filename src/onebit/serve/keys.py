@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import msgspec
 
 from onebit.serve.api import RefusedError
-from onebit.serve.log import Key, Log
+from onebit.serve.log import Key, ServiceLog
 from onebit.serve.rows import Name
 
 Scope = Literal["decide", "feedback", "read", "admin"]
@@ -22,7 +22,7 @@ _CHALLENGE = {"www-authenticate": "Bearer"}
 
 
 async def make_key(
-    log: Log,
+    log: ServiceLog,
     name: str,
     scopes: list[str],
     *,
@@ -34,7 +34,7 @@ async def make_key(
 
     Parameters
     ----------
-    log : Log
+    log : ServiceLog
     name : str
     scopes : list of str
     models : iterable of str, optional
@@ -42,7 +42,7 @@ async def make_key(
     expires : float, optional
         When it expires, in seconds since 1970; by default never.
     rate : float, optional
-        Most requests a second, to each process; by default any number.
+        Maximum number of requests a second, to each process; by default any number.
     """
     for scope in scopes:
         if scope not in SCOPES:

@@ -1,4 +1,4 @@
-"""A model in use, with what is going on with it."""
+"""A model in use, with the work in progress on it."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class LiveModel:
     snapshotting : asyncio.Task or None
         Writes a snapshot.
     restoring : asyncio.Task or None
-        Makes the model again, as a row has changed what earlier ones say.
+        Rebuilds the model, as a row has changed what earlier ones say.
     is_outdated : bool
-        Whether it has to be made again, and no snapshot of it is needed.
+        Whether it has to be rebuilt, and no snapshot of it is needed.
     is_leader : bool
         Whether this process makes its snapshots and expires its decisions.
     free : asyncio.Event

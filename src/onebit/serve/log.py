@@ -10,7 +10,7 @@ from onebit.serve.rows import Kind, Row
 
 
 class LogError(Exception):
-    """The log could not be written or read: the disk is full, the database away."""
+    """The log could not be written or read: the disk is full, the database unavailable."""
 
 
 class UnavailableError(LogError):
@@ -51,7 +51,7 @@ class Key(NamedTuple):
     expires : float or None
         In seconds since 1970.
     rate : float or None
-        Most requests a second, to each process.
+        Maximum number of requests a second, to each process.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Key(NamedTuple):
     rate: float | None = None
 
 
-class Head(NamedTuple):
+class LogHead(NamedTuple):
     """A model's key, and the number of the last row of its log."""
 
     key: int
@@ -80,7 +80,7 @@ class Snapshot(NamedTuple):
 
 
 class LogImport(ABC):
-    """A log that is being imported: nobody sees it until it is whole.
+    """A log that is being imported: it is invisible until it is complete.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class LogImport(ABC):
         """Remove what was written; also after `finish` failed."""
 
 
-class Log(ABC):
+class ServiceLog(ABC):
     """The logs of all models, their snapshots, and the API keys.
 
     Rows of a model are numbered 1, 2, ..., without gaps, in the order in which they become visible.
@@ -118,7 +118,7 @@ class Log(ABC):
     """Whether other processes may write to it at the same time."""
 
     deadline: float | None = None
-    """Most seconds until rows of a request are on disk or refused; None if a disk decides that."""
+    """Maximum seconds until rows of a request are on disk or refused; None for a local disk."""
 
     @property
     def at_once(self) -> bool:
@@ -154,7 +154,7 @@ class Log(ABC):
         """Return the models there are: their names, with their keys."""
 
     @abstractmethod
-    async def heads(self) -> dict[str, Head]:
+    async def heads(self) -> dict[str, LogHead]:
         """Return the models there are, with their numbers of rows."""
 
     @abstractmethod
@@ -198,8 +198,8 @@ class Log(ABC):
     async def erase(self, model: int, decisions: list[int], at: float) -> int:
         """Erase decisions, by the numbers of their rows, with their feedback and its revisions.
 
-        Snapshots of what was learned from them are removed, and a row notes that there was an
-        erasure. What files still have of erased rows is removed by `clean`.
+        Snapshots that learned from them are removed, and a row records the erasure. `clean` removes
+        what files still contain of erased rows.
 
         Returns
         -------
@@ -224,7 +224,7 @@ class Log(ABC):
 
     @abstractmethod
     async def clean(self) -> None:
-        """Write all files of the database anew, without what was erased or removed."""
+        """Rewrite all files of the database, without what was erased or removed."""
 
     @abstractmethod
     async def find(self, model: int, ids: list[str]) -> list[Row]:

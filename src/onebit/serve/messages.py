@@ -19,16 +19,16 @@ LENGTH = Layout("<I")
 """What each message begins with: the number of its bytes."""
 
 LONGEST_PART = 2**17
-"""Most bytes of a part of some input, or of a learner."""
+"""Maximum bytes of a part of some input, or of a learner."""
 
 
 class ImportTask(Struct, tag="import", frozen=True):
     """Validate and replay the log whose lines follow, and send its rows back."""
 
     labels: int
-    """Most labels of a model."""
+    """Maximum number of labels of a model."""
     longest_line: int
-    """Most bytes of a line."""
+    """Maximum bytes of a line."""
 
 
 class ReplayTask(Struct, tag="replay", frozen=True):
@@ -49,7 +49,7 @@ class ReplayedModel(Struct, tag="model", frozen=True):
     sizes: dict[str, int]
     """Bytes of each learner."""
     is_revised: bool
-    """Whether there were revisions, which this model takes no notice of."""
+    """Whether there were revisions, which this model ignores."""
 
 
 class Refusal(Struct, tag="refusal", frozen=True):

@@ -23,9 +23,9 @@ from onebit.serve.rows import (
     FeedbackBody,
     LabelsBody,
     LearnerSpec,
+    ModelSettings,
     ModelSpec,
     Row,
-    Settings,
     ShadowBody,
     body_of,
     descriptions_of,
@@ -252,7 +252,7 @@ class Model:
             The labels on offer.
         decision_id : str or None
         most_features : int
-            Most features of an example.
+            Maximum number of features of an example.
         chosen : label, optional
             The choice of the product.
         chosen_probability : float, optional
@@ -471,7 +471,7 @@ class Model:
                 shadow.difference = compared(shadow.difference, shadow.pending)
                 shadow.pending = []
 
-    def _change_settings(self, body: Settings, row: Row) -> None:
+    def _change_settings(self, body: ModelSettings, row: Row) -> None:
         meta, at = self.meta, row.at
         if body.apprentice is None:
             meta.apprentice = None

@@ -1,4 +1,4 @@
-"""Learners in memory at the size of what was learned, not of their tables.
+"""Learners in memory that take space for what was learned, not for whole tables.
 
 Most of a table is as it was at the start: one row throughout, or numbers in their order. The
 differences from one row to the next are then equal for long stretches, of which only the value and
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 LEAST_BYTES = 4096
-"""Least bytes of an array that is packed."""
+"""Minimum bytes of an array that is packed."""
 
 
 class Stretches(NamedTuple):

@@ -53,7 +53,7 @@ class Appender:
     ----------
     url : str
     seconds : float
-        Most seconds for a batch.
+        Maximum seconds for a batch.
 
     Attributes
     ----------

@@ -17,16 +17,16 @@ from onebit.serve.log import LogError, UnavailableError
 T = TypeVar("T")
 
 STATEMENT_SECONDS = 4.0
-"""Most seconds for ordinary work: the wait for the connection, connecting, and the answer."""
+"""Maximum seconds for ordinary work: the wait for the connection, connecting, and the answer."""
 
 BULK_SECONDS = 120.0
-"""Most seconds for work on whole models: writing a snapshot, removing a log."""
+"""Maximum seconds for work on whole models: writing a snapshot, removing a log."""
 
 REWRITE_SECONDS = 3600.0
-"""Most seconds for writing a table anew."""
+"""Maximum seconds for rewriting a table."""
 
 LOCK_SECONDS = 60.0
-"""Most seconds until nobody uses a table that is to be written anew."""
+"""Maximum seconds until nobody uses a table that is to be rewritten."""
 
 LOCK_PATIENCE = 0.5
 """Seconds that others wait, too, for such a table."""
@@ -102,7 +102,7 @@ class Connection:
     ----------
     url : str
     seconds : float
-        Most seconds for a piece of work.
+        Maximum seconds for a piece of work.
     tries : int, default=1
         How often to try; more than once only for work that may be done twice.
     """

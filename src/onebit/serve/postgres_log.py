@@ -15,13 +15,13 @@ from psycopg import AsyncConnection, sql
 from onebit.serve.code import this_code
 from onebit.serve.log import (
     Entry,
-    Head,
     ImportedRow,
     Key,
-    Log,
     LogError,
+    LogHead,
     LogImport,
     NameTakenError,
+    ServiceLog,
     Snapshot,
     UnavailableError,
 )
@@ -58,7 +58,7 @@ _ADD_CODE = "INSERT INTO onebit.code (name) VALUES (%s) ON CONFLICT DO NOTHING"
 _KEY_OF_CODE = "SELECT key FROM onebit.code WHERE name = %s"
 
 
-class PostgresLog(Log):
+class PostgresLog(ServiceLog):
     """Logs in a database, in the schema ``onebit``.
 
     A writer of a model's rows locks the model's own row until they are committed, so they are
@@ -70,8 +70,8 @@ class PostgresLog(Log):
     url : str
         ``postgresql://user:password@host:port/database``
     seconds : float, optional
-        Most seconds that a statement takes, with the wait for its connection. To append rows takes
-        twice as long at most, as those whose confirmation was lost are looked for.
+        Maximum seconds that a statement takes, with the wait for its connection. Appending rows
+        takes at most twice as long, as those whose confirmation was lost are looked up.
     """
 
     shared = True
@@ -156,10 +156,10 @@ class PostgresLog(Log):
         """Return the models there are: their names, with their keys."""
         return {name: head.key for name, head in (await self.heads()).items()}
 
-    async def heads(self) -> dict[str, Head]:
+    async def heads(self) -> dict[str, LogHead]:
         """Return the models there are, with their numbers of rows."""
         query = "SELECT name, key, rows FROM onebit.model WHERE name IS NOT NULL ORDER BY name"
-        return {name: Head(key, rows) for name, key, rows in await self._ask(query)}
+        return {name: LogHead(key, rows) for name, key, rows in await self._ask(query)}
 
     async def lead(self, models: list[int]) -> set[int]:
         """Try to become the leader of these models; return those that this process leads."""
@@ -350,7 +350,7 @@ class PostgresLog(Log):
         await self._ask(query, model, since, head, on=self._bulk)
 
     async def clean(self) -> None:
-        """Write the tables anew; nobody else uses them in the meantime.
+        """Rewrite the tables; nobody else uses them in the meantime.
 
         Whoever wants to use a table after this has asked for it waits, too. So it asks for a short
         time, and again later: an import may use the tables for minutes.

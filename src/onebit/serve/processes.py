@@ -29,10 +29,10 @@ from onebit.serve.messages import (
 from onebit.serve.model import Model
 
 MOST_PROCESSES = 2
-"""Most tasks at a time; each takes a process with a model of its own."""
+"""Maximum number of tasks at a time; each takes a process with a model of its own."""
 
 MOST_WAITING = 8
-"""Most tasks that wait, for others or for their input; more are refused."""
+"""Maximum number of tasks that wait, for others or for their input; more are refused."""
 
 UPLOAD_PATIENCE = 1.0
 """Seconds that a task waits for its input, in all, before it lets others go on meanwhile."""
@@ -77,7 +77,7 @@ class _Turn:
         self._is_taken = True
 
     def give_up(self) -> None:
-        """Let another task go on."""
+        """Give the turn to another task."""
         if self._is_taken:
             self._free.release()
             self._is_taken = False

@@ -1,4 +1,4 @@
-"""The direct entrance: requests that arrive whole go to the application without ASGI.
+"""The direct entry point: requests that arrive whole go to the application without ASGI.
 
 The messages of ASGI between server and application take longer than a decision. A request whose
 head is unusual in any way, or that arrives in parts, goes through ASGI. The application applies the
@@ -19,23 +19,23 @@ from onebit.serve.limits import Limits
 from onebit.serve.requests import Reply, Request, RequestHead
 
 LONGEST_HEAD = 2048
-"""Most bytes before the body of a request for the direct entrance."""
+"""Maximum bytes before the body of a request for the direct entry point."""
 
 MOST_HEAD = 2**16
-"""Most bytes before the body of any request."""
+"""Maximum bytes before the body of any request."""
 
 _END = b"\r\n\r\n"
 
 
 class WholeHead(NamedTuple):
-    """The head of a request for the direct entrance, and the bytes of its body."""
+    """The head of a request for the direct entry point, and the bytes of its body."""
 
     head: RequestHead
     length: int
 
 
 class Protocol(HttpToolsProtocol):
-    """A connection; if its application has `respond`, it is the direct entrance to it."""
+    """A connection; if its application has `respond`, it is the direct entry point to it."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -43,7 +43,7 @@ class Protocol(HttpToolsProtocol):
         self._in_request = False
         """Whether the parser is inside a request."""
         self._responding: asyncio.Task[None] | None = None
-        """Replies to a request that came through the direct entrance."""
+        """Replies to a request that came through the direct entry point."""
         self._is_last = False
         """Whether to close the connection after that reply."""
         self._more = b""
@@ -224,7 +224,7 @@ class _Parsed:
 
 @lru_cache(maxsize=1024)  # a client's heads differ in hardly more than the length of the body
 def whole_head(content: bytes) -> WholeHead | None:
-    """Return the head of a request for the direct entrance; None for any other."""
+    """Return the head of a request for the direct entry point; None for any other."""
     found = _Parsed()
     parser = httptools.HttpRequestParser(found)
     try:

@@ -10,10 +10,10 @@ from onebit.serve.log import LogError
 from onebit.serve.service import Service
 
 CHECK_SECONDS = 1.0
-"""Least seconds between two checks of the log, however often someone asks."""
+"""Minimum seconds between two checks of the log, however often someone asks."""
 
 WAIT_SECONDS = 2.0
-"""Most seconds to wait for a check, and for rows that are being written."""
+"""Maximum seconds to wait for a check, and for rows that are being written."""
 
 FAILURE_SECONDS = 5.0
 """Seconds for which rows that could not be written count against the log."""

@@ -15,6 +15,7 @@ from onebit.core import NONE_OF_THESE, Decision, storage
 from onebit.core.decision import new_id
 from onebit.core.example import INDEX, Example
 from onebit.core.explanation import Explanation, naming_by
+from onebit.core.labels import as_described
 from onebit.core.registry import chosen_class
 from onebit.core.terms import Conditions, draw_entry, limit_exploration
 from onebit.core.validation import check_example, short
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from onebit import Learner
 
 MOST_WEIGHTS = 2**24
-"""Most weights of a learner, one per feature and label; `OneBitClassifier` needs 16 bytes each."""
+"""Maximum weights of a learner, one per feature and label; `OneBitClassifier` has 16 bytes each."""
 
 
 def learners_of_models() -> list[type[Learner]]:
@@ -239,8 +240,10 @@ class ReplayableLearner:
         return self.learner.takes_descriptions
 
     def describe(self, descriptions: Mapping[Any, Any]) -> None:
-        """Say what labels mean: a record for each."""
-        self.learner.describe({name: self.example(one) for name, one in descriptions.items()})
+        """Describe labels: a record for each."""
+        self.learner.describe({
+            name: self.example(as_described(one)) for name, one in descriptions.items()
+        })  # fmt: skip
 
     def _draw_from(self, key: bytes) -> None:
         digest = blake2b(self._seed + key, digest_size=32).digest()

@@ -13,7 +13,7 @@ from msgspec import Raw, ValidationError
 
 from onebit.serve.amending import amended, amendments_of, is_current, last_words
 from onebit.serve.api import LogRow, RefusedError
-from onebit.serve.log import Log, LogError
+from onebit.serve.log import LogError, ServiceLog
 from onebit.serve.messages import ReplayTask
 from onebit.serve.model import Model, PendingDecision
 from onebit.serve.processes import BackgroundProcesses, Replayed
@@ -24,7 +24,7 @@ ROWS_AT_ONCE = 1000
 """Rows that are read and applied before other requests get their turn."""
 
 LONG_LOG_ROWS = 10_000
-"""Most rows of a log without a sound snapshot that a thread of this process replays."""
+"""Maximum rows of a log without a sound snapshot that a thread of this process replays."""
 
 EXPORTED_ROWS = 16
 """Rows of a log that are exported before other requests get their turn."""
@@ -34,7 +34,7 @@ _logger = logging.getLogger(__name__)
 
 
 async def restore(
-    log: Log, key: int, processes: BackgroundProcesses | None = None
+    log: ServiceLog, key: int, processes: BackgroundProcesses | None = None
 ) -> tuple[Model, int]:
     """Return a model after all rows of now, and the row of the snapshot it began with, or zero.
 
@@ -85,12 +85,14 @@ async def _replay_in_background(
         return None
 
 
-async def replay_to(log: Log, key: int, model: Model, head: int, words: dict[str, str]) -> None:
+async def replay_to(
+    log: ServiceLog, key: int, model: Model, head: int, words: dict[str, str]
+) -> None:
     """Apply the rows up to a number, in a thread, to a model that nobody else uses.
 
     Parameters
     ----------
-    log : Log
+    log : ServiceLog
     key : int
         Of the model.
     model : Model
@@ -103,7 +105,7 @@ async def replay_to(log: Log, key: int, model: Model, head: int, words: dict[str
         await apply_rows(log, model, amended(rows, words), in_thread=True)
 
 
-async def replay(log: Log, key: int, model: Model) -> bool:
+async def replay(log: ServiceLog, key: int, model: Model) -> bool:
     """Apply all rows that a model has not applied yet, up to one that amends earlier rows.
 
     Return False if there is such a row: the model has to be restored.
@@ -117,7 +119,9 @@ async def replay(log: Log, key: int, model: Model) -> bool:
     return True
 
 
-async def apply_rows(log: Log, model: Model, rows: list[Row], *, in_thread: bool = False) -> None:
+async def apply_rows(
+    log: ServiceLog, model: Model, rows: list[Row], *, in_thread: bool = False
+) -> None:
     """Apply the next rows to a model; the decisions they are about are read from the log.
 
     What a new shadow needs is compiled in a thread first.
@@ -159,7 +163,7 @@ def _apply(model: Model, row: Row, decisions: dict[str, PendingDecision]) -> Non
 
 
 async def exported(
-    log: Log, key: int, until: int | None = None, words: dict[str, str] | None = None
+    log: ServiceLog, key: int, until: int | None = None, words: dict[str, str] | None = None
 ) -> AsyncIterator[bytes]:
     """Yield the lines of a log, some at a time; requests have their turn in between.
 
@@ -167,7 +171,7 @@ async def exported(
 
     Parameters
     ----------
-    log : Log
+    log : ServiceLog
     key : int
         Of the model.
     until : int, optional
@@ -189,7 +193,12 @@ async def exported(
 
 
 async def all_rows(
-    log: Log, key: int, at_once: int = ROWS_AT_ONCE, *, after: int = 0, until: int | None = None
+    log: ServiceLog,
+    key: int,
+    at_once: int = ROWS_AT_ONCE,
+    *,
+    after: int = 0,
+    until: int | None = None,
 ) -> AsyncIterator[list[Row]]:
     """Yield the rows of a log that follow a row, up to another one, some at a time."""
     while until is None or after < until:

@@ -15,7 +15,7 @@ from onebit.serve.api import RefusedError
 from onebit.serve.keys import Scope
 from onebit.serve.report_types import Report
 from onebit.serve.requests import Reply, Request
-from onebit.serve.rows import LabelsBody, Settings
+from onebit.serve.rows import LabelsBody, ModelSettings
 
 LINES = "application/x-ndjson"
 
@@ -91,7 +91,7 @@ ROUTES = [
         keeps_to_models=True,
     ),
     Route(
-        *("GET", _MODEL, handlers.show_model, "read", "A model, and how it does over time."),
+        *("GET", _MODEL, handlers.show_model, "read", "A model, and how well it does over time."),
         *(None, api.ModelDetail, (404,)),
     ),
     Route(
@@ -103,7 +103,7 @@ ROUTES = [
     Route(
         *("PATCH", _MODEL, handlers.change_model, "admin"),
         "Freeze a model; set when decisions expire.",
-        *(Settings, api.ModelView, (404,)),
+        *(ModelSettings, api.ModelView, (404,)),
     ),
     Route(
         *("DELETE", _MODEL, handlers.remove_model, "admin", "Remove a model with its log."),

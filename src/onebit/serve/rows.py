@@ -71,7 +71,7 @@ class Row(NamedTuple):
     body : str
         Its content, as JSON.
     code : int or None
-        The key of the code that made it; None if that was not written yet (see `Log.codes`).
+        The key of the code that made it; None if that was not written yet (see `ServiceLog.codes`).
     """
 
     model: int
@@ -107,7 +107,7 @@ class ApprenticeSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
-class Settings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class ModelSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The settings of a model that can change while it runs; omitted ones stay as they are."""
 
     frozen: bool | UnsetType = UNSET
@@ -234,7 +234,7 @@ BODIES: dict[str, Any] = {
     "feedback": FeedbackBody,
     "activation": ActivationBody,
     "labels": LabelsBody,
-    "settings": Settings,
+    "settings": ModelSettings,
     "shadow": ShadowBody,
     "revision": RevisionBody,
     "erasure": ErasureBody,

@@ -19,7 +19,7 @@ from onebit.core.progress import announce_with
 from onebit.serve.access import Access, is_loopback_host, parse_origins, parse_proxies
 from onebit.serve.app import App
 from onebit.serve.limits import Limits
-from onebit.serve.log import Log
+from onebit.serve.log import ServiceLog
 from onebit.serve.protocol import Protocol
 from onebit.serve.sqlite_log import SQLiteLog
 from onebit.serve.tracing import Tracing
@@ -73,7 +73,7 @@ class JSONLines(logging.Formatter):
         return json.dumps(line)
 
 
-def open_log(data: str | None, database: str | None, **options: bool) -> Log:
+def open_log(data: str | None, database: str | None, **options: bool) -> ServiceLog:
     """Return the log in a folder or in a database, not opened yet."""
     if database is None:
         return SQLiteLog(data or ".", **options)

@@ -19,7 +19,7 @@ from onebit.serve.expiry import expire_decisions
 from onebit.serve.following import Follower
 from onebit.serve.limits import Limits
 from onebit.serve.live import LiveModel
-from onebit.serve.log import Entry, Log, LogError, NameTakenError
+from onebit.serve.log import Entry, LogError, NameTakenError, ServiceLog
 from onebit.serve.memory import Memory
 from onebit.serve.model import Model
 from onebit.serve.processes import BackgroundProcesses
@@ -28,9 +28,9 @@ from onebit.serve.restoring import Restorer
 from onebit.serve.rows import (
     Kind,
     LabelsBody,
+    ModelSettings,
     ModelSpec,
     Row,
-    Settings,
     ShadowBody,
     body_of,
     text_of,
@@ -52,7 +52,7 @@ class Service:
 
     Parameters
     ----------
-    log : Log
+    log : ServiceLog
     limits : Limits, optional
 
     Attributes
@@ -69,7 +69,7 @@ class Service:
         How often models were made or removed here.
     """
 
-    def __init__(self, log: Log, limits: Limits | None = None) -> None:
+    def __init__(self, log: ServiceLog, limits: Limits | None = None) -> None:
         self.log, self.limits = log, limits or Limits()
         self.live: dict[str, LiveModel] = {}
         self.unread: dict[str, int] = {}
@@ -277,7 +277,7 @@ class Service:
 
     # Changing models
 
-    async def change_settings(self, live: LiveModel, settings: Settings) -> None:
+    async def change_settings(self, live: LiveModel, settings: ModelSettings) -> None:
         """Freeze or unfreeze a model; set when decisions expire."""
         await self._write(live, "settings", settings)
 

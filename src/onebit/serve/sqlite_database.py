@@ -84,7 +84,7 @@ ROOM = 2**23
 """Approximate bytes of the write-ahead log between two checkpoints."""
 
 _CACHE = 2**24
-"""Most bytes of pages that a connection keeps in memory; there are two connections."""
+"""Maximum bytes of pages that a connection keeps in memory; there are two connections."""
 
 STATEMENTS_KEPT = 192
 """Statements that SQLite keeps compiled: one for each number of rows that are inserted together."""

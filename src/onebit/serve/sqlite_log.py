@@ -19,13 +19,13 @@ from onebit.core.replacing import replace_file
 from onebit.serve.code import this_code
 from onebit.serve.log import (
     Entry,
-    Head,
     ImportedRow,
     Key,
-    Log,
     LogError,
+    LogHead,
     LogImport,
     NameTakenError,
+    ServiceLog,
     Snapshot,
 )
 from onebit.serve.rows import ErasureBody, Row, text_of
@@ -52,7 +52,7 @@ _ROWS_A_STATEMENT = 128
 """Of one INSERT. SQLite keeps as many of them compiled, for each number of rows."""
 
 
-class SQLiteLog(Log):
+class SQLiteLog(ServiceLog):
     """Logs in a folder, for one service at a time.
 
     A commit is on disk before it returns (write-ahead log, ``synchronous=FULL``). While the disk is
@@ -157,9 +157,9 @@ class SQLiteLog(Log):
             query = "SELECT name, key FROM model WHERE name IS NOT NULL ORDER BY name"
             return dict(self._database.read.execute(query))
 
-    async def heads(self) -> dict[str, Head]:
+    async def heads(self) -> dict[str, LogHead]:
         """Return the models there are, with their numbers of rows."""
-        return {name: Head(key, self._heads[key]) for name, key in (await self.models()).items()}
+        return {name: LogHead(key, self._heads[key]) for name, key in (await self.models()).items()}
 
     async def lead(self, models: list[int]) -> set[int]:
         """Return all models: this process is the only one."""

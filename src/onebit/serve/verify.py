@@ -10,7 +10,7 @@ from typing import NamedTuple
 from onebit.serve.amending import Amendment, amendments_of, is_current, last_words
 from onebit.serve.applying import SNAPSHOT_ROWS
 from onebit.serve.code import this_code
-from onebit.serve.log import Log, LogError, Snapshot
+from onebit.serve.log import LogError, ServiceLog, Snapshot
 from onebit.serve.model import Model
 from onebit.serve.replaying import all_rows, apply_rows, replay_to
 from onebit.serve.rows import DecisionBody, Row, body_of
@@ -57,7 +57,9 @@ class Verdict(NamedTuple):
     faults: list[str]
 
 
-async def verify(log: Log, key: int, progress: Callable[[int], None] = lambda n: None) -> Verdict:
+async def verify(
+    log: ServiceLog, key: int, progress: Callable[[int], None] = lambda n: None
+) -> Verdict:
     """Replay the log of a model from its first row.
 
     Each snapshot must equal, byte for byte, the model after the rows up to it. Each decision must
@@ -89,7 +91,7 @@ class _Replay:
 
     def __init__(
         self,
-        log: Log,
+        log: ServiceLog,
         key: int,
         snapshots: dict[int, Snapshot],
         codes: dict[int, str],

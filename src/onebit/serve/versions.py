@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from onebit.serve.log import Log
+from onebit.serve.log import ServiceLog
 from onebit.serve.rows import Row
 from onebit.serve.statistics import Mark
 
 
-async def version_marks(log: Log, key: int, rows: int) -> list[Mark]:
+async def version_marks(log: ServiceLog, key: int, rows: int) -> list[Mark]:
     """Return when the version of the code changed, by bisection of the log.
 
     While two versions write at the same time, it changes with each row; then one of these places
@@ -15,7 +15,7 @@ async def version_marks(log: Log, key: int, rows: int) -> list[Mark]:
 
     Parameters
     ----------
-    log : Log
+    log : ServiceLog
     key : int
         Of the model.
     rows : int
@@ -41,6 +41,6 @@ async def version_marks(log: Log, key: int, rows: int) -> list[Mark]:
     return sorted(found, key=lambda mark: mark.at)
 
 
-async def _row(log: Log, key: int, n: int) -> Row | None:
+async def _row(log: ServiceLog, key: int, n: int) -> Row | None:
     rows = await log.rows(key, n - 1, 1)
     return rows[0] if rows else None

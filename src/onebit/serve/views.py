@@ -22,7 +22,7 @@ from onebit.serve.api import (
 )
 from onebit.serve.estimates import accuracy
 from onebit.serve.live import LiveModel
-from onebit.serve.log import Log
+from onebit.serve.log import ServiceLog
 from onebit.serve.model import Model, is_right
 from onebit.serve.report import Facts, marks_of, shadow_views
 from onebit.serve.rows import DecisionBody, body_of
@@ -49,7 +49,7 @@ async def list_of(live: Iterable[LiveModel], unread: Iterable[str]) -> list[Any]
     return sorted(shown, key=lambda one: one.name)
 
 
-async def facts_of(log: Log, live: LiveModel) -> Facts:
+async def facts_of(log: ServiceLog, live: LiveModel) -> Facts:
     """Return a copy of what a report needs, as it is made in another thread."""
     model = live.model
     if live.versions is None:  # of processes that ran before; this one has one version
@@ -136,7 +136,7 @@ def explanation_of(
     )
 
 
-async def newest(log: Log, live: LiveModel, limit: int) -> list[DecisionView]:
+async def newest(log: ServiceLog, live: LiveModel, limit: int) -> list[DecisionView]:
     """Return the newest decisions, with their feedback."""
     made = await log.newest(live.key, limit)
     rows = await log.find(live.key, [str(row.id) for row in made]) if made else []

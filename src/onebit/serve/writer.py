@@ -8,14 +8,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from onebit.serve.log import Entry, Log, UnavailableError
+from onebit.serve.log import Entry, ServiceLog, UnavailableError
 
 if TYPE_CHECKING:
     from onebit.serve.live import LiveModel
     from onebit.serve.model import PendingDecision
 
 MOST_ROWS = 5000
-"""Most rows in a batch."""
+"""Maximum number of rows in a batch."""
 
 
 class PendingRow(NamedTuple):
@@ -40,12 +40,12 @@ class Writer:
 
     A batch is half of the concurrent requests: while it is being written to disk, the other half is
     answered and comes again. If all were written together, the processor would wait for the disk,
-    and the disk for the processor. Where the processor waits anyway (`Log.at_once`), a batch has
-    all of them.
+    and the disk for the processor. Where the processor waits anyway (`ServiceLog.at_once`), a batch
+    has all of them.
 
     Parameters
     ----------
-    log : Log
+    log : ServiceLog
     written : callable
         Called with the arguments of `write` and the numbers of the rows, once they are on disk.
 
@@ -59,7 +59,7 @@ class Writer:
         When the last batch could not be written; None if it was.
     """
 
-    def __init__(self, log: Log, written: Callable[..., None]) -> None:
+    def __init__(self, log: ServiceLog, written: Callable[..., None]) -> None:
         self._log, self._written = log, written
         self.observe: Callable[[int, float], None] = lambda rows, seconds: None
         self.writing_since: float | None = None

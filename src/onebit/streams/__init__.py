@@ -7,7 +7,6 @@ of these by name, and `noisy`, `shuffled`, `repeated` and `unit_length` transfor
 """
 
 from onebit.streams.arrays import NpzFile
-from onebit.streams.asked import Asked, Opened
 from onebit.streams.batches import batched, batches
 from onebit.streams.changes import CHANGES
 from onebit.streams.files import svmlight
@@ -15,6 +14,7 @@ from onebit.streams.formats import from_file
 from onebit.streams.moving import held_back, relabelled, rescaled, swapped
 from onebit.streams.named import CHRONOLOGICAL, NAMES, load
 from onebit.streams.separable import strongly_separable
+from onebit.streams.stream_spec import OpenedStream, StreamSpec
 from onebit.streams.synthetic import (
     N_CLASSES_OF,
     SYNTHETIC,
@@ -33,11 +33,11 @@ __all__ = [
     "NAMES",
     "N_CLASSES_OF",
     "SYNTHETIC",
-    "Asked",
     "CsvFile",
     "NpzFile",
-    "Opened",
+    "OpenedStream",
     "ParquetFile",
+    "StreamSpec",
     "VwFile",
     "batched",
     "batches",

@@ -28,7 +28,7 @@ class NpzFile:
     Raises
     ------
     ValueError
-        While reading, if the arrays are not there or are no stream.
+        While reading, if an array is missing, or the arrays are not a stream.
 
     Examples
     --------

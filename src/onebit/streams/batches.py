@@ -42,7 +42,8 @@ def batches(X: Any, y: Any, size: int = SIZE) -> Iterator[tuple[Any, Any]]:
     X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
     y = np.asarray(y)
     if X.shape[:1] != y.shape[:1]:
-        raise ValueError(f"X and y must have as many rows; got shapes {X.shape} and {y.shape}")
+        shapes = f"{X.shape} and {y.shape}"
+        raise ValueError(f"X and y must have the same number of rows; got shapes {shapes}")
     for lo in range(0, len(y), size):
         yield X[lo : lo + size], y[lo : lo + size]
 

@@ -236,7 +236,7 @@ def checked_stream(X: Any, y: Any) -> tuple[Any, np.ndarray]:
 
 
 def _changed(n: int, at: int, over: int, back: int | None, rng: np.random.Generator) -> np.ndarray:
-    """Tell for each of n rounds whether it is changed."""
+    """Return for each of n rounds whether it is changed."""
     if not 0 <= at <= n:
         raise ValueError(f"at is a round, 0 to {n}; got {at}")
     if over < 0:
@@ -246,7 +246,7 @@ def _changed(n: int, at: int, over: int, back: int | None, rng: np.random.Genera
     rounds, draws = np.arange(n), rng.random(n)
 
     def since(start: int) -> np.ndarray:
-        """Tell which rounds from `start` on are changed: more and more of them."""
+        """Return which rounds from `start` on are changed: more and more of them."""
         return (rounds >= start) & (draws * over <= rounds - start)
 
     return since(at) if back is None else since(at) & ~since(back)

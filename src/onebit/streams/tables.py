@@ -234,7 +234,7 @@ class CsvFile(_Table):
                 with long_fields():
                     cells = next(reader, None)
             except csv.Error as error:
-                raise ValueError(f"{self.path}:{first}: no CSV: {error}") from None
+                raise ValueError(f"{self.path}:{first}: not CSV: {error}") from None
             if cells is None:
                 return
             if cells:  # blank lines have none

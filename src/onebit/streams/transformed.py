@@ -141,7 +141,7 @@ def repeated(X: Any, y: Any = None, *, epochs: int) -> Any:
     if epochs < 1:
         raise ValueError(f"epochs is at least 1; got {epochs}")
     if y is None and iter(X) is X and epochs > 1:
-        raise ValueError("these batches can be gone through only once: epochs must be 1")
+        raise ValueError("these batches can be iterated only once: epochs must be 1")
     once: Iterable[tuple[Any, np.ndarray]] = X if y is None else [checked_stream(X, y)]
     return Batches(lambda: (batch for _ in range(epochs) for batch in once))
 

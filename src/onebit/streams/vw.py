@@ -64,7 +64,7 @@ class VwFile(RecordFile):
             place = f"{self.path}:{line_number}"
             head, *spaces = line.split("|")
             if not spaces:
-                raise ValueError(f"{place}: no | stands between the label and the features")
+                raise ValueError(f"{place}: there is no | between the label and the features")
             features: dict[str, float] = {}
             for space in spaces:
                 _add(features, space, place)

@@ -12,7 +12,7 @@ from onebit.lab.experiment import Experiment, Section, Sweep, is_there
 from onebit.lab.measures import ONLINE
 from onebit.lab.shared import Made
 from onebit.learners import OneBitClassifier
-from onebit.streams import Asked, load
+from onebit.streams import StreamSpec, load
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,8 +53,8 @@ def redrawn(name: str, rounds: int, seed: int) -> tuple[Any, np.ndarray]:
 def _sweeps(scale: str) -> dict[str, Sweep]:
     n = ROUNDS[scale]
     streams = {
-        "synsep": Asked("synsep", n),
-        "synnonsep": Asked("synnonsep", n),
+        "synsep": StreamSpec("synsep", n),
+        "synnonsep": StreamSpec("synnonsep", n),
         "clouds": Made(clouds, (n,)),
         **{name: Made(redrawn, (name, n)) for name in NAMED if is_there(name)},
     }

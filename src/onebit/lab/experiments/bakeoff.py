@@ -25,7 +25,7 @@ from onebit.lab.tools import (
     VowpalWabbit,
 )
 from onebit.learners import AROW, LinTS, LinUCB, OneBitClassifier
-from onebit.streams import Asked, from_file
+from onebit.streams import StreamSpec, from_file
 from onebit.streams.formats import FORMATS
 from onebit.streams.lines import format_of
 from onebit.streams.named import VARIABLE
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROUNDS = 10_000
-"""Most rows of a table that are played."""
+"""Maximum number of rows of a table that are played."""
 
 SMALL = 2_000
-"""Most rows of the tables of the small scale."""
+"""Maximum number of rows of the tables of the small scale."""
 
 SEED = 7_000
 """Of the one order in which the rows are played, and of all tools."""
@@ -84,10 +84,10 @@ NARROW = {**QUADRATIC, "bayesianbandits": BayesianBandits()}
 """Tools whose round takes time quadratic or cubic in the columns: of narrow tables only."""
 
 MOST_OF_NARROW = 300
-"""Most columns of a narrow table: with more, a round of these tools takes tenths of a second."""
+"""Maximum columns of a narrow table: with more, a round of these tools takes tenths of a second."""
 
 MOST_COLUMNS = 2_000
-"""Most columns of any table: LinUCB has a matrix of their square for each label."""
+"""Maximum number of columns of any table: LinUCB has a matrix of their square for each label."""
 
 OUR_LINEAR = {"onebit LinUCB": LinUCB(), "onebit LinTS": LinTS(v=1.0), AROW_TOLD: AROW()}
 
@@ -153,7 +153,9 @@ def _sweeps(scale: str, *, tables: str = "") -> dict[str, Sweep]:
     return {part: sweep for part, sweep in wanted.items() if sweep.streams}
 
 
-def table_streams(folder: Path, most: int | None) -> tuple[dict[str, Asked], dict[str, Asked]]:
+def table_streams(
+    folder: Path, most: int | None
+) -> tuple[dict[str, StreamSpec], dict[str, StreamSpec]]:
     """Return the tables in a folder, in the order of their names, and the narrow ones of these."""
     if not folder.is_dir():
         raise ValueError(f"{folder}: there is no such folder")
@@ -169,7 +171,7 @@ def table_streams(folder: Path, most: int | None) -> tuple[dict[str, Asked], dic
             )
         name = path.name.removesuffix("".join(path.suffixes[-1:]))
         name = name.removesuffix(format_of(path))
-        streams[name] = Asked(str(path), ROUNDS, shuffle=True)
+        streams[name] = StreamSpec(str(path), ROUNDS, shuffle=True)
         if table.n_features <= MOST_OF_NARROW:
             narrow[name] = streams[name]
     if not streams:

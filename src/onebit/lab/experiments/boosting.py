@@ -27,7 +27,7 @@ from onebit.learners import (
     OnlineMBBM,
 )
 from onebit.learners.boosting import BoostingRegression
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 from onebit.theory import bounds
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def _regret(make: Callable[..., Any], T: int, algorithm: str, seed: int) -> floa
 def _sweeps(scale: str, *, rows: int = 0) -> dict[str, Sweep]:
     """Return all tables; `rows` is the number of first rows of the streams of trees."""
     seeds, most = list(range(SEEDS[scale])), rows or FIRST_ROWS[scale]
-    few = {n: Asked(n, min(ROWS[n], most), prepared=False) for n in STREAMS if is_there(n)}
+    few = {n: StreamSpec(n, min(ROWS[n], most), prepared=False) for n in STREAMS if is_there(n)}
     wanted = {}
     for name, stream in few.items():
         trees = {
@@ -229,7 +229,7 @@ def _sweeps(scale: str, *, rows: int = 0) -> dict[str, Sweep]:
         wanted[f"trees, {name}"] = Sweep(tools, {}, {name: stream}, seeds, FIFTH)
     for name in filter(is_there, ONE_BIT):
         T = min(ROWS[name], MOST_ROWS[scale])
-        raw, prepared = {name: Asked(name, T, prepared=False)}, {name: Asked(name, T)}
+        raw, prepared = {name: StreamSpec(name, T, prepared=False)}, {name: StreamSpec(name, T)}
         linear = {"OneBitClassifier": OneBitClassifier()}
         ready = {"OneBitClassifier, prepared columns": OneBitClassifier()}
         constant = {"the largest class": ConstantLabel()}

@@ -18,7 +18,7 @@ from onebit.lab.tools import (
 )
 from onebit.lab.verdicts import Verdict, counts, mean_and_sd, verdict
 from onebit.learners import AROW, named
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +61,7 @@ FIRST_ROWS = 10_000
 """Rows that contextualbandits, which takes milliseconds for a round, is compared on."""
 
 SMALL = 8_000
-"""Most rows of the streams of the small scale."""
+"""Maximum number of rows of the streams of the small scale."""
 
 SEEDS, FEW_SEEDS = 5, 2
 """At the full scale, and at the small one and of contextualbandits."""
@@ -100,10 +100,10 @@ OURS = "onebit"
 """The name of our learner in tables."""
 
 
-def of_scale(rows: Mapping[str, int], scale: str, **options: Any) -> dict[str, Asked]:
+def of_scale(rows: Mapping[str, int], scale: str, **options: Any) -> dict[str, StreamSpec]:
     """Return the streams that exist here and belong to a scale."""
     most = max(rows.values()) if scale == "full" else SMALL
-    return {n: Asked(n, k, **options) for n, k in rows.items() if k <= most and is_there(n)}
+    return {n: StreamSpec(n, k, **options) for n, k in rows.items() if k <= most and is_there(n)}
 
 
 def seeds_of(scale: str) -> list[int]:
@@ -128,7 +128,7 @@ def _sweeps(
     if not measure.feedback.is_immediate:
         tools = {**ours, **WAYS, CONSTANT: ConstantLabel()}
         return {"all rows": Sweep(tools, {}, streams, seeds, measure)}
-    first = {n: Asked(n, min(ROWS[n], FIRST_ROWS)) for n in NARROW if n in streams}
+    first = {n: StreamSpec(n, min(ROWS[n], FIRST_ROWS)) for n in NARROW if n in streams}
     return {
         "all rows": Sweep({**ours, **WAYS, CONSTANT: ConstantLabel(), **ENDS}, {}, streams, seeds),
         "first rows": Sweep({**ours, **CONTEXTUALBANDITS}, {}, first, seeds[:FEW_SEEDS]),

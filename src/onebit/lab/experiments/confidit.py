@@ -11,7 +11,7 @@ from onebit.lab.experiment import Experiment, Finding, Section, Sweep
 from onebit.lab.experiments import confidit_texts
 from onebit.lab.pictures import draw_parameter, draw_with_legend
 from onebit.learners import Confidit
-from onebit.streams import Asked, confidit_models
+from onebit.streams import StreamSpec, confidit_models
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +60,7 @@ def _versions(norm: float, normalize: bool) -> dict[str, list[Confidit]]:
 
 
 def _sweeps(scale: str) -> dict[str, Sweep]:
-    stream = {"confidit-synthetic": Asked("confidit-synthetic", ROUNDS)}
+    stream = {"confidit-synthetic": StreamSpec("confidit-synthetic", ROUNDS)}
     versions = {
         f"figure-2-{rows}_{seed}": Sweep(_versions(_norm(seed), unit), {}, stream, [seed])
         for rows, unit in ROWS.items()

@@ -12,9 +12,9 @@ import numpy as np
 
 from onebit.lab.experiment import Finding, Section, Sweep, is_there, percent
 from onebit.lab.measures import CrossValidated, HeldOut, OnBinaryRows, WrongTold, grid_of
-from onebit.lab.pictures import Line, draw_lines, draw_panels, draw_with_legend
+from onebit.lab.pictures import MeanCurve, draw_lines, draw_panels, draw_with_legend
 from onebit.learners import AROW, Banditron, Confidit, Perceptron, SecondOrderPerceptron
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,10 +59,10 @@ GROUPS = {"others": (OTHERS, TUNED), "confidits": (CONFIDITS, ETA)}
 PRODUCTS = ("apparel", "books", "dvd", "electronics", "kitchen_housewares", "music", "video")
 
 TEXTS = {
-    "20 newsgroups": Asked("20newsgroups"),
-    "Amazon7": Asked("fdu_mtl", only=PRODUCTS),
-    "Amazon3": Asked("fdu_mtl", only=("books", "dvd", "music")),
-    "Reuters": Asked("rcv1"),
+    "20 newsgroups": StreamSpec("20newsgroups"),
+    "Amazon7": StreamSpec("fdu_mtl", only=PRODUCTS),
+    "Amazon3": StreamSpec("fdu_mtl", only=("books", "dvd", "music")),
+    "Reuters": StreamSpec("rcv1"),
 }
 
 GIVEN = "20 newsgroups"
@@ -101,7 +101,7 @@ PUBLISHED = {
 }
 """Tables 3 to 6: the error of the five in percent, a row for each noise."""
 
-VOWEL = Asked("vowel", order="natural")
+VOWEL = StreamSpec("vowel", order="natural")
 VOWEL_TEST = 462
 VOWEL_SIZES = (33, 66, 132, 264, 528)
 """Rows of the last seven speakers, the test set, and numbers of rows to learn from."""
@@ -114,11 +114,11 @@ AMOUNTS = {"a": [0.1, 1.0, 4.0], "eta": [1.0, 3.0, 10.0, 30.0, 100.0, 300.0]}
 def sweeps(scale: str) -> dict[str, Sweep]:
     """Return the sweeps on the available data."""
     full = scale == "full"
-    here = {name: asked for name, asked in TEXTS.items() if is_there(asked.name)}
+    here = {name: spec for name, spec in TEXTS.items() if is_there(spec.name)}
     folds = 10 if full else 3
     wanted = {}
     for epochs, noise in (product(EPOCHS, NOISE) if full else ((1, 0), (1, 30))) if here else ():
-        streams = {name: replace(asked, epochs=epochs) for name, asked in here.items()}
+        streams = {name: replace(spec, epochs=epochs) for name, spec in here.items()}
         for group, (learners, grid) in GROUPS.items():
             tested = OnBinaryRows(CrossValidated(grid_of(**grid), noise / 100, folds))
             online = OnBinaryRows(WrongTold(noise / 100))
@@ -429,7 +429,9 @@ def _panels(of: dict[tuple[int, ...], dict[str, pd.DataFrame]], stream: str) -> 
     return draw_panels(panels, stream)
 
 
-def _panel(lines: dict[str, Line], title: str, scale: str, dashed: int) -> Callable[[Any], Any]:
+def _panel(
+    lines: dict[str, MeanCurve], title: str, scale: str, dashed: int
+) -> Callable[[Any], Any]:
     def draw(ax: Any) -> None:
         draw_lines(ax, lines, list(ON_TEXTS))
         if dashed:
@@ -440,11 +442,11 @@ def _panel(lines: dict[str, Line], title: str, scale: str, dashed: int) -> Calla
     return draw
 
 
-def _summed(runs: pd.DataFrame, column: str) -> Line:
+def _summed(runs: pd.DataFrame, column: str) -> MeanCurve:
     """Return the mean and spread of a cumulative number over the seeds."""
     rounds = np.array(runs.curve_rounds.iloc[0])
     values = np.stack([np.array(curve, dtype=float) for curve in runs[column]])
-    return Line.of(rounds, values * rounds if column == "curve_errors" else values)
+    return MeanCurve.of(rounds, values * rounds if column == "curve_errors" else values)
 
 
 def _about_online(stream: str, clean: dict[str, pd.DataFrame]) -> Iterator[Finding]:
@@ -588,7 +590,7 @@ def _figure_8(tables: dict[tuple[int, ...], pd.DataFrame]) -> Section:
         ).T
         for name in ON_TEXTS
     }
-    lines = {name: Line.of(sizes, values) for name, values in accuracies.items()}
+    lines = {name: MeanCurve.of(sizes, values) for name, values in accuracies.items()}
     at_end = {name: values[:, -1].mean() for name, values in accuracies.items()}
     ranked = sorted(at_end, key=lambda name: -at_end[name])
 

@@ -15,7 +15,7 @@ from onebit.lab.measures import ONLINE
 from onebit.lab.shared import Made
 from onebit.learners import OneBitClassifier
 from onebit.numerics.tuning import constants, tuned
-from onebit.streams import Asked, load, relabelled
+from onebit.streams import StreamSpec, load, relabelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +89,7 @@ def _streams_for_each(scale: str) -> dict[str, Any]:
     changing = {
         f"{name}, changing": Made(changing_rows, (name, n)) for name in CHANGING if is_there(name)
     }
-    return tables | changing | {name: Asked(name, n) for name in LINES if is_there(name)}
+    return tables | changing | {name: StreamSpec(name, n) for name in LINES if is_there(name)}
 
 
 def _halved_and_doubled() -> Iterator[tuple[str, str]]:
@@ -117,7 +117,7 @@ def _sweeps(
         raise ValueError(f"the covariance is {' or '.join(STREAMS)}; got {covariance!r}")
     n, seeds = ROWS[scale], list(range(SEEDS[scale]))
     streams = {
-        name: Made(last_rows, (name, n)) if last else Asked(name, n)
+        name: Made(last_rows, (name, n)) if last else StreamSpec(name, n)
         for name in STREAMS[covariance]
         if is_there(name)
     }

@@ -9,7 +9,7 @@ import numpy as np
 from onebit.lab.experiment import Experiment, Section, Sweep, View
 from onebit.lab.measures import Online
 from onebit.learners import SOBA, Banditron, Perceptron
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,7 @@ LEARNERS = {
 
 def _sweeps(scale: str) -> dict[str, Sweep]:
     rounds = CHECKPOINTS[-1] if scale == "full" else 100_000
-    streams = {name: Asked(name, rounds) for name in ("synsep", "synnonsep")}
+    streams = {name: StreamSpec(name, rounds) for name in ("synsep", "synnonsep")}
     seeds = list(range(5 if scale == "full" else 2))
     return {"errors": Sweep(LEARNERS, {}, streams, seeds, Online(at=CHECKPOINTS))}
 

@@ -17,7 +17,7 @@ from onebit.learners import (
     Gaptron,
     HoeffdingTree,
 )
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,11 +67,11 @@ BOOSTED_ROWS = {"vowel": 990, "satimage": 6_435, "letter": 20_000}
 def _boosted(scale: str) -> Iterator[tuple[str, Sweep]]:
     """Yield a sweep for each stream, as the booster must know the number of rounds."""
     streams = {
-        "confidit-synthetic": Asked("confidit-synthetic", 5_000),
-        **{name: Asked(name) for name in BOOSTED_ROWS if is_there(name)},
+        "confidit-synthetic": StreamSpec("confidit-synthetic", 5_000),
+        **{name: StreamSpec(name) for name in BOOSTED_ROWS if is_there(name)},
     }
-    for name, asked in streams.items():
-        T = asked.rounds or BOOSTED_ROWS[name]
+    for name, spec in streams.items():
+        T = spec.rounds or BOOSTED_ROWS[name]
         learners = {
             "one tree": TREE,
             "AdaBoost.OLM": AdaBoostOLM(TREE, N_TREES),
@@ -79,7 +79,7 @@ def _boosted(scale: str) -> Iterator[tuple[str, Sweep]]:
             "AdaBoost.OLM++, AIOLI": AdaBoostOLMpp(TREE, N_TREES, T, "aioli"),
         }
         seeds = list(range(2 if scale == "full" else 1))
-        yield f"boosting_{name}", Sweep(learners, {}, {name: asked}, seeds)
+        yield f"boosting_{name}", Sweep(learners, {}, {name: spec}, seeds)
 
 
 def _boosting(tables: list[pd.DataFrame]) -> Section:

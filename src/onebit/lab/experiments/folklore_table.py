@@ -10,7 +10,7 @@ import numpy as np
 
 from onebit.lab.experiment import Finding, Section, Sweep
 from onebit.lab.measures import Regret
-from onebit.lab.pictures import Line, draw_lines, draw_panels
+from onebit.lab.pictures import MeanCurve, draw_lines, draw_panels
 from onebit.learners import Aggregating, Aioli, Folklore, OnlineGradient, OnlineNewton
 from onebit.theory import bounds
 
@@ -280,7 +280,7 @@ def _regret_panel(
             ]
         if len(points) > 1:
             x, regret = np.array(points, dtype=float).T
-            lines[name] = Line(x, regret, np.zeros(x.size))
+            lines[name] = MeanCurve(x, regret, np.zeros(x.size))
 
     def draw(ax: Any) -> None:
         draw_lines(ax, lines, names)

@@ -19,7 +19,7 @@ from onebit.learners import (
     Perceptron,
     SecondOrderPerceptron,
 )
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 from onebit.theory.pictures import surrogate_gap
 
 if TYPE_CHECKING:
@@ -73,20 +73,20 @@ PARTS = {
 }
 
 
-def few_features(scale: str) -> dict[str, Asked]:
+def few_features(scale: str) -> dict[str, StreamSpec]:
     """Return streams on which a round may cost (d K)^2."""
     rounds = 10_000 if scale == "full" else 2_000
-    found = {"confidit-synthetic": Asked("confidit-synthetic", rounds, unit=True)}
+    found = {"confidit-synthetic": StreamSpec("confidit-synthetic", rounds, unit=True)}
     for name in ("vowel", "satimage", "covtype"):
         if is_there(name):
-            found[f"{name}, first rounds" if name == "covtype" else name] = Asked(name, rounds)
+            found[f"{name}, first rounds" if name == "covtype" else name] = StreamSpec(name, rounds)
     return found
 
 
 def _sweeps(scale: str) -> dict[str, Sweep]:
     wanted = soba.EXPERIMENT.sweeps(scale)["figure_2"]
     # Gaptron's defaults are for examples of unit length.
-    streams = {name: replace(asked, unit=True) for name, asked in wanted.streams.items()}
+    streams = {name: replace(spec, unit=True) for name, spec in wanted.streams.items()}
     return {
         "told": Sweep(TOLD, {}, streams, wanted.seeds),
         "told_few": Sweep(TOLD_FEW, {}, few_features(scale), wanted.seeds[:3]),

@@ -11,9 +11,9 @@ import numpy as np
 from onebit.core import Learner, play
 from onebit.lab.experiment import Experiment, Section, Sweep, is_there, mean_and_se
 from onebit.lab.experiments.compare import ROWS
-from onebit.lab.measures import ONLINE, counted
+from onebit.lab.measures import ONLINE, result_of_labels
 from onebit.learners import OneBitClassifier
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +62,7 @@ class Taught:
             learner.teach(X[examples], y[examples])
         history = play(learner, X[rest], y[rest])
         wrong = np.where(history.mistakes, y[rest] + 1, y[rest])
-        return counted(wrong, y[rest], 0, float("nan"))
+        return result_of_labels(wrong, y[rest], 0, float("nan"))
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ def _sweeps(scale: str) -> dict[str, Sweep]:
     ours, seeds = {"OneBitClassifier": OneBitClassifier()}, list(range(SEEDS[scale]))
     most = MOST_ROWS[scale] or max(ROWS.values())
 
-    def streams(names: tuple[str, ...]) -> dict[str, Asked]:
-        return {name: Asked(name, min(ROWS[name], most)) for name in names if is_there(name)}
+    def streams(names: tuple[str, ...]) -> dict[str, StreamSpec]:
+        return {name: StreamSpec(name, min(ROWS[name], most)) for name in names if is_there(name)}
 
     some, many = streams(TAUGHT), streams(MANY_LABELS)
     wanted = {f"{n} of each": Sweep(ours, {}, some, seeds, Taught(n)) for n in EXAMPLES}

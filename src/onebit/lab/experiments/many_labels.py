@@ -13,7 +13,7 @@ from onebit.core import Learner
 from onebit.lab.experiment import Experiment, Section, Sweep, is_there
 from onebit.lab.shared import Made
 from onebit.learners import OneBitClassifier
-from onebit.streams import Asked, load
+from onebit.streams import StreamSpec, load
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,7 +94,7 @@ def rare_words(name: str, seed: int) -> tuple[Any, np.ndarray]:
 
 def _sweeps(scale: str) -> dict[str, Sweep]:
     learners = {"OneBitClassifier": OneBitClassifier(notice_changes=False)}
-    plain = {name: Asked(name) for name in STREAMS if is_there(name)}
+    plain = {name: StreamSpec(name) for name in STREAMS if is_there(name)}
     rare = {name: Made(rare_words, (name,)) for name in plain}
     seeds = list(range(SEEDS[scale]))
     wanted = {

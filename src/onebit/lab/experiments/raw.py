@@ -11,10 +11,10 @@ from sklearn.base import clone
 
 from onebit.core import Learner, play
 from onebit.lab.experiment import Experiment, Section, Sweep, is_there, mean_and_se
-from onebit.lab.measures import counted
+from onebit.lab.measures import result_of_labels
 from onebit.lab.shared import Made
 from onebit.learners import OneBitClassifier
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,7 @@ class DenseAndSparse:
         if not np.array_equal(dense.mistakes, sparse.mistakes):
             raise ValueError("dense and sparse copies of a stream have other histories")
         wrong = np.where(dense.mistakes, y + 1, y)
-        return counted(wrong, y, 0, float("nan")) | {
+        return result_of_labels(wrong, y, 0, float("nan")) | {
             "explored": dense.n_explored,
             "updated": dense.n_updated,
         }
@@ -84,8 +84,8 @@ def table(name: str, scaled: bool, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def _sweeps(scale: str) -> dict[str, Sweep]:
     n, seeds, shuffles = ROWS[scale], list(range(SEEDS[scale])), list(range(SHUFFLES[scale]))
     without, with_ = {WITHOUT: OneBitClassifier(standardize=False)}, {WITH: OneBitClassifier()}
-    prepared = {name: Asked(name, n) for name in (*NUMERIC, *TEXTS) if is_there(name)}
-    raw = {name: Asked(name, n, prepared=False) for name in NUMERIC if name in prepared}
+    prepared = {name: StreamSpec(name, n) for name in (*NUMERIC, *TEXTS) if is_there(name)}
+    raw = {name: StreamSpec(name, n, prepared=False) for name in NUMERIC if name in prepared}
     scaled = {name: Made(table, (name, True)) for name in TABLES}
     as_is = {name: Made(table, (name, False)) for name in TABLES}
     wanted = {

@@ -20,7 +20,7 @@ from onebit.lab.experiment import (
 from onebit.lab.pictures import draw_parameter
 from onebit.lab.results import best, summary
 from onebit.learners import SOBA, Banditron, Newtron, Perceptron
-from onebit.streams import Asked
+from onebit.streams import StreamSpec
 from onebit.theory.pictures import eta_family
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ FEWER = {"gamma": [2.0**k for k in range(-15, 0, 2)]}
 
 
 OTHERS = {
-    "Covtype": Asked("covtype", prepared=False),
-    "Reuters sample": Asked("rcv1"),
+    "Covtype": StreamSpec("covtype", prepared=False),
+    "Reuters sample": StreamSpec("rcv1"),
 }
 """Streams from files. Columns of Covtype are as they are in its file, as LIBSVM has them."""
 
@@ -75,21 +75,21 @@ def _sweeps(scale: str) -> dict[str, Sweep]:
     full = scale == "full"
     rounds = 1_000_000 if full else 100_000
     streams: dict[str, Any] = {
-        "SynSep": Asked("synsep", rounds),
-        "SynNonSep": Asked("synnonsep", rounds),
+        "SynSep": StreamSpec("synsep", rounds),
+        "SynNonSep": StreamSpec("synnonsep", rounds),
     }
-    for name, asked in OTHERS.items():
-        if is_there(asked.name):
-            streams[name] = replace(asked, rounds=rounds)
+    for name, spec in OTHERS.items():
+        if is_there(spec.name):
+            streams[name] = replace(spec, rounds=rounds)
     exponents = range(-16, 0) if full else range(-15, 0, 2)
     grid = {"gamma": [2.0**k for k in exponents]}
     wanted = {"figure_2": Sweep(LEARNERS, grid, streams, list(range(10 if full else 3)))}
     if full:
         wanted["variants"] = Sweep(VARIANTS, FEWER, streams, [0])
     if full and is_there("covtype"):
-        wanted["standardised"] = Sweep(LEARNERS, FEWER, {STANDARDISED: Asked("covtype")}, [0])
+        wanted["standardised"] = Sweep(LEARNERS, FEWER, {STANDARDISED: StreamSpec("covtype")}, [0])
     if full and is_there("rcv1"):
-        repeated = {REPEATED: Asked("rcv1", epochs=28)}
+        repeated = {REPEATED: StreamSpec("rcv1", epochs=28)}
         both = {name: LEARNERS[name] for name in ("Banditron", "SOBAdiag")}
         wanted["repeated"] = Sweep(both, FEWER, repeated, [0])
     return wanted

@@ -20,7 +20,7 @@ SYNTHETIC_ROUNDS = 100_000
 """Default number of rounds of a synthetic stream."""
 
 
-class Opened(NamedTuple):
+class OpenedStream(NamedTuple):
     """An opened stream: `batches()` iterates over it from the beginning."""
 
     name: str
@@ -32,7 +32,7 @@ class Opened(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
+class StreamSpec:
     """A stream, by its name or in a file, and its transformations.
 
     Parameters
@@ -88,7 +88,7 @@ class Asked:
             known = ", ".join(NAMES)
             raise ValueError(f"no stream {self.name!r}: it is neither a file nor one of {known}")
 
-    def open(self, seed: int = 0) -> Opened:
+    def open(self, seed: int = 0) -> OpenedStream:
         """Return the stream; the seed determines all draws."""
         self.check()
         start = perf_counter()
@@ -110,7 +110,7 @@ class Asked:
         if self.epochs != 1:
             stream = repeated(stream, epochs=self.epochs)
         total, ready = n_rounds * self.epochs, stream
-        return Opened(name, total, classes, lambda: iter(ready), perf_counter() - start)
+        return OpenedStream(name, total, classes, lambda: iter(ready), perf_counter() - start)
 
     def _source(self, seed: int) -> tuple[str, Any, int, list[Any]]:
         """Return name, batches, number of examples and classes of the stream as it is."""
