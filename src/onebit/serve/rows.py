@@ -185,6 +185,8 @@ class FeedbackBody(Struct, frozen=True, omit_defaults=True):
     correct: bool | UnsetType = UNSET
     truth: Label | UnsetType | None = UNSET
     """The right label; null means none of these."""
+    reward: Share | UnsetType = UNSET
+    """A fraction of right, between 0 and 1."""
     expired: Literal["nothing", "wrong"] | UnsetType = UNSET
     withdrawn: bool = False
 
