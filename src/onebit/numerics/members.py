@@ -46,6 +46,8 @@ from onebit.numerics.posterior import (
     doubt_level,
     exchange_former,
     fill_deviations,
+    fill_linearised,
+    fill_policy,
     fill_scores,
     forget_class,
     grow_older,
@@ -57,6 +59,7 @@ from onebit.numerics.posterior import (
     score_posterior,
     sum_of_others,
 )
+from onebit.numerics.softmax import logistic
 from onebit.numerics.tuning import MixtureConstants
 from onebit.numerics.views import (
     encode,
@@ -284,10 +287,10 @@ def score_mixture(mixture, x, inputs, scores):
 def score_members(member, i, x, inputs):
     """Fill the scores and the probabilities of each member."""
     posterior = member.posterior
-    scores = posterior.scratch.scores
+    scratch, scores = posterior.scratch, posterior.scratch.scores
     seen = encode(member.view_of_x, x, inputs, scores.size)
     score_posterior(posterior, seen, scores)
-    add_similarities(member.descriptions, seen, posterior.scratch.x, scores)
+    add_similarities(member.descriptions, seen, scratch.x, scratch.stretch[0], scores)
     predict(posterior, scores)
 
 
@@ -331,7 +334,8 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
     """Fill the probability that each label's draw is the highest; return the greedy label.
 
     The score of a label is drawn around the weighted mean of the members' scores, with the weighted
-    mean of the variances of their draws.
+    mean of the variances of their draws. If labels are not exclusive, its probability is drawn, as
+    that of one model is (`fill_policy`).
     """
     best = argmax(scores, offer)
     for k in range(p.size):
@@ -341,11 +345,13 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
         return best
     line = mixture.members.line.posterior
     if mixture.trust.size == 1:
-        means, deviations = line.scratch.scores, line.scratch.deviations
-        fill_deviations(line, means, offer)
-    else:
-        means, deviations = mixture.scratch.means, mixture.scratch.deviations
-        fill_moments(mixture, offer, means, deviations)
+        return fill_policy(line, scores, offer, p)
+    means, deviations = mixture.scratch.means, mixture.scratch.deviations
+    fill_moments(mixture, offer, means, deviations)
+    if not line.settings.exclusive:
+        for k in range(p.size):
+            p[k] = logistic(scores[k])
+        fill_linearised(p, best, means)
     fill_winning(means, deviations, argmax(means, offer), p, line.scratch.room, offer)
     return best
 
