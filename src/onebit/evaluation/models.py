@@ -54,7 +54,10 @@ def _fill(W, rows, p, q):
 
 
 def _learn(W, S, rows, labels, correct, weights, step, p):
-    """Learn from bits: a wrong label makes all others likelier, the likely ones most."""
+    """Learn from bits: a wrong label makes all others likelier, the likely ones most.
+
+    A reward in between counts as the mean over a bit that is right with this probability.
+    """
     for i in range(labels.size):
         if math.isnan(correct[i]):
             continue
@@ -63,11 +66,9 @@ def _learn(W, S, rows, labels, correct, weights, step, p):
         q = p[label]
         for k in range(p.size):
             # - d log likelihood / d score_k, where the bit has the likelihood q or 1 - q.
-            if correct[i] == 1.0:
-                p[k] -= np.float64(k == label)
-            else:
-                p[k] = q if k == label else -q * p[k] / max(1.0 - q, 1e-9)
-            p[k] *= weights[i]
+            if_right = p[k] - np.float64(k == label)
+            if_wrong = q if k == label else -q * p[k] / max(1.0 - q, 1e-9)
+            p[k] = weights[i] * (correct[i] * if_right + (1.0 - correct[i]) * if_wrong)
         _move(W, S, x.n_features, p, 1.0, step)
         for j in range(x.indices.size):
             _move(W, S, x.indices[j], p, x.values[j], step)
@@ -153,7 +154,7 @@ class OfLearner:
     def learn(self, log: Log) -> None:
         """Learn from the bits of some rows."""
         labels = log.classes[log.labels]
-        self.learner.replay(log.x, labels, log.probabilities, log.correct)
+        self.learner.replay(log.x, labels, log.probabilities, reward=log.correct)
 
 
 class Given:

@@ -6,6 +6,9 @@ of each label is drawn from a normal distribution with the weighted means of the
 variances, and the highest wins. A small share of all weight goes back to all members in each
 round (the fixed share of Herbster and Warmuth), so that weights can move when the world does.
 
+Neighbours (`onebit.numerics.neighbours`) correct what all members say by examples like x, and are
+weighed against them by the same rule.
+
 A member is a view of x (`onebit.numerics.views`), a posterior (`onebit.numerics.posterior`) and, of
 the line, what labels mean (`onebit.numerics.descriptions`).
 `Members` has a field for each; those that a mixture does not have are None. To add a member is to
@@ -39,6 +42,17 @@ from onebit.numerics.descriptions import (
     narrow_prior,
     new_descriptions,
 )
+from onebit.numerics.neighbours import (
+    Neighbours,
+    add_log_probabilities,
+    add_neighbours,
+    change_neighbours,
+    fill_neighbours,
+    learn_neighbours,
+    n_stored,
+    new_neighbours,
+    say,
+)
 from onebit.numerics.pair_products import Products
 from onebit.numerics.posterior import (
     NONE_RIGHT,
@@ -52,6 +66,7 @@ from onebit.numerics.posterior import (
     forget_class,
     grow_older,
     learn_posterior,
+    likelihood,
     new_posterior,
     predict,
     predict_by_former,
@@ -131,11 +146,11 @@ class WeightedMember(NamedTuple):
     Attributes
     ----------
     name
-        What it sees: "line", "cells" or "products".
+        What it sees: "line", "cells", "products" or "neighbours".
     weight
         How far it is trusted; weights add up to one.
     n_inputs
-        How many inputs its view of x has at most.
+        How many inputs its view of x has at most; of neighbours, how many examples are stored.
     """
 
     name: str
@@ -148,11 +163,14 @@ class Mixture(NamedTuple):
 
     Attributes
     ----------
+    neighbours
+        Examples like x, if there are other members than the line.
     trust
-        The weight of each member; weights add up to one.
+        The weight of each member beside the others; weights add up to one.
     """
 
     members: Members
+    neighbours: Neighbours | None
     trust: Annotated[np.ndarray, Field("members", least=0.0, most=1.0)]
     settings: MixtureConstants
     scratch: Scratch
@@ -170,10 +188,14 @@ class Mixture(NamedTuple):
     @property
     def weighted(self) -> list[WeightedMember]:
         """The members with their weights now."""
-        return [
-            WeightedMember(name, weight, len(member.posterior.W))
+        local = 0.0 if self.neighbours is None else float(self.neighbours.weight)
+        found = [
+            WeightedMember(name, (1.0 - local) * weight, len(member.posterior.W))
             for (name, member), weight in zip(self.named.items(), self.trust.tolist(), strict=True)
         ]
+        if self.neighbours is not None:
+            found.append(WeightedMember("neighbours", local, n_stored(self.neighbours)))
+        return found
 
     @property
     def deviations(self) -> np.ndarray:
@@ -213,11 +235,18 @@ def new_member(
     return Member(new_view(view, n_features, n_classes), posterior, descriptions)
 
 
-def new_mixture(members: Mapping[str, Member], n_classes: int) -> Mixture:
-    """Return a mixture of members, by the names of their views, before the first round."""
+def new_mixture(
+    members: Mapping[str, Member], n_features: int, n_classes: int, *, exclusive: bool = True
+) -> Mixture:
+    """Return a mixture of members, by the names of their views, before the first round.
+
+    If there are several, and labels are exclusive, neighbours are beside them.
+    """
     n = len(members)
+    has_neighbours = n > 1 and exclusive
     return Mixture(
         members=Members._make(members.get(name) for name in Members._fields),
+        neighbours=new_neighbours(n_features, n_classes) if has_neighbours else None,
         trust=np.full(n, 1.0 / n),
         settings=tuning.TUNING.mixture,
         scratch=Scratch(
@@ -273,11 +302,13 @@ def score_mixture(mixture, x, inputs, scores):
         fill_scores(line, scores)
         return
     fill_mixture(mixture, scores)
+    fill_neighbours(mixture.neighbours, inputs, scores)
+    add_neighbours(mixture.neighbours, mixture.settings.least_weight, scores)
     for k in range(scores.size):
         p = scores[k]
         scores[k] = math.log(p) if p > 1e-300 else LEAST_SCORE
         if not line.settings.exclusive:
-            scores[k] -= math.log(max(sum_of_says(mixture) - p, 1e-16))
+            scores[k] -= math.log(max(1.0 - p, 1e-16))
         if line.scratch.retired[k]:
             scores[k] = -math.inf
 
@@ -296,10 +327,13 @@ def score_members(member, i, x, inputs):
 
 @lean_kernel
 def fill_mixture(mixture, p):
-    """Fill the probabilities of the labels by all members, up to a common factor."""
+    """Fill the probabilities of the labels by all members."""
     for k in range(p.size):
         p[k] = 0.0
     add_probabilities(mixture.members, mixture.trust, mixture.settings.least_weight, p)
+    total = sum_of_says(mixture)
+    for k in range(p.size):
+        p[k] /= total
 
 
 @each
@@ -309,12 +343,6 @@ def add_probabilities(member, i, trust, least, p):
     weight, own = say(trust[i], least), member.posterior.scratch.p
     for k in range(p.size):
         p[k] += weight * own[k]
-
-
-@lean_kernel
-def say(weight, least):
-    """Return the weight that a member's word has."""
-    return weight if weight >= least else 0.0
 
 
 @lean_kernel
@@ -334,8 +362,9 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
     """Fill the probability that each label's draw is the highest; return the greedy label.
 
     The score of a label is drawn around the weighted mean of the members' scores, with the weighted
-    mean of the variances of their draws. If labels are not exclusive, its probability is drawn, as
-    that of one model is (`fill_policy`).
+    mean of the variances of their draws. Those of neighbours, the logarithms of their
+    probabilities, have the same variance. If labels are not exclusive, the probability of each is
+    drawn, as that of one model is (`fill_policy`).
     """
     best = argmax(scores, offer)
     for k in range(p.size):
@@ -366,6 +395,7 @@ def fill_moments(mixture, offer, means, deviations):
     for k in on_offer(offer, means.size):
         means[k] /= total
         deviations[k] = math.sqrt(deviations[k] / total)
+    add_log_probabilities(mixture.neighbours, least, means)
 
 
 @each
@@ -392,21 +422,23 @@ def learn_mixture(mixture, inputs, rounds, label, correct):
         p = mixture.members.line.posterior.scratch.p
     else:
         fill_mixture(mixture, p)
+        add_neighbours(mixture.neighbours, mixture.settings.least_weight, p)
     others = probability_of_others(mixture, p, label)
     total = p[label] + others
     said[RIGHT], said[WRONG] = p[label] / total, others / total
     trust, least = mixture.trust, mixture.settings.least_likelihood
     learn_members(mixture.members, trust, least, inputs, rounds, label, correct, updated)
     share_weights(trust, mixture.settings.share)
+    learn_neighbours(mixture.neighbours, mixture.settings, label, correct > 0)
     return np.any(updated)
 
 
 @lean_kernel
 def probability_of_others(mixture, p, label):
-    """Return the probability that a label is wrong, up to the factor of `fill_mixture`."""
+    """Return the probability that a label is wrong."""
     if mixture.members.line.posterior.settings.exclusive:
         return sum_of_others(p, label)
-    return max(sum_of_says(mixture) - p[label], 1e-16)
+    return max(1.0 - p[label], 1e-16)
 
 
 @each
@@ -415,7 +447,7 @@ def learn_members(member, i, trust, least, inputs, rounds, label, correct, updat
     """Multiply each weight by the likelihood of the bit, bounded; take a step in each posterior."""
     posterior = member.posterior
     q = min(max(likelihood_of_right(posterior, label, correct), least), 1.0 - least)
-    trust[i] *= q if 0 < correct < NONE_RIGHT else 1.0 - q
+    trust[i] *= likelihood(q, correct)
     seen = last_encoded(member.view_of_x, inputs)
     scores = posterior.scratch.scores
     learn_worth(member.descriptions, posterior, label, correct)
@@ -494,6 +526,7 @@ def change_mixture(mixture, changes, what):
         for m in range(trust.size):
             trust[m] = 1.0 / trust.size
     change_members(mixture.members, changes, what)
+    change_neighbours(mixture.neighbours, changes, what)
 
 
 @each
