@@ -60,6 +60,8 @@ from onebit.numerics.posterior import (
     doubt_level,
     exchange_former,
     fill_deviations,
+    fill_linearised,
+    fill_policy,
     fill_scores,
     forget_class,
     grow_older,
@@ -72,6 +74,7 @@ from onebit.numerics.posterior import (
     score_posterior,
     sum_of_others,
 )
+from onebit.numerics.softmax import logistic
 from onebit.numerics.tuning import MixtureConstants
 from onebit.numerics.views import (
     encode,
@@ -315,10 +318,10 @@ def score_mixture(mixture, x, inputs, scores):
 def score_members(member, i, x, inputs):
     """Fill the scores and the probabilities of each member."""
     posterior = member.posterior
-    scores = posterior.scratch.scores
+    scratch, scores = posterior.scratch, posterior.scratch.scores
     seen = encode(member.view_of_x, x, inputs, scores.size)
     score_posterior(posterior, seen, scores)
-    add_similarities(member.descriptions, seen, posterior.scratch.x, scores)
+    add_similarities(member.descriptions, seen, scratch.x, scratch.stretch[0], scores)
     predict(posterior, scores)
 
 
@@ -360,7 +363,8 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
 
     The score of a label is drawn around the weighted mean of the members' scores, with the weighted
     mean of the variances of their draws. Those of neighbours, the logarithms of their
-    probabilities, have the same variance.
+    probabilities, have the same variance. If labels are not exclusive, the probability of each is
+    drawn, as that of one model is (`fill_policy`).
     """
     best = argmax(scores, offer)
     for k in range(p.size):
@@ -370,11 +374,13 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
         return best
     line = mixture.members.line.posterior
     if mixture.trust.size == 1:
-        means, deviations = line.scratch.scores, line.scratch.deviations
-        fill_deviations(line, means, offer)
-    else:
-        means, deviations = mixture.scratch.means, mixture.scratch.deviations
-        fill_moments(mixture, offer, means, deviations)
+        return fill_policy(line, scores, offer, p)
+    means, deviations = mixture.scratch.means, mixture.scratch.deviations
+    fill_moments(mixture, offer, means, deviations)
+    if not line.settings.exclusive:
+        for k in range(p.size):
+            p[k] = logistic(scores[k])
+        fill_linearised(p, best, means)
     fill_winning(means, deviations, argmax(means, offer), p, line.scratch.room, offer)
     return best
 
