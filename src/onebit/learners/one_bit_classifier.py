@@ -214,12 +214,13 @@ class OneBitClassifier(ProbabilityLearner):
     """The default choice: few mistakes, nothing to tune.
 
     It is a mixture of models that see x differently: a line, cells that columns are cut into,
-    products of features, and the nearest of the last examples. In the first three, label k is right with probability softmax(W x)_k, and the weights
-    have a Gaussian posterior, which each bit updates. To decide, the score of each label is drawn
-    from what the models know of it, and the highest wins (Thompson sampling): a label that is known
-    to be wrong is never chosen, one about which little is known sometimes is. A bit teaches all
-    classes. If the label was right, the truth is known. If it was wrong, it falls, and the others
-    rise, the likely ones most: so a class that looked bad at first is found after all.
+    products of features, and the nearest of the last examples. In the first three, label k is right
+    with probability softmax(W x)_k, and the weights have a Gaussian posterior, which each bit
+    updates. To decide, the score of each label is drawn from what the models know of it, and the
+    highest wins (Thompson sampling): a label that is known to be wrong is never chosen, one about
+    which little is known sometimes is. A bit teaches all classes. If the label was right, the truth
+    is known. If it was wrong, it falls, and the others rise, the likely ones most: so a class that
+    looked bad at first is found after all.
 
     The likelihood of a bit does not depend on who chose the label. So every member learns from
     every bit, and the probability that it gave to the bits so far is its weight, in its say about
@@ -311,8 +312,9 @@ class OneBitClassifier(ProbabilityLearner):
 
     With ``exclusive=False`` each member is a `LogisticThompson`, whose notes have the formulas, and
     scores are log-odds: `right_proba` has the probability that each label is right, and there is no
-    `predict_proba`. There are no neighbours then. A label's own level is part of each member, so no constant label is chosen in
-    place of the mixture's. The defaults are then those of `LogisticThompson`.
+    `predict_proba`. There are no neighbours then. A label's own level is part of each member, so no
+    constant label is chosen in place of the mixture's. The defaults are then those of
+    `LogisticThompson`.
 
     `describe` says what labels mean: the line's weights then have the mean theta d_k before the
     first round, where d_k is the description of label k. `worth_` is theta, which is learned from
