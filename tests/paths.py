@@ -70,14 +70,30 @@ def every_stream(*streams):
     return pytest.mark.parametrize(("K", "stream", "storage"), cases)
 
 
+def grades(y, seed=0):
+    """Rewards for the right label and for wrong ones, in each round; a third of them are bits."""
+    rng = np.random.default_rng(seed)
+    right, wrong = rng.uniform(0.4, 1.0, y.size), rng.uniform(0.0, 0.6, y.size)
+    is_bit = rng.random(y.size) < 0.3
+    return np.column_stack([np.where(is_bit, 1.0, right), np.where(is_bit, 0.0, wrong)])
+
+
 def assert_same_path(
-    learner, reference, X, y, storage=np.asarray, every_round=None, quadrature=TOLERANCE
+    learner,
+    reference,
+    X,
+    y,
+    storage=np.asarray,
+    every_round=None,
+    quadrature=TOLERANCE,
+    rewards=None,
 ):
     """Play the rows with both; the distributions of every round and the last weights agree.
 
     The learner draws the labels; the reference is told which. `every_round(reference, label,
     truth)` may look at the reference after each round. `quadrature` is the error allowed in
-    probabilities that are integrals.
+    probabilities that are integrals. With `rewards`, as `grades` makes them, these are the feedback
+    in place of bits.
     """
     K = int(y.max()) + 1
     learner.set_params(classes=range(K))
@@ -93,6 +109,10 @@ def assert_same_path(
         if learner.feedback == "full":
             learner.learn(decision, truth=truth)
             reference.learn(X[t], label, p, truth)
+        elif rewards is not None:
+            reward = rewards[t, int(label != truth)]
+            learner.learn(decision, reward=reward)
+            reference.learn(X[t], label, p, reward)
         else:
             learner.learn(decision, correct=label == truth)
             reference.learn(X[t], label, p, label == truth)

@@ -87,7 +87,7 @@ def vowpal_wabbit(X: Any, y: np.ndarray, n_classes: int, seed: int) -> dict[str,
 
 
 def so_far(mistakes: np.ndarray, rounds: np.ndarray) -> np.ndarray:
-    """Return the percentage of mistakes in the first so many rounds."""
+    """Return the percentage of mistakes up to each of some rounds."""
     return 100 * np.cumsum(mistakes)[rounds - 1] / rounds
 
 
@@ -155,7 +155,7 @@ def draw_drift() -> None:
         ax.axvline(change.round, color="0.4", linewidth=1, linestyle=":")
         print(f"drift: noticed in round {change.round}")
     ax.set(xlabel="rounds", ylabel=f"wrong in {window} rounds, %", ylim=(0, 100), xlim=(0, n))
-    ax.set_title("After 10,000 rounds every label means another one")
+    ax.set_title("After 10,000 rounds every label is replaced by another one")
     ax.legend(frameon=False, fontsize=9)
     save(figure, "drift.svg")
 

@@ -30,7 +30,11 @@ export interface DecideOptions {
 }
 
 /** Whether the label was right, or the right label; null if it is none of them. */
-export type Feedback = { correct: boolean; truth?: undefined } | { truth: Label | null; correct?: undefined };
+export type Feedback =
+  | { correct: boolean; truth?: undefined; reward?: undefined }
+  | { truth: Label | null; correct?: undefined; reward?: undefined }
+  /** A fraction of right, from 0 to 1. */
+  | { reward: number; correct?: undefined; truth?: undefined };
 
 export interface ApprenticeSettings {
   decides?: "product" | "model";

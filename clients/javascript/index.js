@@ -140,9 +140,11 @@ export class Client {
     return { ...answer, record: question.record, among: question.among ?? null };
   }
 
-  #feedback(decision, { correct, truth } = {}) {
-    if ((correct === undefined) === (truth === undefined)) throw new TypeError("learn takes either correct or truth");
+  #feedback(decision, { correct, truth, reward } = {}) {
+    const given = [correct, truth, reward].filter((one) => one !== undefined);
+    if (given.length !== 1) throw new TypeError("learn takes one of correct, truth and reward");
     const id = idOf(decision);
+    if (reward !== undefined) return { id, reward };
     return truth === undefined ? { id, correct: Boolean(correct) } : { id, truth };
   }
 

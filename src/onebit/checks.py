@@ -322,6 +322,50 @@ def check_worth_and_cost(learner: Learner) -> None:
         _assert_refused(partial(learner.set_utility, **cast("Any", wrong)), words)
 
 
+def check_rewards(learner: Learner) -> None:
+    """Rewards of 0 and 1 are bits; those between lie between, or are refused by name."""
+    learner, X, y = _trained(learner)
+    if learner.feedback == "full":
+        _assert_refused(partial(learner.learn, learner.decide(X[0]), reward=1.0), "truth=")
+        return
+    told, paid = copy.deepcopy(learner), copy.deepcopy(learner)
+    for x, truth in zip(X[:30], y[:30], strict=True):
+        _round(told, x, truth)
+        decision = paid.decide(x)
+        paid.learn(decision, reward=float(decision.label == truth))
+    _assert_same(_state(told), _state(paid))
+    for wrong in (-0.1, 1.1, np.nan, True, "0.5"):
+        _assert_refused(partial(paid.learn, paid.decide(X[0]), reward=wrong), "in [0, 1]")
+    given: dict[str, Any] = {"correct": True, "reward": 0.5}
+    _assert_refused(partial(paid.learn, paid.decide(X[0]), **given), "either correct")
+    before, decision = _state(paid), paid.decide(X[0], explore=False)
+    if not learner.takes_rewards:
+        _assert_refused(partial(paid.learn, decision, reward=0.5), "takes_rewards")
+        replayed = partial(paid.replay, X[:1], [decision.label], [1.0], reward=[0.5])
+        _assert_refused(replayed, "an algorithm for bits")
+        _assert_same({**before, "rng": _state(paid)["rng"]}, _state(paid))
+        return
+    for x in X[:20]:
+        k = int(np.argmax(learner.scores(x[None])[0]))
+        after = [_scores_after(learner, x, k, reward)[k] for reward in (0.0, 0.2, 0.7, 1.0)]
+        if after[0] < after[-1] - 1e-3:  # a label that was sure teaches nothing if it is right
+            assert after == sorted(after)
+    rng = np.random.default_rng(0)
+    rewards = rng.choice([0.0, 0.25, 0.5, 1.0], size=X.shape[0])
+    one_by_one, many, replayed = (copy.deepcopy(learner) for _ in range(3))
+    made = [Decision(x, label, 0.5) for x, label in zip(X, y, strict=True)]
+    for x, label, reward in zip(X, y, rewards, strict=True):
+        one_by_one.learn(Decision(x, label, 0.5), reward=reward)
+    many.learn_many(made, reward=rewards)
+    replayed.replay(X, y, np.full(len(y), 0.5), reward=rewards)
+    for other in (many, replayed):
+        _assert_same(_state(one_by_one), _state(other))
+    goes_on = _copied(one_by_one)
+    for one in (one_by_one, goes_on):
+        one.learn(Decision(X[0], y[0], 0.5), reward=0.3)
+    _assert_same(_state(one_by_one), _state(goes_on))
+
+
 def check_exploration_has_limits(learner: Learner) -> None:
     """A decision that may not explore is the greedy label; a limit holds in every window."""
     learner, X, y = _trained(learner)
@@ -412,8 +456,8 @@ def check_bad_input_is_refused(learner: Learner) -> None:
             "'blue' of a decision is not in its among",
         ),
         (lambda: learner.learn(Decision(X[0], "blue", 1.0, ()), truth="green"), "among is empty"),
-        (lambda: learner.learn(decision), "correct=... or truth=..."),
-        (lambda: learner.learn(decision, correct=True, truth="red"), "correct=... or truth=..."),
+        (lambda: learner.learn(decision), "reward=... and truth=..."),
+        (lambda: learner.learn(decision, correct=True, truth="red"), "reward=... and truth=..."),
         *([(lambda: learner.learn(decision, correct=True), "truth=...")] if full else []),
         (lambda: learner.partial_fit(X, y, classes=["blue", "red"]), "differ"),
         (lambda: _fresh(learner, classes=[]).fit(X, y), "at least two classes"),
@@ -646,6 +690,13 @@ def not_canonical(X: sp.csr_array) -> sp.csr_array:
     order = np.lexsort((-coo.col, coo.row)).repeat(2)
     indptr = 2 * X.indptr
     return sp.csr_array((coo.data[order] / 2, coo.col[order], indptr), shape=X.shape)
+
+
+def _scores_after(learner: Learner, x: np.ndarray, k: int, reward: float) -> np.ndarray:
+    """Return the scores of x after its label k got a reward."""
+    other = copy.deepcopy(learner)
+    other.learn(Decision(x, other.classes_[k], 1.0), reward=reward)
+    return other.scores(x[None])[0]
 
 
 def _state(learner: Learner) -> dict[str, np.ndarray]:

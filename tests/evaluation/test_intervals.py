@@ -198,7 +198,8 @@ def test_more_bits_narrow_the_interval():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((0.5,), "correct is one bit"),
+        ((1.5,), "correct is one bit"),
+        ((-0.1,), "correct is one bit"),
         (([True, None],), "correct is one bit"),
         ((True, -1.0), "a weight is"),
         ((True, math.nan), "a weight is"),

@@ -150,7 +150,7 @@ def test_vowpal_wabbit_s_own_lines(tmp_path):
     assert np.isnan(log.correct[1])
     assert log.x == [{"User": {"age": 30}}] * 2
     path.write_text(json.dumps(row | {"_label_cost": 0.3}))
-    with pytest.raises(ValueError, match=r"log.dsjson:1: the cost is 0 or -1, a bit; got 0.3"):
+    with pytest.raises(ValueError, match=r"log.dsjson:1: the cost is in \[-1, 0\]; got 0.3"):
         Log.read(path)
     path.write_text(json.dumps({k: v for k, v in row.items() if k != "p"}))
     with pytest.raises(ValueError, match=r"log.dsjson:1: a decision has a, p, c"):

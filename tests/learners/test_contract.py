@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import onebit
 from forms import FORMS, LEARNERS, every_form, n_classes
 from onebit import learners, play
-from onebit.checks import check_labels_come_and_go, checks_for
+from onebit.checks import check_labels_come_and_go, check_rewards, checks_for
 from onebit.core.engine import DRAW, PythonKernels
 from problems import assert_finite
 
@@ -30,6 +30,15 @@ def new_ones(key):
         seen.add(found)
 
 
+def is_soon(learner):
+    """Return whether rewards need no kernels, or those that are compiled soonest."""
+    views = {"OneBitClassifier": "'standardize': False", "SoftmaxThompson": "'view': 'features'"}
+    views |= {"LogisticThompson": "'view': 'features'", "Mixture": "'features'"}
+    return not learner.takes_rewards or views.get(type(learner).__name__, "") in str(
+        learner.get_params()
+    )
+
+
 @pytest.mark.parametrize(
     ("learner", "check"),
     [
@@ -39,12 +48,16 @@ def new_ones(key):
         )
         for check in checks_for(learner)
         for marks in [of_class if check is check_labels_come_and_go else usual]
+        for marks in [
+            marks if check is not check_rewards or is_soon(learner) else [pytest.mark.slow]
+        ]
     ],
 )
 def test_behaviour(learner, check):
     """Forms with the same kernels differ in numbers only.
 
-    Labels on offer take kernels of their own, which are compiled for one form of each learner.
+    Labels on offer and rewards take kernels of their own, which are compiled for one form of each
+    learner.
     """
     check(learner)
 

@@ -4,13 +4,14 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
 from onebit import Decision, FastCB, play
 from onebit.theory import NotProvenError, bounds
-from paths import assert_same_path, continuous, every_stream, one_hot
+from paths import assert_same_path, continuous, every_stream, grades, one_hot
 from problems import assert_finite
 from references import fast_cb
 
@@ -24,6 +25,14 @@ def test_walks_the_path_of_the_reference(K, stream, storage):
     for k, one in enumerate(reference.regressions):
         weights = -np.linalg.solve(one.A, one.b) / 2
         np.testing.assert_allclose(learner._run.state.h[:, k], weights, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("K", "storage"), [(2, sp.csr_array), (3, np.asarray)])
+def test_walks_the_path_of_the_reference_with_rewards(K, storage):
+    X, y = continuous(K, n=300)
+    reference = fast_cb.FastCB(X.shape[1], K, 40.0, B=4.0, R=2.0)
+    learner = FastCB(40.0, B=4.0, R=2.0, random_state=K)
+    assert_same_path(learner, reference, X, y, storage, rewards=grades(y))
 
 
 def inverse_gap_weighting(f, gamma):

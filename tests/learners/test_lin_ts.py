@@ -3,7 +3,7 @@ import scipy.sparse as sp
 
 from onebit import LinTS, LinUCB, play
 from onebit.numerics.second_order import of_class, rewrite
-from paths import assert_same_path, continuous, every_stream
+from paths import assert_same_path, continuous, every_stream, grades
 from problems import assert_finite, logistic
 from references import lin_ucb
 
@@ -15,6 +15,12 @@ def test_walks_the_path_of_the_reference(K, stream, storage):
     reference = lin_ucb.LinTS(X.shape[1], K, **parameters)
     learner = LinTS(**parameters, random_state=K)
     assert_same_path(learner, reference, X, y, storage, quadrature=1e-6)
+
+
+def test_walks_the_path_of_the_reference_with_rewards():
+    X, y = continuous(3, n=300)
+    reference, learner = lin_ucb.LinTS(X.shape[1], 3, 0.5), LinTS(0.5, random_state=0)
+    assert_same_path(learner, reference, X, y, rewards=grades(y), quadrature=1e-6)
 
 
 def test_its_policy_is_that_of_drawn_weights():

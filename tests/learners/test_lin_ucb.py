@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onebit import LinUCB, play
-from paths import assert_same_path, continuous, every_stream, one_hot
+from paths import assert_same_path, continuous, every_stream, grades, one_hot
 from problems import assert_finite, logistic
 from references import lin_ucb
 
@@ -21,6 +21,13 @@ def test_walks_the_path_of_the_reference(K, stream, storage):
 def test_walks_the_path_of_the_reference_through_exact_ties():
     X, y = one_hot(3)
     assert_same_path(LinUCB(), lin_ucb.LinUCB(X.shape[1], 3), X, y, sp.csr_array)
+
+
+@pytest.mark.parametrize(("K", "storage"), [(2, sp.csr_array), (3, np.asarray)])
+def test_walks_the_path_of_the_reference_with_rewards(K, storage):
+    X, y = continuous(K, n=300)
+    reference = lin_ucb.LinUCB(X.shape[1], K, 0.5)
+    assert_same_path(LinUCB(0.5), reference, X, y, storage, rewards=grades(y))
 
 
 def test_it_regresses_each_label_on_the_rounds_that_chose_it():

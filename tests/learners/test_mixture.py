@@ -25,7 +25,7 @@ from onebit.core.example import dense
 from onebit.core.state import Field, Generator
 from onebit.numerics.exploration import greedy
 from onebit.theory import bounds
-from paths import assert_same_path
+from paths import assert_same_path, grades
 from references.mixture import Mixture as Reference
 from references.softmax_thompson import SoftmaxThompson as Model
 
@@ -79,8 +79,9 @@ def members(**parameters):
     ]
 
 
+@pytest.mark.parametrize("is_graded", [False, True], ids=["bits", "rewards"])
 @pytest.mark.parametrize(("K", "storage"), [(2, sp.csr_array), (3, np.asarray)])
-def test_it_walks_the_path_of_the_reference(K, storage):
+def test_it_walks_the_path_of_the_reference(K, storage, is_graded):
     rng = np.random.default_rng(K)
     X = rng.normal(size=(150, 3)) * (rng.random((150, 3)) < 0.7)
     y = np.argmax(X @ rng.normal(size=(3, K)), axis=1)
@@ -89,7 +90,8 @@ def test_it_walks_the_path_of_the_reference(K, storage):
         model.scores = lambda model=model: model.posterior.s
     slow = Reference(models, 0.01)
     learner = Mixture(members(), share=0.01, random_state=0)
-    assert_same_path(learner, slow, X, y, storage, quadrature=1e-6)
+    rewards = grades(y) if is_graded else None
+    assert_same_path(learner, slow, X, y, storage, quadrature=1e-6, rewards=rewards)
     found = [member.weight for member in learner.members_]
     np.testing.assert_allclose(found, slow.weights, rtol=1e-6)
     for member, model in zip(learner.members_, models, strict=True):

@@ -24,11 +24,11 @@ from onebit.numerics.columns import LOW, RUN, SQUARES, STORED, WEIGHT, WIDTH
 from onebit.numerics.scales import FACTOR, IS_MEASUREMENT, LOCATION, N_TRACKED, ROUNDS, SLOT
 from onebit.numerics.second_order import of_class, rewrite
 from onebit.numerics.views import LARGEST_FULL
-from paths import assert_same_path, continuous, every_stream
+from paths import assert_same_path, continuous, every_stream, grades
 from references import one_bit_classifier as reference
 
 
-def assert_same_path_in_form(form, K, stream, storage):
+def assert_same_path_in_form(form, K, stream, storage, is_graded=False):
     X, y = stream(K)
     form = {"views": "line"} | form
     names = ("explore", "a", "forgetting", "standardize", "views")
@@ -36,7 +36,8 @@ def assert_same_path_in_form(form, K, stream, storage):
     full, floor = form["covariance"] == "full", form.get("min_probability", 0.0)
     slow = reference.OneBitClassifier(X.shape[1], K, full, floor=floor, **given)
     learner = OneBitClassifier(**form, random_state=K)
-    assert_same_path(learner, slow, X, y, storage, quadrature=1e-6)
+    rewards = grades(y) if is_graded else None
+    assert_same_path(learner, slow, X, y, storage, quadrature=1e-6, rewards=rewards)
     return learner, slow
 
 
@@ -126,6 +127,31 @@ def test_walks_the_path_of_the_reference(covariance, K, stream, storage):
 )
 def test_walks_the_path_of_the_reference_with_other_parameters(form):
     assert_same_path_in_form(form, 3, continuous, np.asarray)
+
+
+@pytest.mark.parametrize(
+    ("form", "K", "storage"),
+    [
+        ({"covariance": "diagonal", "standardize": False}, 2, sp.csr_array),
+        ({"covariance": "diagonal", "standardize": False}, 4, np.asarray),
+        pytest.param({"covariance": "full"}, 3, sp.csr_array, marks=pytest.mark.slow),
+        pytest.param(
+            {"covariance": "full", "views": "products"}, 3, np.asarray, marks=pytest.mark.slow
+        ),
+    ],
+    ids=str,
+)
+def test_walks_the_path_of_the_reference_with_rewards(form, K, storage):
+    learner, slow = assert_same_path_in_form(form, K, continuous, storage, is_graded=True)
+    np.testing.assert_allclose(learner._run.state.mixture.trust, slow.trust, rtol=1e-6)
+
+
+def test_changes_are_noticed_by_rewards_as_the_reference_notices_them():
+    form = {"covariance": "diagonal", "standardize": False}
+    stream = partial(changed_halfway, all_change, n=800)
+    learner, slow = assert_same_path_in_form(form, 4, stream, np.asarray, is_graded=True)
+    assert seen(learner) == slow.seen
+    assert any(label is None and t > 400 for t, label, _ in slow.seen)
 
 
 def clouds(K, n, seed=0):

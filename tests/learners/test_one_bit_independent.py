@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from onebit import NONE_OF_THESE, Decision, LogisticThompson, OneBitClassifier, load, play
-from paths import assert_same_path
+from paths import assert_same_path, grades
 from references.independent_mixture import IndependentMixture
 from test_softmax_thompson import columns
 
@@ -32,6 +32,21 @@ def test_it_walks_the_path_of_the_reference(views, K, storage):
     np.testing.assert_allclose(weights, slow.trust, rtol=1e-6)
     right = [slow.right(x) for x in X[:5]]
     np.testing.assert_allclose(learner.right_proba(X[:5]), right, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "views", [pytest.param(views, marks=pytest.mark.slow) for views in ("cells", "products")]
+)
+def test_it_walks_the_path_of_the_reference_with_rewards(views):
+    X, y = columns(3)
+    full = {"line": True, "cells": False, "products": True}
+    if views == "cells":
+        del full["products"]
+    slow = IndependentMixture(X.shape[1], 3, full)
+    learner = OneBitClassifier(exclusive=False, views=views, notice_changes=False, random_state=0)
+    assert_same_path(learner, slow, X, y, quadrature=1e-6, rewards=grades(y))
+    weights = [member.weight for member in learner.members_]
+    np.testing.assert_allclose(weights, slow.trust, rtol=1e-6)
 
 
 def test_the_line_alone_is_logistic_thompson():

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from onebit import Decision, OneBitClassifier, SoftmaxThompson
-from paths import assert_same_path
+from paths import assert_same_path, grades
 from references.softmax_thompson import SoftmaxThompson as Reference
 
 
@@ -31,6 +31,17 @@ all_views = pytest.mark.parametrize(
 )
 
 
+graded_views = pytest.mark.parametrize(
+    ("view", "covariance", "K", "storage"),
+    [
+        ("features", "diagonal", 4, sp.csr_array),
+        ("features", "diagonal", 2, np.asarray),
+        pytest.param("line", "full", 3, np.asarray, marks=pytest.mark.slow),
+        pytest.param("cells", "diagonal", 2, sp.csr_array, marks=pytest.mark.slow),
+    ],
+)
+
+
 @all_views
 def test_it_walks_the_path_of_the_reference(view, covariance, K, storage):
     X, y = columns(K)
@@ -39,6 +50,18 @@ def test_it_walks_the_path_of_the_reference(view, covariance, K, storage):
     slow = Reference(X.shape[1], K, view, covariance == "full")
     learner = SoftmaxThompson(view, covariance, random_state=K)
     assert_same_path(learner, slow, X, y, storage, quadrature=1e-6)
+    found = learner._run.state.model.posterior.W.T
+    np.testing.assert_allclose(found, slow.posterior.W, rtol=1e-8, atol=1e-9)
+
+
+@graded_views
+def test_it_walks_the_path_of_the_reference_with_rewards(view, covariance, K, storage):
+    X, y = columns(K)
+    if view == "features":
+        X = X / 10.0
+    slow = Reference(X.shape[1], K, view, covariance == "full")
+    learner = SoftmaxThompson(view, covariance, random_state=K)
+    assert_same_path(learner, slow, X, y, storage, quadrature=1e-6, rewards=grades(y))
     found = learner._run.state.model.posterior.W.T
     np.testing.assert_allclose(found, slow.posterior.W, rtol=1e-8, atol=1e-9)
 

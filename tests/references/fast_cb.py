@@ -22,4 +22,4 @@ class FastCB:
         return p
 
     def learn(self, x, label, p, correct):
-        self.regressions[label].learn(x, int(correct))
+        self.regressions[label].learn(x, float(correct))

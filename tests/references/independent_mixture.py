@@ -34,5 +34,5 @@ class IndependentMixture:
         q = np.array([m.all_right(x)[label] for m in self.members]).clip(1e-3, 1 - 1e-3)
         for member in self.members:
             member.learn(x, label, p, correct)
-        self.trust = self.trust * (q if correct else 1 - q)
+        self.trust = self.trust * q ** float(correct) * (1 - q) ** (1 - float(correct))
         self.trust = (1 - 1e-4) * self.trust / self.trust.sum() + 1e-4 / self.trust.size

@@ -23,7 +23,7 @@ class LinUCB:
 
     def learn(self, x, label, p, correct):
         self.A[label] += np.outer(x, x)  # line 12
-        self.b[label] += int(correct) * x  # line 13
+        self.b[label] += float(correct) * x  # line 13
         self.W[label] = np.linalg.inv(self.A[label]) @ self.b[label]  # line 8
 
 

@@ -65,7 +65,7 @@ class LogisticThompson:
         self.rounds += 1
         self.look(x)
         for k in range(self.K) if correct is None else [label]:  # None: no label is right
-            self.step(k, bool(correct))
+            self.step(k, float(correct or 0.0))
         if self.scales is not None:
             # Only weights of the line change with the scales.
             self.scales.observe(x, self.W if self.view == "line" else 0.0 * self.W)

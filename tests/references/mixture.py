@@ -19,6 +19,6 @@ class Mixture:
         for i, member in enumerate(self.members):
             member.policy(x)
             q = np.clip(softmax(member.scores())[label], 0.001, 0.999)
-            self.weights[i] *= q if correct else 1 - q
+            self.weights[i] *= q ** float(correct) * (1 - q) ** (1 - float(correct))
             member.learn(x, label, p, correct)
         self.weights = (1 - self.share) * self.weights / self.weights.sum() + self.share / n

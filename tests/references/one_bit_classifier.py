@@ -20,6 +20,11 @@ def winning_probabilities(means, deviations):
     return p / p.sum()
 
 
+def mean_over_bit(correct, if_right, if_wrong):
+    """For a bit one of both; for a grade, the mean over a bit that is right so often."""
+    return float(correct) * if_right + (1 - float(correct)) * if_wrong
+
+
 class Changes:
     """Page's sums of likelihood ratios: of all bits, of each label's, of those where v is small."""
 
@@ -56,18 +61,19 @@ class Changes:
         if e_label < self.known:
             more = self.evidence_of[label] + self.ratio(e_label, 0.8, correct)
             self.evidence_of[label] = max(0.0, more)
-        self.mistaken[z] += 2 / (self.counts[z] + 2) * ((not correct) - self.mistaken[z])
+        self.mistaken[z] += 2 / (self.counts[z] + 2) * ((1 - correct) - self.mistaken[z])
         self.counts[z] += 1
-        self.mistakes[label] += not correct
+        self.mistakes[label] += 1 - correct
         self.expected[label] += e
         if v <= self.variance:
             n, share = self.n_familiar, self.familiar_mistaken
             e_familiar = max(0.2, (n * share + 1) / (n + 2))
             self.familiar = max(0.0, self.familiar + self.ratio(e_familiar, 0.5, correct))
-            self.familiar_mistaken += 2 / (n + 2) * ((not correct) - share)
+            self.familiar_mistaken += 2 / (n + 2) * ((1 - correct) - share)
             self.n_familiar += 1
         self.variance += 2 / (rounds + 2) * (v - self.variance)
-        found, everything = (np.arange(0), False) if correct else self.found(label, rounds)
+        is_right = correct == 1
+        found, everything = (np.arange(0), False) if is_right else self.found(label, rounds)
         self.begin(found)
         if everything:
             self.began = rounds
@@ -95,7 +101,7 @@ class Changes:
 
     def ratio(self, e, share, correct):
         e_changed = e + share * (1 - e)
-        return np.log((1 - e_changed) / (1 - e) if correct else e_changed / e)
+        return mean_over_bit(correct, np.log((1 - e_changed) / (1 - e)), np.log(e_changed / e))
 
 
 class Rates:
@@ -196,15 +202,16 @@ class Posterior:
     def learn(self, label, correct, rounds):
         p, c, v = self.p, self.c, self.v
         q, rest = p[label], np.delete(p, label).sum()
-        if correct and rest < self.sure:
+        if correct == 1 and rest < self.sure:
             return
-        if correct:
-            g = p - np.eye(self.K)[label]
-            g[label] = -rest
-        else:
-            unforeseen = self.eta / (self.eta + rest)
-            g = -q * ((1 - unforeseen) * p / rest + unforeseen / (self.K - 1))
-            g[label] = max(q, self.rho * expit(c[label] * self.s[label]))
+        if_right = p - np.eye(self.K)[label]
+        if_right[label] = -rest
+        if rest < self.sure:
+            if_right = np.zeros(self.K)
+        unforeseen = self.eta / (self.eta + rest)
+        if_wrong = -q * ((1 - unforeseen) * p / rest + unforeseen / (self.K - 1))
+        if_wrong[label] = max(q, self.rho * expit(c[label] * self.s[label]))
+        g = mean_over_bit(correct, if_right, if_wrong)
         f = q * p**2 / rest
         f[label] = q * rest
         f *= self.m * (rounds / (rounds + self.tau))
@@ -455,13 +462,14 @@ class OneBitClassifier:
         return self.floor + (1 - self.K * self.floor) * p
 
     def learn(self, x, label, p, correct):
+        correct = float(correct)
         self.rounds += 1
         self.look(x)
         mixed = self.mixture()
         q, rest = mixed[label], np.delete(mixed, label).sum()
         best = highest(self.line.s if len(self.members) == 1 else mixed)
         of_bit = np.clip([member.p[label] for member in self.members], 1e-3, 1 - 1e-3)
-        self.trust = self.trust * (of_bit if correct else 1 - of_bit)
+        self.trust = self.trust * of_bit**correct * (1 - of_bit) ** (1 - correct)
         self.trust = (1 - 1e-4) * self.trust / self.trust.sum() + 1e-4 / len(self.trust)
         for member in self.members:
             member.learn(label, correct, self.rounds)
@@ -483,14 +491,14 @@ class OneBitClassifier:
             member.grow_older(self.t)
 
     def compare_former(self, q, rest, label, correct):
-        if correct and self.changes.evidence == 0:
+        if correct == 1 and self.changes.evidence == 0:
             self.evidence_of_former = 0.0
             return
         pairs = zip(self.says, self.members, strict=True)
         p = sum(w * softmax(member.former @ member.x) for w, member in pairs)
         then = self.changes.mistake(p[label], np.delete(p, label).sum())
         now = self.changes.mistake(q, rest)
-        more = np.log((1 - then) / (1 - now) if correct else then / now)
+        more = mean_over_bit(correct, np.log((1 - then) / (1 - now)), np.log(then / now))
         self.evidence_of_former = max(0.0, self.evidence_of_former + more)
 
     def forget(self, changed, everything):

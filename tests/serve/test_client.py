@@ -157,8 +157,8 @@ def test_what_to_erase_is_sent(ask, selection):
 @pytest.mark.parametrize(
     ("decision", "feedback", "message"),
     [
-        ("T1", {}, "either correct"),
-        ("T1", {"correct": True, "truth": "a"}, "either correct"),
+        ("T1", {}, "one of correct"),
+        ("T1", {"correct": True, "truth": "a"}, "one of correct"),
         (Decision("x", "a", 0.5), {"correct": True}, "has none"),
     ],
 )

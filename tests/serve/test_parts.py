@@ -26,6 +26,7 @@ from services import SMALL, TICKETS, in_folder
 
 RIGHT, WRONG = FeedbackBody(correct=True), FeedbackBody(correct=False)
 A, B, NONE = (FeedbackBody(truth=truth) for truth in ("a", "b", None))
+HALF = FeedbackBody(reward=0.5)
 EXPIRED, GONE = FeedbackBody(expired="wrong"), FeedbackBody(expired="nothing")
 
 
@@ -41,12 +42,14 @@ EXPIRED, GONE = FeedbackBody(expired="wrong"), FeedbackBody(expired="nothing")
         (GONE, None, {}),
         (FeedbackBody(withdrawn=True), None, {}),
         (FeedbackBody(truth="later"), False, {"truth": NONE_OF_THESE}),
+        (FeedbackBody(reward=0.9), True, {"reward": 0.9, "drawn": True}),
+        (FeedbackBody(reward=0.01), False, {"reward": 0.01, "drawn": False}),
     ],
     ids=str,
 )
 def test_what_feedback_says_of_a_label(feedback, right, said):
-    assert is_right(feedback, "a") is right
-    assert feedback_for(feedback, ["a", "b"]) == said
+    assert is_right(feedback, "a", "T1") is right
+    assert feedback_for(feedback, ["a", "b"], "T1") == said
 
 
 @pytest.mark.parametrize(
@@ -54,6 +57,7 @@ def test_what_feedback_says_of_a_label(feedback, right, said):
     [
         (RIGHT, A, True), (A, RIGHT, True), (WRONG, B, True), (B, WRONG, True), (RIGHT, B, False),
         (A, B, False), (A, A, True), (B, NONE, False), (NONE, WRONG, True), (RIGHT, WRONG, False),
+        (HALF, HALF, True), (HALF, RIGHT, False), (HALF, A, False),
     ],
     ids=str,
 )  # fmt: skip
@@ -122,7 +126,7 @@ def test_an_accuracy_is_that_of_a_sequence():
 
 
 def segments_of(*parts):
-    """Return segments of ten bits: so many of them, with this share right."""
+    """Return n segments of ten bits, with this share right."""
     return [(round(10 * share), 10 - round(10 * share)) for n, share in parts for _ in range(n)]
 
 
@@ -375,8 +379,8 @@ def test_logs_that_cannot_be_imported_leave_nothing(tmp_path, monkeypatch):
             (changed(0, id="x"), "have an id"),
             ([*lines[:2], lines[0] | {"n": 3}], "the first row makes the model"),
             (changed(0, body=seedless), "seed"),
-            (changed(2, body=both), "one of correct, truth and expired"),
-            (changed(2, body={}), "one of correct, truth and expired"),
+            (changed(2, body=both), "one of correct, truth, reward and expired"),
+            (changed(2, body={}), "one of correct, truth, reward and expired"),
             (changed(2, id="other"), "other"),
             (changed(3, id=decision["id"]), "of its kind and id already"),
             (changed(1, body=decision["body"] | {"label": "fax"}), "fax"),

@@ -8,7 +8,7 @@ import pytest
 from onebit.serve import expiry
 from onebit.serve.keys import make_key
 from onebit.serve.log import Entry
-from onebit.serve.personalizer import is_rewarded
+from onebit.serve.replayable import drawn_bit
 from services import SMALL, in_folder
 
 BASE = "/v1/models/news/personalizer/v1.0"
@@ -130,12 +130,12 @@ def test_the_first_action_is_the_choice_of_the_product(news):
     assert rank(news, excludedActions=["politics"])["rewardActionId"] == "sports"
 
 
-def test_a_reward_is_a_bit_with_that_probability():
+def test_a_bit_is_drawn_from_a_reward_with_that_probability():
     events = [f"event {i}" for i in range(4000)]
     for value in (0.0, 0.25, 0.9, 1.0):
-        bits = [is_rewarded(event, value) for event in events]
+        bits = [drawn_bit(event, value) for event in events]
         assert np.mean(bits) == pytest.approx(value, abs=0.03)
-        assert bits == [is_rewarded(event, value) for event in events]
+        assert bits == [drawn_bit(event, value) for event in events]
 
 
 @pytest.mark.parametrize("counts_as", ["wrong", "nothing"])

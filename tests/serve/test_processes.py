@@ -102,7 +102,7 @@ def test_a_client_has_the_face_of_a_learner(running):
         client.learn(decision, correct=True)
         with pytest.raises(ValueError, match="other feedback"):
             client.learn(decision, correct=False)
-        with pytest.raises(ValueError, match="either correct"):
+        with pytest.raises(ValueError, match="one of correct"):
             client.learn(decision)
         with pytest.raises(ValueError, match="no decision of this id"):
             client.learn("nobody", correct=True)

@@ -203,7 +203,7 @@ def module_page(path: str) -> str:
 
 
 def documented(path: str, name: str, without: Iterable[str] = ()) -> str:
-    """Return the directive that documents a name of a module, and its members but for some."""
+    """Return the directive that documents a name of a module, and its members, some excluded."""
     value = getattr(import_module(path), name)
     kind = "class" if inspect.isclass(value) else "function" if inspect.isroutine(value) else "data"
     if inspect.ismodule(value):

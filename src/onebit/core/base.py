@@ -98,6 +98,13 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
     otherwise it learns only whether its own label was right.
     """
 
+    takes_rewards: bool = False
+    """Whether the learner takes rewards in [0, 1], fractions of right, beside bits.
+
+    If not, its algorithm is one about bits. ``learn(decision, correct=rng.random() < reward)``
+    draws one that is right with this probability: all expectations are those of the reward.
+    """
+
     takes_descriptions: ClassVar[bool] = False
     """Whether labels can be described, see `describe`."""
 
@@ -180,6 +187,19 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
     ) -> Any:
         """Learn from one round, while holding the lock; return whether anything was updated."""
         return run.learn(run.packed, example, run.scores, label, probability, offer, feedback)
+
+    def _update_by_grade(
+        self,
+        run: Run,
+        example: Example,
+        label: int,
+        probability: float,
+        offer: np.ndarray,
+        grade: float,
+    ) -> Any:
+        """Learn from one round whose label was right in part, as `_update` does from a bit."""
+        learn = run.kernels.grade(run.state)
+        return learn(run.packed, example, run.scores, label, probability, offer, grade)
 
     def _play(
         self, run: Run, rows: Rows, truth: np.ndarray, recorded: RoundRecord | None = None
@@ -305,7 +325,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
 
     def _prepare_rows(self, X: Any) -> tuple[Run, Rows]:
         """Validate the rows of X; start the learner if it has not started."""
-        rows = check_rows(X, self)
+        rows = check_rows(X, self, keep_float32=True)
         run = self._run
         if run is None:
             run = self._start(self._validated_classes(), rows.n_features, feature_names(X))

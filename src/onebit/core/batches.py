@@ -11,7 +11,7 @@ import numpy as np
 from onebit.core.blocks import blocks
 from onebit.core.choosing import ChoosingMixin
 from onebit.core.engine import LoggedRounds, RoundRecord
-from onebit.core.example import Rows, count_rows, row, slice_rows
+from onebit.core.example import Rows, count_rows, most_in_block, row, slice_rows
 from onebit.core.generator import (
     LEAST_PROBABILITY,
     PROBABILITY_ROUNDING,
@@ -52,13 +52,13 @@ class BatchesMixin(ChoosingMixin):
         run, rows, truth = self._prepare_rounds(X, y, classes)
         if run.learn is None:
             run.learn = run.kernels.learn(run.state)
-        for lo, hi in blocks(truth.size):
+        for lo, hi in blocks(truth.size, most=most_in_block(rows)):
+            block = slice_rows(rows, lo, hi)
             with run.lock:
                 run.refuse_retired(truth)
-                for i in range(lo, hi):
-                    label = int(truth[i])
+                for i, label in enumerate(truth[lo:hi].tolist()):
                     feedback = label if run.feedback == "full" else self._truth_feedback
-                    self._update(run, row.py_func(rows, i), label, 1.0, run.all_labels, feedback)
+                    self._update(run, row.py_func(block, i), label, 1.0, run.all_labels, feedback)
         return self
 
     def replay(
@@ -66,8 +66,9 @@ class BatchesMixin(ChoosingMixin):
         X: Any,
         labels: Any,
         probabilities: Any,
-        correct: Any,
+        correct: Any = None,
         *,
+        reward: Any = None,
         among: Any = None,
         bound: float | None = None,
         random_state: Any = None,
@@ -83,6 +84,9 @@ class BatchesMixin(ChoosingMixin):
             The probabilities with which they were chosen.
         correct : array-like of shape (n_samples,)
             1 or 0; NaN where there is no feedback.
+        reward : array-like of shape (n_samples,), optional
+            In place of `correct`: numbers in [0, 1], as `learn` takes them; NaN without feedback.
+            If one is between 0 and 1, rounds are learned one by one, in a few microseconds each.
         among : array-like of labels, optional
             The labels on offer, in every round, from which `labels` were chosen; by default all
             that are not retired.
@@ -106,14 +110,16 @@ class BatchesMixin(ChoosingMixin):
             raise ValueError(f"{type(self).__name__} learns from the label, and a log has bits")
         among = None if among is None else label_list(among, "among")
         with unchanged_on_error(random_state):
-            arguments = X, labels, probabilities, correct, among, bound, random_state
+            feedback = "correct" if reward is None else "reward", correct, reward
+            arguments = X, labels, probabilities, feedback, among, bound, random_state
             run, rows, logged, offer = self._validated(BatchesMixin._check_replay, *arguments)
         n = count_rows(rows)
         chosen, taken = np.empty(n), np.empty(n, dtype=bool)
-        for lo, hi in blocks(n):
+        for lo, hi in blocks(n, most=most_in_block(rows)):
             some = slice_rows(rows, lo, hi), _slice_fields(logged, lo, hi), float(bound or 0), offer
             with run.lock:
-                replay = self._replay if self._terms is None else self._replay_each
+                is_plain = self._terms is None and logged.feedback.dtype == np.int64
+                replay = self._replay if is_plain else self._replay_each
                 replay(run, *some, chosen[lo:hi], taken[lo:hi])
         return chosen, taken
 
@@ -122,7 +128,7 @@ class BatchesMixin(ChoosingMixin):
         X: Any,
         labels: Any,
         probabilities: Any,
-        correct: Any,
+        given: tuple[str, Any, Any],
         among: Any,
         bound: Any,
         random_state: Any,
@@ -138,11 +144,7 @@ class BatchesMixin(ChoosingMixin):
             ~((p >= LEAST_PROBABILITY) & (p <= 1.0 + PROBABILITY_ROUNDING)),
             lambda i: f"a probability is in [{LEAST_PROBABILITY:g}, 1]; got {p[i]} in row {i}",
         )
-        bits = _column(correct, n, "correct")
-        raise_first(
-            ~(np.isnan(bits) | (bits == 0.0) | (bits == 1.0)),
-            lambda i: f"correct is 1, 0 or NaN; got {bits[i]:g} in row {i}",
-        )
+        feedback = self._logged_feedback(*given, n)
         with run.lock:
             offer = run.current_offer(among)
             retired = run.retired
@@ -153,9 +155,29 @@ class BatchesMixin(ChoosingMixin):
                 + ("retired" if positions[i] in retired else "not in among")
             ),
         )
-        feedback = np.nan_to_num(bits, nan=-1.0).astype(np.int64)
         draws = random_state_of(random_state).random_sample(0 if bound is None else n)
         return run, rows, LoggedRounds(positions, np.minimum(p, 1.0), feedback, draws), offer
+
+    def _logged_feedback(self, name: str, correct: Any, reward: Any, n: int) -> np.ndarray:
+        """Return the feedback of a log: integers, or floats if some are between 0 and 1."""
+        if (correct is None) == (reward is None):
+            raise ValueError("replay takes either correct or reward=...")
+        found = _column(correct if reward is None else reward, n, name)
+        is_bit = np.isnan(found) | (found == 0.0) | (found == 1.0)
+        if reward is None:
+            raise_first(~is_bit, lambda i: f"correct is 1, 0 or NaN; got {found[i]:g} in row {i}")
+        sound = np.isnan(found) | ((found >= 0.0) & (found <= 1.0))
+        raise_first(~sound, lambda i: f"reward is in [0, 1], or NaN; got {found[i]:g} in row {i}")
+        if not self.takes_rewards:
+            raise_first(
+                ~is_bit,
+                lambda i: (
+                    f"{type(self).__name__} is an algorithm for bits, and the reward in row {i} is "
+                    f"{found[i]:g}"
+                ),
+            )
+        feedback = np.nan_to_num(found, nan=-1.0)
+        return feedback.astype(np.int64) if is_bit.all() else feedback
 
     def _prepare_rounds(self, X: Any, y: Any, classes: Any = None) -> tuple[Run, Rows, np.ndarray]:
         """Validate all rows and labels; start the learner if it has not started."""
@@ -163,7 +185,7 @@ class BatchesMixin(ChoosingMixin):
 
     def _check_rounds(self, X: Any, y: Any, classes: Any) -> tuple[Run, Rows, np.ndarray]:
         """Validate the arguments of `partial_fit`, `teach` and `onebit.play`."""
-        rows = check_rows(X, self)
+        rows = check_rows(X, self, keep_float32=True)
         y = check_labels(y, count_rows(rows), self)
         known = None if classes is None else check_classes(classes)
         run = self._run
@@ -188,7 +210,7 @@ class BatchesMixin(ChoosingMixin):
         ends: Sequence[int] = (),
     ) -> Iterator[np.ndarray]:
         """Play the rows, yielding the flags of a block of rounds at a time; see `blocks`."""
-        for lo, hi in blocks(truth.size, ends):
+        for lo, hi in blocks(truth.size, ends, most_in_block(rows)):
             block = slice_rows(rows, lo, hi)
             record = None if recorded is None else _slice_fields(recorded, lo, hi)
             with run.lock:

@@ -239,7 +239,11 @@ class ChoosingMixin(BaseLearner):
                 probability = float(chosen[i])
                 if conditions.max_exploration is not None:
                     run.window.append(label != greedy)
-            self._update(run, x, label, probability, offer, int(logged.feedback[i]))
+            feedback = float(logged.feedback[i])
+            if 0.0 < feedback < 1.0:
+                self._update_by_grade(run, x, label, probability, offer, feedback)
+            else:
+                self._update(run, x, label, probability, offer, int(feedback))
             taken[i] = True
 
     @staticmethod

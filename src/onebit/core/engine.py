@@ -9,7 +9,8 @@ A learner is a state (a NamedTuple of arrays and numbers, with a field `rng`) an
     greedy label;
 ``learn(state, x, scores, label, probability, offer, feedback) -> updated``
     update the state in place. `feedback` is 1 or 0, right or wrong, for a bandit learner, and the
-    true label for a full-information learner.
+    true label for a full-information learner. If the learner `takes_rewards`, it is also compiled,
+    when the first one comes, for a float in (0, 1): a fraction of right.
 
 `offer` says which labels are on offer, see `onebit.core.offer`. `play`, whose rounds are fastest,
 is compiled for None if all labels are on offer; all other functions are compiled once, for arrays.
@@ -286,6 +287,15 @@ class Kernels:
         """Return ``learn(packed, x, scores, label, probability, offer, feedback) -> updated``."""
         return self._entry("learn", state)
 
+    def grade(self, state: Any) -> Any:
+        """Return `learn` for a fraction of right as feedback, a float in (0, 1)."""
+        return self._entry("grade", state)
+
+    @property
+    def takes_grades_now(self) -> bool:
+        """Whether `grade` needs no compiling."""
+        return "grade" in self._single_rounds
+
     def _entry(self, name: str, state: Any) -> Any:
         if name not in self._single_rounds:
             self._single_rounds[name] = self._new_entry(name, state)
@@ -331,10 +341,11 @@ class Kernels:
         arguments = {
             "decide": (x, scores, labels, scores, int64),
             "learn": (x, scores, int64, float64, labels, self._feedback),
+            "grade": (x, scores, int64, float64, labels, float64),
             "play": (rows, labels, boolean, scores, none, scores, uint8[::1], none),
             "evaluate": (rows, matrix, labels, matrix),
         }
-        if name in ("decide", "learn") and pack(state) is not state:
+        if name in ("decide", "learn", "grade") and pack(state) is not state:
             return packed_type(typeof(state)), *arguments[name]
         return typeof(state), *arguments[name]
 
@@ -490,6 +501,7 @@ def _evaluate(state, rows, scores, offer, p):
 TEMPLATES: dict[str, tuple[Any, bool]] = {
     "decide": (_decide, False),
     "learn": (_learn, False),
+    "grade": (_learn, False),
     "play": (_play, True),
     "evaluate": (_evaluate, True),
     "replay": (_replay, True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,19 +38,38 @@ class Lesson(NamedTuple):
     feedback: Any
 
 
+class Grade(float):
+    """A fraction of right, in (0, 1), where a bit may be: feedback that was validated."""
+
+    __slots__ = ()
+
+
 as_lesson = partial(tuple.__new__, Lesson)
 """Makes a lesson of a tuple, in half the time that ``Lesson(...)`` takes."""
 
 _BITS = (bool, np.bool_, int, np.integer)
 
 
-def check_bit(correct: Any) -> int | None:
-    """Return `correct` as 1 or 0; None if it is None."""
+def check_bit(correct: Any) -> int | float | None:
+    """Return `correct` as 1 or 0, or a validated grade as a float; None if it is None."""
     if correct is None:
         return None
+    if type(correct) is Grade:
+        return float(correct)
     if isinstance(correct, _BITS) and (correct == 0 or correct == 1):
         return int(correct)
     raise ValueError(f"correct is True or False, or 1 or 0; got {correct!r}")
+
+
+def check_reward(reward: Any) -> bool | Grade | None:
+    """Return a reward in [0, 1] as feedback: a bit if it is 0 or 1; None if it is None."""
+    if reward is None:
+        return None
+    number = isinstance(reward, Real) and not isinstance(reward, bool | np.bool_)
+    if number and 0.0 <= float(reward) <= 1.0:
+        value = float(reward)
+        return Grade(value) if 0.0 < value < 1.0 else value == 1.0
+    raise ValueError(f"reward is a number in [0, 1], a fraction of right; got {reward!r:.80}")
 
 
 def check_probability(probability: Any) -> float:

@@ -153,7 +153,9 @@ def learn_list(learner: Any, chosen: Any, correct: Any, truth: Any, taken: Any) 
     if not isinstance(chosen, DecisionList):
         raise ValueError("taken=... is for a list, decide(x, top=...); for one label, correct=...")
     if sum(one is not None for one in (correct, truth, taken)) != 1:
-        raise ValueError("for a list, learn takes one of correct=..., taken=... and truth=...")
+        raise ValueError(
+            "for a list, learn takes one of correct=..., reward=..., taken=... and truth=..."
+        )
     places, n = list(chosen), len(chosen)
     if truth is None:
         bits = _bits_of(chosen, correct) if taken is None else bits_if_taken(chosen, taken)

@@ -141,7 +141,7 @@ class Pipeline(pipeline.Pipeline):
             From `decide`, or made by hand from a log with the record as its `x`, which is then
             replaced by the example.
         **feedback
-            `correct`, `truth` or `taken`, passed to the learner's `learn`.
+            `correct`, `truth`, `taken` or `reward`, passed to the learner's `learn`.
         """
         refuse_positional("learn", unnamed)
         if isinstance(decision, DecisionList):

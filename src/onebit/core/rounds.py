@@ -22,9 +22,16 @@ from onebit.core.decision import (
     refuse_positional,
 )
 from onebit.core.engine import DRAW
-from onebit.core.example import Example, Rows, count_rows, row
+from onebit.core.example import Example, Rows, count_rows, most_in_block, row, slice_rows
 from onebit.core.generator import LEAST_PROBABILITY
-from onebit.core.lesson import Lesson, as_lesson, check_bit, check_probability
+from onebit.core.lesson import (
+    Grade,
+    Lesson,
+    as_lesson,
+    check_bit,
+    check_probability,
+    check_reward,
+)
 from onebit.core.lists import DecisionList, decide_list, learn_list
 from onebit.core.offer import label_list
 from onebit.core.run import Run
@@ -165,10 +172,11 @@ class RoundsMixin(ChoosingMixin):
         among = None if among is None else label_list(among, "among")
         run, rows, names = self._validated(RoundsMixin._check_decide_many, X, among, ids, options)
         decisions: list[Decision] = []
-        for lo, hi in blocks(count_rows(rows)):
+        for lo, hi in blocks(count_rows(rows), most=most_in_block(rows)):
+            block = slice_rows(rows, lo, hi)
             with run.lock:
                 for i in range(lo, hi):
-                    x = row.py_func(rows, i)
+                    x = row.py_func(block, i - lo)
                     indices = x.indices.copy() if rows.sparse else run.all_features
                     example = Example(indices, x.values.copy(), x.n_features)
                     if options is None:
@@ -218,6 +226,7 @@ class RoundsMixin(ChoosingMixin):
         correct: Any = None,
         truth: Any = None,
         taken: Any = None,
+        reward: Any = None,
     ) -> None:
         """Learn from the feedback for a decision or a list, now or later, in any order.
 
@@ -241,9 +250,17 @@ class RoundsMixin(ChoosingMixin):
             For a list, in place of `correct`: the label that was taken, the first right one. Labels
             before it were seen and are wrong; of those after it nothing is learned. NONE_OF_THESE
             says that all were seen and are wrong.
+        reward : float in [0, 1], optional
+            In place of `correct`: a fraction of right. 1 and 0 are the bits; what is between counts
+            as the mean over a bit that is right with this probability, so that its likelihood is
+            q^reward (1 - q)^(1 - reward), where q is the probability of a right label. Learners
+            that need a bit refuse it, see `takes_rewards`. For a list, a sequence with a reward for
+            each place, None where it is not known.
         """
         if unnamed:
             refuse_positional("learn", unnamed)
+        if reward is not None:
+            correct = self._graded(decision, correct, reward)
         if type(decision) is not Decision or taken is not None:
             if isinstance(decision, DecisionList) or taken is not None:
                 learn_list(self, decision, correct, truth, taken)
@@ -271,6 +288,7 @@ class RoundsMixin(ChoosingMixin):
         *unnamed: Never,
         correct: Any = None,
         truth: Any = None,
+        reward: Any = None,
     ) -> None:
         """Learn from the feedback for many decisions, as `learn` would, one after the other.
 
@@ -283,10 +301,16 @@ class RoundsMixin(ChoosingMixin):
             One for each decision; None where there is `truth` instead.
         truth : sequence of labels, optional
             One for each decision; None where there is `correct` instead.
+        reward : sequence of float in [0, 1], optional
+            One for each decision, as in `learn`; None where there is `correct` or `truth` instead.
         """
         refuse_positional("learn_many", unnamed)
         decisions = check_decisions(decisions)
         bits = _one_each(correct, len(decisions), "correct")
+        if reward is not None:
+            rewards = _one_each(reward, len(decisions), "reward")
+            given = zip(decisions, bits, rewards, strict=True)
+            bits = [bit if r is None else self._graded(one, bit, r) for one, bit, r in given]
         truths = _one_each(truth, len(decisions), "truth")
         if not decisions:
             return
@@ -326,12 +350,28 @@ class RoundsMixin(ChoosingMixin):
         by_id = self._started and key in self._run.learned
         return by_id or (not isinstance(decision, str) and ref(self) in decision._learned_by)
 
+    def _graded(self, decision: Any, correct: Any, reward: Any) -> Any:
+        """Return rewards as feedback in place of `correct`: bits or grades."""
+        if correct is not None:
+            raise ValueError("learn takes either correct=... or reward=...")
+        if isinstance(decision, DecisionList):
+            rewards = _one_each(reward, len(decision), "reward")
+            return [self._graded(None, None, one) for one in rewards]
+        found = check_reward(reward)
+        if type(found) is Grade and self.feedback == "bandit" and not self.takes_rewards:
+            raise ValueError(
+                f"{type(self).__name__} is an algorithm for bits, and a reward of {reward!r} is "
+                "none: take a learner that takes_rewards, such as OneBitClassifier, or draw a bit "
+                "with this probability: learn(decision, correct=rng.random() < reward)"
+            )
+        return found
+
     def _lesson(self, decision: Decision, correct: Any, truth: Any) -> Lesson:
         """Validate the arguments of `learn`."""
         if type(decision) is not Decision:
             check_decision(decision)
         if (correct is None) == (truth is None):
-            raise ValueError("learn takes either correct=... or truth=...")
+            raise ValueError("learn takes one of correct=..., reward=... and truth=...")
         begun = self._run
         if truth is None and (self if begun is None else begun).feedback == "full":
             raise ValueError(
@@ -369,7 +409,7 @@ class RoundsMixin(ChoosingMixin):
                 feedback = self._truth_feedback
             elif run.feedback == "bandit":
                 subject, feedback = label, int(feedback == label)
-        if run.learn is None:
+        if run.learn is None and type(feedback) is not float:
             run.learn = run.kernels.learn(run.state)
         return as_lesson((run, key, subject, example, label, probability, offer, feedback))
 
@@ -383,7 +423,10 @@ class RoundsMixin(ChoosingMixin):
         """Learn from one decision, while holding the lock."""
         run, key, subject, example, label, probability, offer, feedback = lesson
         if subject is not None and not (run.retired and subject in run.retired):
-            self._update(run, example, label, probability, offer, feedback)
+            if type(feedback) is float:
+                self._update_by_grade(run, example, label, probability, offer, feedback)
+            else:
+                self._update(run, example, label, probability, offer, feedback)
         decision._learned_by += (ref(self),)
         if key is not None:
             run.remember(key)

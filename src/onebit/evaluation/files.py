@@ -1,10 +1,10 @@
 """Logs in files: JSON lines, Parquet, CSV, and the decision service format of Vowpal Wabbit.
 
-All have the same columns: id, time, label, probability, correct, truth, among, confidence, least,
-policy and x. In JSON lines a row is the result of `Decision.to_dict` with its feedback; exported
-logs of `onebit serve` are read from JSON lines, too. In CSV, a
-cell that is neither a number nor a text is JSON. Parquet needs PyArrow: pip install
-'onebit[evaluation]'.
+All have the same columns: id, time, label, probability, correct, truth, reward, among, confidence,
+least, policy and x; those between right and wrong have a reward in place of correct. In JSON lines
+a row is the result of `Decision.to_dict` with its feedback; exported logs of `onebit serve` are
+read from JSON lines, too. In CSV, a cell that is neither a number nor a text is JSON. Parquet needs
+PyArrow: pip install 'onebit[evaluation]'.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ SINGULAR = {
     "time": "times",
     "label": "labels",
     "probability": "probabilities",
-    **{name: name for name in ("correct", "truth", "among", "confidence", "least", "policy", "x")},
+    **{name: name for name in ("correct", "truth", "reward")},
+    **{name: name for name in ("among", "confidence", "least", "policy", "x")},
 }
 """The parameter of `Log` for each column of a file."""
 
@@ -207,13 +208,20 @@ def _rows(log: Log) -> Iterator[dict[str, Any]]:
         row = log.decision(i).to_dict() | {
             "x": _plain_example(None if log.x is None else log.x[i]),
             "time": None if log.times is None else log.times[i],
-            "correct": None if np.isnan(log.correct[i]) else bool(log.correct[i]),
+            **_said(float(log.correct[i])),
             "truth": None if log.truth[i] < 0 else labels[log.truth[i]],
             "least": None if np.isnan(log.least[i]) else float(log.least[i]),
         }
         if log.policy is not None:
             row["policy"] = dict(zip(map(str, labels), log.policy[i].tolist(), strict=True))
         yield {name: row[name] for name in SINGULAR if row.get(name) is not None}
+
+
+def _said(correct: float) -> dict[str, Any]:
+    """Return feedback as a row has it: a bit, or else a reward."""
+    if np.isnan(correct):
+        return {}
+    return {"reward": correct} if 0.0 < correct < 1.0 else {"correct": bool(correct)}
 
 
 # CSV
@@ -241,7 +249,8 @@ def _read_csv(file: Iterable[str], path: Path) -> Rows:
 
 def _write_csv(log: Log) -> Iterator[str]:
     text = _Line()
-    rows = csv.DictWriter(text, list(SINGULAR), lineterminator="\n")
+    names = [name for name in SINGULAR if name != "reward" or log.is_graded]
+    rows = csv.DictWriter(text, names, lineterminator="\n")
     rows.writeheader()
     yield text.take()
     for row in _rows(log):
@@ -249,7 +258,7 @@ def _write_csv(log: Log) -> Iterator[str]:
         yield text.take()
 
 
-_NUMBERS = {"probability", "confidence", "least"}
+_NUMBERS = {"probability", "reward", "confidence", "least"}
 _BITS: dict[str, Any] = {"true": True, "1": True, "1.0": True, "false": False, "0": False}
 _BITS |= {"0.0": False, "none": None, "nan": None, "null": None}
 
@@ -312,7 +321,7 @@ def _read_dsjson(file: Iterable[str], path: Path) -> Rows:
                 for k, action in enumerate(offered, 1)
             ]
             policy = {str(labels[a - 1]): q for a, q in zip(actions, p, strict=True)}
-            bit, pdrop = _bit_of(row), float(row.get("pdrop", 0.0))
+            reward, pdrop = _reward_of(row), float(row.get("pdrop", 0.0))
             made = {
                 "id": row["EventId"],
                 "time": row.get("Timestamp"),
@@ -326,8 +335,8 @@ def _read_dsjson(file: Iterable[str], path: Path) -> Rows:
                 f"{path}:{number}: a decision has a, p, c with _multi, and EventId: "
                 f"{type(error).__name__} {error}"
             ) from None
-        if bit not in (0.0, 1.0, None):
-            raise ValueError(f"{path}:{number}: the cost is 0 or -1, a bit; got {-bit:g}")
+        if reward is not None and not 0.0 <= reward <= 1.0:
+            raise ValueError(f"{path}:{number}: the cost is in [-1, 0]; got {-reward:g}")
         if not 0.0 <= pdrop < 1.0:
             raise ValueError(f"{path}:{number}: pdrop is a probability below 1; got {pdrop:g}")
         dropped = pdrop if dropped is None else dropped
@@ -336,12 +345,12 @@ def _read_dsjson(file: Iterable[str], path: Path) -> Rows:
                 f"{path}:{number}: pdrop is {pdrop:g}, and {dropped:g} before: decisions were left "
                 "out with different probabilities, and estimates from the others would be biased"
             )
-        if bit is not None:
-            made["correct"] = bit == 1.0
+        if reward is not None:
+            made |= _said(reward)
         yield number, made | {"x": _x_of(context, row)}
 
 
-def _bit_of(row: Mapping[str, Any]) -> float | None:
+def _reward_of(row: Mapping[str, Any]) -> float | None:
     """Return the feedback for a decision, from its cost or else its outcome; None without any."""
     outcomes = row.get("o")
     if outcomes is not None and not outcomes:
@@ -378,7 +387,8 @@ def _write_dsjson(log: Log) -> Iterator[str]:
             more["n_features"] = x["n_features"]
             x = dict(zip(map(str, x["indices"]), x["values"], strict=True))
         numeric = more or isinstance(x, list)
-        cost, known = -1.0 if log.correct[i] == 1.0 else 0.0, not np.isnan(log.correct[i])
+        known = not np.isnan(log.correct[i])
+        cost = -float(log.correct[i]) if log.correct[i] > 0.0 else 0.0
         name = str(row.get("id", i))
         yield (
             json.dumps(
@@ -507,7 +517,10 @@ def _write_parquet(path: Path, log: Log) -> None:
     if log.times is not None:
         made["time"] = log.times
     made |= {"label": labels[log.labels], "probability": log.probabilities}
-    made["correct"] = pa.array(log.correct == 1.0, mask=np.isnan(log.correct))
+    is_bit = (log.correct == 0.0) | (log.correct == 1.0)
+    made["correct"] = pa.array(log.correct == 1.0, mask=~is_bit)
+    if log.is_graded:
+        made["reward"] = np.where(is_bit, np.nan, log.correct)
     if (log.truth >= 0).any():
         made["truth"] = pa.array(labels[np.maximum(log.truth, 0)], mask=log.truth < 0)
     for name in ("confidence", "least"):

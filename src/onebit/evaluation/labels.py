@@ -27,8 +27,10 @@ class LabelResult:
     Attributes
     ----------
     label
-    shown, right : int
-        Rounds with a bit in which it was chosen, and those in which it was then right.
+    shown : int
+        Rounds with feedback in which it was chosen.
+    right : float
+        How many of these were right; the sum of their rewards, if the log has some.
     precision : float
         right / shown, with `precision_interval`.
     share : float
@@ -40,7 +42,7 @@ class LabelResult:
 
     label: Any
     shown: int
-    right: int
+    right: float
     precision: float
     precision_interval: Interval
     share: float
@@ -77,10 +79,11 @@ def by_label(log: Log, level: float = 0.95) -> list[LabelResult]:
     """
     check_level(level)
     log, results = log[log.has_feedback], []
+    graded = log.is_graded
     n, split = len(log), 0.5 * (1.0 + level)
     for k, label in enumerate(log.classes.tolist()):
         chosen = log.labels == k
-        right = int(log.correct[chosen].sum())
+        right = float(log.correct[chosen].sum()) if graded else int(log.correct[chosen].sum())
         precision, both = Bets(), Bets()
         precision.update(np.ones(chosen.sum()), log.correct[chosen])
         both.update(np.ones(n), chosen * log.correct)

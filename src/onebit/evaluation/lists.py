@@ -71,6 +71,8 @@ def estimate_lists(
     what was chosen: 0.8467, 0.7732 to 0.9059 at 95%
     """
     check_interval(level, interval)
+    if log.is_graded:
+        raise ValueError("a list is right or wrong, and some places of this log have a reward")
     starts = starts_of_lists(log)
     p = None if policy is None else probabilities_of(policy, greedy=greedy)(log)
     w, most, mass = weigh(log, p)

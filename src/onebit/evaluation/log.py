@@ -49,6 +49,9 @@ class Log:
         Those on offer in each round; None, also for single rounds, means all.
     truth : array-like of shape (n,), optional
         The right labels, where known, else None. `correct` follows from it.
+    reward : array-like of shape (n,), optional
+        In place of `correct`: a number in [0, 1], a fraction of right; None or NaN where `correct`
+        or `truth` says it, or nobody does.
     ids, times : array-like of shape (n,), optional
         Each decision's unique id, and when it was made.
     confidence : array-like of shape (n,), optional
@@ -69,7 +72,7 @@ class Log:
     labels, truth : ndarray of int
         Positions in `classes`; an unknown truth is -1.
     probabilities, correct, confidence, least : ndarray of float
-        NaN where unknown.
+        NaN where unknown. `correct` has the rewards, too; see `is_graded`.
     x, among, policy, ids, times
         As above, None if the log has none; `among` is an array of bool, (n, n_classes).
 
@@ -97,6 +100,7 @@ class Log:
         classes: Any = None,
         among: Any = None,
         truth: Any = None,
+        reward: Any = None,
         ids: Any = None,
         times: Any = None,
         confidence: Any = None,
@@ -127,6 +131,12 @@ class Log:
             raise ValueError(f"{where(i)}: label is missing")
         self.truth = np.full(n, UNKNOWN)
         self.correct = _bits(correct, n, where)
+        if reward is not None:
+            rewards = _numbers(reward, n, "reward", where, missing=True)
+            _check_range(rewards, "a reward", where)
+            for i in np.flatnonzero(~np.isnan(rewards) & (np.abs(rewards - self.correct) > 0.0)):
+                raise ValueError(f"{where(i)}: a row has either correct or reward")
+            self.correct = np.where(np.isnan(rewards), self.correct, rewards)
         if truth is not None:
             self.truth = _positions(_same_length(truth, n, "truth"), self.classes, find)
             self.correct[self.truth == NONE] = 0.0
@@ -135,7 +145,7 @@ class Log:
         _check_range(self.probabilities, "a probability", where, above=0.0)
         known = self.truth != UNKNOWN
         right = (self.truth == self.labels).astype(float)
-        for i in np.flatnonzero(known & (self.correct == 1.0 - right)):
+        for i in np.flatnonzero(known & (np.abs(self.correct - right) > 0.0)):
             raise ValueError(f"{where(i)}: correct contradicts the truth")
         self.correct[known] = right[known]
         self.confidence = _numbers(confidence, n, "confidence", where, missing=True)
@@ -167,6 +177,7 @@ class Log:
         *,
         correct: Any = None,
         truth: Any = None,
+        reward: Any = None,
         **columns: Any,
     ) -> Self:
         """Return the log of decisions, with their feedback.
@@ -174,7 +185,7 @@ class Log:
         Parameters
         ----------
         decisions : iterable of Decision
-        correct, truth : sequence, optional
+        correct, truth, reward : sequence, optional
             As `learn_many` takes them, one for each decision; None where there is no feedback.
         **columns
             More columns: `classes`, `times`, `least`, `policy`.
@@ -187,6 +198,7 @@ class Log:
             [decision.probability for decision in made],
             correct,
             truth=truth,
+            reward=reward,
             x=[decision.x for decision in made] or None,
             among=None if all(offer is None for offer in among) else among,
             ids=None if any(name is None for name in ids) else ids,
@@ -201,8 +213,8 @@ class Log:
         Parameters
         ----------
         frame : data frame
-            Its columns `label`, `probability` and, if present, `correct`, `truth`, `id`, `time`,
-            `confidence`, `least`, `among` and `x`.
+            Its columns `label`, `probability` and, if present, `correct`, `truth`, `reward`, `id`,
+            `time`, `confidence`, `least`, `among` and `x`.
         features : list of str, optional
             The columns that make up x, if it is not a single column.
         **columns
@@ -308,6 +320,11 @@ class Log:
     def has_feedback(self) -> np.ndarray:
         """Which decisions have a bit."""
         return ~np.isnan(self.correct)
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether some feedback is between right and wrong, which `reward` said."""
+        return bool(((self.correct > 0.0) & (self.correct < 1.0)).any())
 
     @property
     def on_offer(self) -> np.ndarray:

@@ -179,7 +179,7 @@ class _Run:
                 some.x,
                 some.classes[some.labels],
                 some.probabilities,
-                some.correct,
+                reward=some.correct,
                 among=None if log.among is None else log.classes[log.among[lo]].tolist(),
                 bound=self.bound,
                 random_state=self.draws,

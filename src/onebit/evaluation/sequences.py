@@ -76,10 +76,12 @@ class BitSequence(ABC):
 
 
 def _bits(correct: Any) -> np.ndarray:
-    """Return one bit or many as an array."""
+    """Return one bit or reward, or many, as an array."""
     bits = np.atleast_1d(np.asarray(correct, dtype=np.float64))
-    if bits.ndim != 1 or not np.isin(bits, (0.0, 1.0)).all():
-        raise ValueError(f"correct is one bit or a list of bits; got {correct!r:.80}")
+    if bits.ndim != 1 or not ((bits >= 0.0) & (bits <= 1.0)).all():
+        raise ValueError(
+            f"correct is one bit or a list of bits, or rewards in [0, 1]; got {correct!r:.80}"
+        )
     return bits
 
 
@@ -138,7 +140,7 @@ class ConfidenceSequence(BitSequence):
 
         Parameters
         ----------
-        correct : bool, 0 or 1, or array-like of these
+        correct : bool, 0 or 1, reward in [0, 1], or array-like of these
         weight : float >= 0 or array-like, default=1.0
         """
         bits = _bits(correct)
@@ -179,7 +181,8 @@ class DifferenceSequence(BitSequence):
 
     Both are judged by the same decisions. A bit is weighted for each of the two policies: by the
     probability of the chosen label under that policy, divided by the probability with which it was
-    chosen. With weights w and v, a bit is worth w if right and v if wrong. As weights have the mean
+    chosen. With weights w and v, a bit is worth w if right and v if wrong, and a reward r between
+    them r w + (1 - r) v. As weights have the mean
     one, the mean of that is one plus the difference of the accuracies: it needs a bound for values
     that are not negative, as an accuracy does. Where both policies agree, it has no variance.
 
@@ -217,7 +220,7 @@ class DifferenceSequence(BitSequence):
 
         Parameters
         ----------
-        correct : bool, 0 or 1, or array-like of these
+        correct : bool, 0 or 1, reward in [0, 1], or array-like of these
         weight : float >= 0 or array-like
             Of the policy that is judged.
         other_weight : float >= 0 or array-like, default=1.0
@@ -225,8 +228,8 @@ class DifferenceSequence(BitSequence):
         """
         bits = _bits(correct)
         judged, other = _weights(weight, bits.size), _weights(other_weight, bits.size)
-        self._from_below.update(np.where(bits, judged, other))
-        self._from_above.update(np.where(bits, other, judged))
+        self._from_below.update(bits * judged + (1.0 - bits) * other)
+        self._from_above.update(bits * other + (1.0 - bits) * judged)
         # Both sums estimate the difference, and so does their mean, with less variance.
         self._sum += float((bits - 0.5) @ (judged - other))
 

@@ -88,4 +88,6 @@ def _feedback(body: Mapping[str, Any]) -> dict[str, Any]:
         return {"correct": False} if body["expired"] == "wrong" else {}
     if body.get("truth") is not None:
         return {"truth": body["truth"]}
+    if "reward" in body:
+        return {"reward": body["reward"]}
     return {"correct": bool(body.get("correct", False))}  # `truth` null: none of the labels

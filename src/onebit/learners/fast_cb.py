@@ -114,6 +114,8 @@ def learn(state, x, scores, label, probability, offer, correct):
     if not q > 0.0 or is_settled(A_inv, x, v, q):  # x is zero, or known
         return False
     bend, g = binary_surrogate(scores[label], correct == 1, state.c)
+    if 0 < correct < 1:  # a grade: the losses of both bits, weighted by it
+        g -= correct
     weight = bend / (1.0 + bend * q)
     step = -0.5 * g + weight * (0.5 * g * q - scratch.m[label])
     for j in range(v.size):
@@ -198,6 +200,7 @@ class FastCB(Learner):
     288
     """
 
+    takes_rewards = True
     reference = "Foster, Krishnamurthy 2021"
     cost = Cost("d^2 K")
     bound = bounds.FAST_CB

@@ -105,6 +105,7 @@ class LinTS(Learner):
     527
     """
 
+    takes_rewards = True
     reference = "Agrawal, Goyal 2013"
     cost = Cost("d^2 K")
     bound = bounds.LIN_TS

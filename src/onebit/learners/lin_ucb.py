@@ -104,6 +104,7 @@ class LinUCB(Learner):
     345
     """
 
+    takes_rewards = True
     reference = "Li, Chu, Langford, Schapire 2010"
     cost = Cost("d^2 K")
     bound = bounds.LIN_UCB

@@ -26,7 +26,7 @@ from onebit.numerics import tuning
 from onebit.numerics.argmax import argmax
 from onebit.numerics.contributions import log_parts, logarithmic_shares
 from onebit.numerics.members import share_weights
-from onebit.numerics.posterior import TOLD
+from onebit.numerics.posterior import TOLD, likelihood
 from onebit.theory import bounds
 
 LEAST_PROBABILITY = 1e-300
@@ -150,16 +150,19 @@ def learn(
     label: int,
     probability: float,
     offer: np.ndarray | None,
-    correct: int,
+    correct: float,
 ) -> bool:
     """Multiply each weight by the likelihood of the bit; let every member learn from it."""
     trust, least = state.trust, tuning.TUNING.mixture.least_likelihood
     for i, member in enumerate(state.members):
         run, q = member._run, min(max(state.scratch.P[i, label], least), 1.0 - least)
-        trust[i] *= q if correct else 1.0 - q
+        trust[i] *= likelihood.py_func(q, correct)
         if run.learn is None:
             run.learn = run.kernels.learn(run.state)
         offered = run.all_labels if offer is None else offer
+        if 0 < correct < 1:
+            member._update_by_grade(run, x, label, probability, offered, correct)
+            continue
         feedback = member._truth_feedback if correct == TOLD else correct
         member._update(run, x, label, probability, offered, feedback)
     share_weights.py_func(trust, state.share)
@@ -279,6 +282,11 @@ class Mixture(ProbabilityLearner):
                 )
                 found.append(WeightedLearner(name, float(weight), learner))
         return found
+
+    @property
+    def takes_rewards(self) -> bool:  # type: ignore[override]
+        """Whether all members take rewards in [0, 1]."""
+        return all(member.takes_rewards for _, member in _checked(self.members))
 
     @property
     def exempt(self) -> dict[str, str]:  # type: ignore[override]

@@ -229,6 +229,7 @@ class SoftmaxThompson(ProbabilityLearner):
 
     state_version = 1  # files of version 0 have no level
     uses_truth, _truth_feedback, _none_feedback = True, TOLD, NONE_RIGHT
+    takes_rewards = True
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.SOFTMAX_THOMPSON

@@ -179,7 +179,7 @@ def listed(changes: Changes, labels: list[Any]) -> list[Change]:
 @lean_kernel
 def needs_former(changes, correct):
     """Return whether `observe_former` has something to count in this round."""
-    return changes.began[()] > 0 and not (correct and changes.evidence[()] == 0.0)
+    return changes.began[()] > 0 and not (correct == 1 and changes.evidence[()] == 0.0)
 
 
 @lean_kernel
@@ -191,7 +191,11 @@ def observe_former(changes, q, others, then, correct):
     """
     before = expected(changes.levels[level_of(then, 1.0 - then)])
     now = expected(changes.levels[level_of(q, others)])
-    more = math.log((1.0 - before) / (1.0 - now)) if correct else math.log(before / now)
+    more = 0.0
+    if correct > 0:
+        more += correct * math.log((1.0 - before) / (1.0 - now))
+    if correct < 1:
+        more += (1 - correct) * math.log(before / now)
     changes.totals[FORMER] = max(0.0, changes.totals[FORMER] + more)
 
 
@@ -204,9 +208,9 @@ def observe(changes, q, others, v, label, correct, rounds):
     levels, labels, settings = changes.levels, changes.labels, changes.settings
     level = levels[level_of(q, others)]
     e = expected(level)
-    if correct and changes.evidence[()] == 0.0:
+    if correct == 1 and changes.evidence[()] == 0.0:
         changes.totals[FORMER] = 0.0
-    if not correct or changes.evidence[()] > 0.0 or labels[label, EVIDENCE] > 0.0:
+    if correct < 1 or changes.evidence[()] > 0.0 or labels[label, EVIDENCE] > 0.0:
         rho = settings.changed_share
         odds = labels[label, MISTAKES] / labels[label, EXPECTED] * e / (1.0 - e)
         e_label = odds / (1.0 + odds)
@@ -214,7 +218,7 @@ def observe(changes, q, others, v, label, correct, rounds):
         if e_label < settings.most_expected:
             labels[label, EVIDENCE] = more_evidence(labels[label, EVIDENCE], e_label, rho, correct)
     count(level, correct)
-    labels[label, MISTAKES] += not correct
+    labels[label, MISTAKES] += 1 - correct
     labels[label, EXPECTED] += e
     observe_familiar(changes.familiar, changes.totals, settings, v, correct, rounds)
 
@@ -223,7 +227,7 @@ def observe(changes, q, others, v, label, correct, rounds):
 def observe_familiar(familiar, totals, settings, v, correct, rounds):
     """Count a bit if much is known, where v is the variance of its label's score."""
     if v <= totals[VARIANCE]:
-        if not correct or totals[FAMILIAR] > 0.0:
+        if correct < 1 or totals[FAMILIAR] > 0.0:
             e, rho = (
                 max(settings.least_mistakes, expected(familiar)),
                 settings.familiar_changed_share,
@@ -243,7 +247,7 @@ def expected(rate):
 @lean_kernel
 def count(rate, correct):
     """Count a bit, with a weight that grows with the number of rounds."""
-    wrong = 0.0 if correct else 1.0
+    wrong = 1.0 - correct
     rate[MISTAKEN] += 2.0 / (rate[ROUNDS] + 2.0) * (wrong - rate[MISTAKEN])
     rate[ROUNDS] += 1.0
 
@@ -260,9 +264,12 @@ def level_of(q, others):
 @lean_kernel
 def more_evidence(evidence, e, rho, correct):
     """Return the evidence of a change after one more bit, where e is how probable a mistake was."""
-    if correct:
+    if correct == 1:
         return max(0.0, evidence + math.log(1.0 - rho)) if evidence > 0.0 else 0.0
-    return evidence + math.log(1.0 + rho * (1.0 - e) / e)
+    more = math.log(1.0 + rho * (1.0 - e) / e)
+    if correct > 0:  # a grade
+        more = correct * math.log(1.0 - rho) + (1 - correct) * more
+    return max(0.0, evidence + more)
 
 
 # Verdicts
@@ -271,7 +278,7 @@ def more_evidence(evidence, e, rho, correct):
 @lean_kernel
 def verdict(changes, label, correct, rounds):
     """Return what changed, after this bit was observed: NOTHING, SOME, EVERYTHING or RETURNED."""
-    if correct:
+    if correct == 1:
         return NOTHING
     what = what_changed(changes, label, rounds)
     if what == EVERYTHING and changes.totals[FORMER] > changes.settings.returned:

@@ -56,6 +56,7 @@ from onebit.numerics.posterior import (
     Posterior,
     change_prior,
     n_others,
+    share_of_right,
     sum_of_others,
 )
 from onebit.numerics.scales import FACTOR, LOCATION, SETTLED, Scales
@@ -344,7 +345,8 @@ def learn_worth(descriptions, posterior, label, correct):
     for k in range(posterior.scratch.p.size):
         if k == label or correct == NONE_RIGHT:
             q, others, e = derivative(posterior, descriptions.scratch.slopes, k)
-            gradient += (others if 0 < correct < NONE_RIGHT else -q) * e
+            right = share_of_right(correct)
+            gradient += (right * others - (1.0 - right) * q) * e
             information += q * others * e * e
     variance = numbers[VARIANCE] / (1.0 + information * numbers[VARIANCE])
     # No bit moves theta by more than a standard deviation: a label that is told may have had

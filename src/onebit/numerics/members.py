@@ -64,6 +64,7 @@ from onebit.numerics.posterior import (
     forget_class,
     grow_older,
     learn_posterior,
+    likelihood,
     new_posterior,
     predict,
     predict_by_former,
@@ -442,7 +443,7 @@ def learn_members(member, i, trust, least, inputs, rounds, label, correct, updat
     """Multiply each weight by the likelihood of the bit, bounded; take a step in each posterior."""
     posterior = member.posterior
     q = min(max(likelihood_of_right(posterior, label, correct), least), 1.0 - least)
-    trust[i] *= q if 0 < correct < NONE_RIGHT else 1.0 - q
+    trust[i] *= likelihood(q, correct)
     seen = last_encoded(member.view_of_x, inputs)
     scores = posterior.scratch.scores
     learn_worth(member.descriptions, posterior, label, correct)

@@ -17,7 +17,7 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numba.core.types import Array
+from numba.core.types import Array, Float
 
 from onebit.core.compiling import chosen_by_type, lean_kernel, no_alias
 from onebit.core.example import INDEX
@@ -39,7 +39,12 @@ from onebit.numerics.tuning import PosteriorConstants
 from onebit.numerics.winning import ROOM, fill_winning
 
 TOLD, NONE_RIGHT = 2, 3
-"""Feedback from someone who knows: that the label is right, and that no label is."""
+"""Feedback from someone who knows: that the label is right, and that no label is.
+
+A bit is an integer, 0 or 1. A grade, a fraction of right, is a float in (0, 1), for which kernels
+are compiled when the first one comes. It counts as the mean over a bit that is right with this
+probability, of all that is linear in the bit: logarithms of likelihoods, gradients and counts.
+"""
 
 LEVEL_VARIANCE = math.pi**2 / 3.0
 """The first variance of the level b: that of log-odds whose probability is uniform in [0, 1]."""
@@ -389,9 +394,26 @@ def lesson(posterior, scores, rounds, label, correct):
     `predict` has filled p.
     """
     if posterior.settings.exclusive:
-        constants = posterior.settings.constants
-        return exclusive_lesson(posterior.scratch, constants, scores, rounds, label, correct)
+        scratch, constants = posterior.scratch, posterior.settings.constants
+        updated = exclusive_lesson(scratch, constants, scores, rounds, label, correct)
+        return updated
     return independent_lesson(posterior, scores, label, correct)
+
+
+@lean_kernel
+def share_of_right(correct):
+    """Return the part of feedback that says right: 1 or 0 for a bit, a grade itself."""
+    if 0 < correct < 1:
+        return correct
+    return 1.0 if 0 < correct < NONE_RIGHT else 0.0
+
+
+@lean_kernel
+def likelihood(q, correct):
+    """Return the likelihood of feedback about a label that is right with probability q."""
+    if 0 < correct < 1:
+        return q**correct * (1.0 - q) ** (1.0 - correct)
+    return q if 0 < correct < NONE_RIGHT else 1.0 - q
 
 
 @lean_kernel
@@ -406,7 +428,7 @@ def independent_lesson(posterior, scores, label, correct):
     """
     scratch, level = posterior.scratch, posterior.level
     v, g, f, doubt = scratch.v, scratch.g, scratch.f, posterior.settings.constants.doubt
-    bit = 1.0 if correct == 1 or correct == TOLD else 0.0
+    bit = share_of_right(correct)
     for k in range(g.size):
         g[k] = f[k] = 0.0
         if (k == label or correct == NONE_RIGHT) and not scratch.retired[k]:
@@ -420,8 +442,26 @@ def independent_lesson(posterior, scores, label, correct):
     return True
 
 
-@lean_kernel
 def exclusive_lesson(scratch, constants, scores, rounds, label, correct):
+    """`lesson` where exactly one label is right, from a bit or a grade."""
+    if isinstance(correct, float):
+        return lesson_of_grade(scratch, constants, scores, rounds, label, correct)
+    return lesson_of_bit(scratch, constants, scores, rounds, label, correct)
+
+
+@chosen_by_type(exclusive_lesson)
+def _exclusive_lesson(scratch, constants, scores, rounds, label, correct):
+    if isinstance(correct, Float):
+        return lambda scratch, constants, scores, rounds, label, correct: lesson_of_grade(
+            scratch, constants, scores, rounds, label, correct
+        )
+    return lambda scratch, constants, scores, rounds, label, correct: lesson_of_bit(
+        scratch, constants, scores, rounds, label, correct
+    )
+
+
+@lean_kernel
+def lesson_of_bit(scratch, constants, scores, rounds, label, correct):
     """`lesson` where exactly one label is right.
 
     The bit has the likelihood q = p[label] if the label is right, 1 - q if
@@ -451,6 +491,35 @@ def exclusive_lesson(scratch, constants, scores, rounds, label, correct):
         g[k] = (implicit * p[k] if correct else -q * right) * f[k] * scratch.share[k]
         f[k] = q * p[k] * p[k] / others * (weight * f[k] * f[k])
     g[label] = -implicit * others if correct else max(q, constants.least_lesson * alone)
+    g[label] *= of_label * scratch.share[label]
+    f[label] = q * others * (weight * of_label * of_label)
+    return True
+
+
+@lean_kernel
+def lesson_of_grade(scratch, constants, scores, rounds, label, grade):
+    """`lesson_of_bit` averaged over a bit that is right with probability `grade`.
+
+    The gradient is linear in the bit, and the information does not depend on it. A right label that
+    was foreseen teaches nothing: then only the part of the grade that says wrong does.
+    """
+    g, f, p = scratch.g, scratch.f, scratch.p
+    alone = 1.0 / (1.0 + math.exp(-f[label] * scores[label]))
+    others = sum_of_others(p, label)
+    q = p[label]
+    right = 0.0 if others < constants.sure else grade
+    wrong = 1.0 - grade
+    others = max(others, 1e-9)
+    t = rounds + 1.0
+    weight = constants.information_weight * t / (t + constants.settling)
+    unforeseen = constants.unforeseen / (constants.unforeseen + others)
+    foreseen, any_other = (1.0 - unforeseen) / others, unforeseen / n_others(scratch.retired)
+    of_label = f[label]
+    for k in range(p.size):
+        rises = 0.0 if scratch.retired[k] else foreseen * p[k] + any_other
+        g[k] = (right * p[k] - wrong * q * rises) * f[k] * scratch.share[k]
+        f[k] = q * p[k] * p[k] / others * (weight * f[k] * f[k])
+    g[label] = wrong * max(q, constants.least_lesson * alone) - right * others
     g[label] *= of_label * scratch.share[label]
     f[label] = q * others * (weight * of_label * of_label)
     return True

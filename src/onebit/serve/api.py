@@ -7,7 +7,17 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, defstruct
 from msgspec.structs import fields
 
-from onebit.serve.rows import Id, Kind, Label, Labels, LearnerSpec, ModelSpec, Name
+from onebit.serve.rows import (
+    FeedbackBody,
+    Id,
+    Kind,
+    Label,
+    Labels,
+    LearnerSpec,
+    ModelSpec,
+    Name,
+    Share,
+)
 
 
 class RefusedError(Exception):
@@ -87,20 +97,29 @@ class ExplanationView(Struct, frozen=True):
 
 
 class Feedback(Struct, frozen=True, forbid_unknown_fields=True):
-    """Feedback for a decision: `correct`, or `truth`."""
+    """Feedback for a decision: `correct`, `truth`, or `reward`."""
 
     id: Id
     correct: bool | UnsetType = UNSET
     """Whether the label was right."""
     truth: Label | UnsetType | None = UNSET
     """The right label; null if it is none of these."""
+    reward: Share | UnsetType = UNSET
+    """A fraction of right: 0.4 is the mean over a bit that is true with this probability."""
+
+    @property
+    def body(self) -> FeedbackBody:
+        """The feedback as rows have it: a reward of 0 or 1 is a bit."""
+        if self.reward is UNSET or 0.0 < self.reward < 1.0:
+            return FeedbackBody(self.correct, self.truth, self.reward)
+        return FeedbackBody(self.reward == 1.0, self.truth)
 
 
 class Revision(Feedback, frozen=True, forbid_unknown_fields=True):
-    """Other feedback for a decision, in place of earlier feedback: `correct`, or `truth`."""
+    """Other feedback for a decision, in place of earlier feedback."""
 
     withdrawn: bool = False
-    """Whether the earlier feedback is withdrawn; then there is neither `correct` nor `truth`."""
+    """Whether the earlier feedback is withdrawn; then there is no other."""
 
 
 Status = Literal["accepted", "repeated", "unknown", "expired", "contradiction", "invalid"]
@@ -261,6 +280,7 @@ class DecisionView(Struct, frozen=True, omit_defaults=True):
     explored: bool
     correct: bool | None = None
     truth: Label | None = None
+    reward: float | None = None
     expired: bool = False
 
 

@@ -55,16 +55,16 @@ class Apprentice(Struct):
         self._switch(settings.decides, n)
         return True
 
-    def add_bit(self, body: DecisionBody, correct: bool, n: int) -> bool:
-        """Take the feedback of row n for a decision; return whether another one decides now."""
+    def add_bit(self, body: DecisionBody, value: float, n: int) -> bool:
+        """Take the feedback of row n, in [0, 1]; return whether another one decides now."""
         if body.seen < self.since or body.model_probability is None or body.product_share is None:
             return False  # it was decided before, or the product made no choice
         weight, other = weights_of(body)
-        self.pending.append((float(correct), weight, other))
+        self.pending.append((value, weight, other))
         if len(self.pending) >= BITS_AT_ONCE:
             self.model, self.product = self.accuracies()
             self.pending = []
-        if self._compare(correct, weight, other):
+        if self._compare(value, weight, other):
             self._switch("model" if self.decides == "product" else "product", n)
             return True
         return False
@@ -76,7 +76,7 @@ class Apprentice(Struct):
             watched(self.product, [(bit, weight) for bit, _, weight in self.pending]),
         )
 
-    def _compare(self, correct: bool, weight: float, other: float) -> bool:
+    def _compare(self, value: float, weight: float, other: float) -> bool:
         """Update the difference; return whether the one that does not decide is better."""
         from onebit.evaluation import DifferenceSequence
 
@@ -85,7 +85,7 @@ class Apprentice(Struct):
             found = DifferenceSequence(level)
         else:
             found = DifferenceSequence.from_dict(self.difference | {"level": level})
-        found.update(np.array([correct]), weight, other)
+        found.update(np.array([value]), weight, other)
         self.difference = found.to_dict()
         if self.confidence is None:
             return False

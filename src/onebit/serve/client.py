@@ -177,14 +177,18 @@ class _Methods:
         *unnamed: Never,
         correct: Any = None,
         truth: Any = None,
+        reward: float | None = None,
     ) -> Any:
         """Send whether a decision, given itself or by its id, was right, or which label is.
+
+        A `reward` in [0, 1] is a fraction of right. Learners that need a bit learn from one that is
+        true with this probability.
 
         The same feedback again teaches nothing. Contradicting feedback, and feedback for a decision
         that is unknown or has expired, raises a ValueError.
         """
         refuse_positional("learn", unnamed)
-        feedback = _feedback(decision, correct, truth)
+        feedback = _feedback(decision, correct, truth, reward)
         return self._post("feedback", feedback, lambda result: _check_results([result]))
 
     def learn_many(
@@ -193,13 +197,15 @@ class _Methods:
         *unnamed: Never,
         correct: Any = None,
         truth: Any = None,
+        reward: Any = None,
     ) -> Any:
         """Send feedback for many decisions in one request; some may be accepted, others not."""
         refuse_positional("learn_many", unnamed)
         found = list(decisions)
         bits = [None] * len(found) if correct is None else list(correct)
         truths = [None] * len(found) if truth is None else list(truth)
-        feedback = [_feedback(*one) for one in zip(found, bits, truths, strict=True)]
+        rewards = [None] * len(found) if reward is None else list(reward)
+        feedback = [_feedback(*one) for one in zip(found, bits, truths, rewards, strict=True)]
         return self._post("feedback", feedback, _check_results) if found else self._return(None)
 
     def revise(
@@ -208,13 +214,14 @@ class _Methods:
         *unnamed: Never,
         correct: Any = None,
         truth: Any = None,
+        reward: float | None = None,
     ) -> Any:
         """Send feedback in place of what was sent before, as if it had been sent then.
 
         It is the first feedback if there was none.
         """
         refuse_positional("revise", unnamed)
-        feedback = _feedback(decision, correct, truth)
+        feedback = _feedback(decision, correct, truth, reward)
         return self._post("revise", feedback, lambda result: _check_results([result]))
 
     def withdraw(self, decision: Decision | str) -> Any:
@@ -597,12 +604,14 @@ def _decision(question: dict[str, Any], answer: dict[str, Any]) -> Decision:
     )
 
 
-def _feedback(decision: Decision | str, correct: Any, truth: Any) -> dict[str, Any]:
-    if (correct is None) == (truth is None):
-        raise ValueError("learn takes either correct=... or truth=...")
+def _feedback(decision: Decision | str, correct: Any, truth: Any, reward: Any) -> dict[str, Any]:
+    if sum(one is not None for one in (correct, truth, reward)) != 1:
+        raise ValueError("learn takes one of correct=..., truth=... and reward=...")
     name = _id_of(decision)
     if truth is not None:
         return {"id": name, "truth": None if truth is NONE_OF_THESE else _plain(truth)}
+    if reward is not None:
+        return {"id": name, "reward": _plain(reward)}
     return {"id": name, "correct": bool(correct)}
 
 

@@ -62,14 +62,23 @@ class Exploration(Struct):
     pending: list[tuple[float, float]] = []
     """Weighted bits that the difference does not include yet."""
 
-    def add_bit(self, body: DecisionBody, correct: bool) -> None:
-        """Take the feedback for a decision of the model; those beside a product do not count."""
+    def add_bit(self, body: DecisionBody, correct: bool, value: float) -> None:
+        """Take the feedback for a decision of the model; those beside a product do not count.
+
+        Parameters
+        ----------
+        body : DecisionBody
+        correct : bool
+            Whether its label counts as right.
+        value : float
+            The same as a number, or the reward.
+        """
         if body.chosen is not None:
             return
         if body.explored:
             self.right += correct
             self.wrong += not correct
-        self.pending.append((float(correct), 0.0 if body.explored else 1.0 / body.probability))
+        self.pending.append((value, 0.0 if body.explored else 1.0 / body.probability))
         if len(self.pending) >= BITS_AT_ONCE:
             self.difference, self.pending = self.compared(), []
 

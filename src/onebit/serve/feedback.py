@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
@@ -42,6 +43,7 @@ async def give_feedback(
         Whether others have written feedback in the meantime, so that only the log is up to date.
     """
     results: list[FeedbackResult | None] = [None] * len(items)
+    await _prepare_rewards(live, items)
     known = await _known(service, live, items, look_up)
     rows: list[PendingRow] = []
     mine: list[int] = []
@@ -49,7 +51,7 @@ async def give_feedback(
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     at = time.time()
     for i, item in enumerate(items):
-        name, body = item.id, FeedbackBody(item.correct, item.truth)
+        name, body = item.id, item.body
         if (fault := fault_of(live.model, item)) is not None:
             results[i] = FeedbackResult(name, "invalid", fault)
         elif name not in known:
@@ -70,7 +72,7 @@ async def give_feedback(
     for i, earlier, other in waiting:
         await asyncio.wait([other])
         if other.exception() is None:
-            name, body = items[i].id, FeedbackBody(items[i].correct, items[i].truth)
+            name, body = items[i].id, items[i].body
             results[i] = _compared(name, body, earlier, known[name].decision)
     left = [i for i, result in enumerate(results) if result is None]
     if left:  # others have written, or failed to write, feedback for these in the meantime
@@ -79,6 +81,14 @@ async def give_feedback(
         for i, result in zip(left, more, strict=True):
             results[i] = result
     return [result for result in results if result is not None]
+
+
+async def _prepare_rewards(live: LiveModel, items: Iterable[Feedback]) -> None:
+    """Compile what rewards need while other requests go on; this takes seconds, once."""
+    if any(item.body.reward is not UNSET for item in items):
+        for learner in list(live.model.learners.values()):
+            if not learner.is_prepared_for_rewards:
+                await asyncio.to_thread(learner.prepare_rewards)
 
 
 async def _write(
@@ -126,8 +136,8 @@ async def activate(service: Service, live: LiveModel, name: str) -> bool:
 
 def fault_of(model: Model, item: Feedback) -> str | None:
     """Return what is wrong with feedback; None if it can be learned from."""
-    if (item.correct is UNSET) == (item.truth is UNSET):
-        return "feedback has either correct or truth"
+    if sum(one is not UNSET for one in (item.correct, item.truth, item.reward)) != 1:
+        return "feedback has one of correct, truth and reward"
     if item.truth is not UNSET and item.truth is not None:
         labels = model.learner.labels
         if item.truth not in labels:

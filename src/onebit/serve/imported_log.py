@@ -212,9 +212,11 @@ def _parsed(line: bytes, n: int) -> tuple[Row, object, str | None]:
     if isinstance(body, ModelSpec) and body.seed is None:
         raise InvalidLogError("the first row has the seed of the model")
     if isinstance(body, FeedbackBody):
-        given = (body.correct, body.truth, body.expired)
+        given = (body.correct, body.truth, body.reward, body.expired)
         if sum(one is not UNSET for one in given) + body.withdrawn != 1:
-            raise InvalidLogError(f"row {n}: feedback has one of correct, truth and expired")
+            raise InvalidLogError(
+                f"row {n}: feedback has one of correct, truth, reward and expired"
+            )
     if isinstance(body, ErasureBody | RevisionBody) and not 1 < body.since < n:
         raise InvalidLogError(f"row {n} changes row {body.since}, which is no earlier one")
     return Row(0, n, found.kind, found.id, found.at, text_of(body)), body, found.code

@@ -17,7 +17,7 @@ from onebit.serve.apprentice import Apprentice, probability_of
 from onebit.serve.estimates import compared, watched
 from onebit.serve.exploration import Exploration, ExplorationLimit
 from onebit.serve.packing import Packed, unpacked
-from onebit.serve.replayable import ReplayableLearner, feedback_for
+from onebit.serve.replayable import ReplayableLearner, drawn_bit, feedback_for
 from onebit.serve.rows import (
     DecisionBody,
     FeedbackBody,
@@ -430,24 +430,24 @@ class Model:
         statistics, label = self.meta.statistics, pending.body.label
         statistics.answered += 1
         statistics.expired += body.expired is not UNSET
-        correct = is_right(body, label)
-        if correct is not None:
+        correct, value = is_right(body, label, str(row.id)), value_of(body, label)
+        if correct is not None and value is not None:
             given, among = pending.body, pending.body.among
             truth = None if body.truth is UNSET else "" if body.truth is None else str(body.truth)
             offered = self.offered if among is None else len(among)
             statistics.add_bit(row.at, label, correct, given.probability, truth, offered)
-            self.meta.exploration.add_bit(given, correct)
+            self.meta.exploration.add_bit(given, correct, value)
             apprentice = self.meta.apprentice
-            if apprentice is not None and apprentice.add_bit(given, correct, row.n):
+            if apprentice is not None and apprentice.add_bit(given, value, row.n):
                 self._mark_decider(row.at)
-        feedback = feedback_for(body, self.learner.labels)
+        feedback = feedback_for(body, self.learner.labels, str(row.id))
         if self.meta.frozen or not feedback:
             return
         decision = pending.decision
         if decision is None:
             decision = self._decision_of(pending.body)
-        if correct is not None:
-            self._estimate_shadows(decision, correct)
+        if value is not None:
+            self._estimate_shadows(decision, value)
         for learner in self.learners.values():
             learner.learn(decision, feedback, row.n)
 
@@ -461,11 +461,11 @@ class Model:
         example = self.learner.example(body.record)
         return Decision(example, body.label, body.probability, offered)
 
-    def _estimate_shadows(self, decision: Decision, correct: bool) -> None:
-        """Give a bit its importance weight for each shadow."""
+    def _estimate_shadows(self, decision: Decision, value: float) -> None:
+        """Give a bit or a reward its importance weight for each shadow."""
         for name, shadow in self.meta.shadows.items():
             p = self.learners[name].probability_of(decision)
-            shadow.pending.append((float(correct), p / decision.probability))
+            shadow.pending.append((value, p / decision.probability))
             if len(shadow.pending) >= BITS_AT_ONCE:
                 shadow.estimate = watched(shadow.estimate, shadow.pending)
                 shadow.difference = compared(shadow.difference, shadow.pending)
@@ -544,19 +544,32 @@ def _as_texts(descriptions: dict[Any, Any]) -> dict[str, str]:
     return {str(label): msgspec.json.encode(one).decode() for label, one in descriptions.items()}
 
 
-def is_right(feedback: FeedbackBody, label: Any) -> bool | None:
-    """Return whether a label is right by this feedback; None if that is unknown."""
+def value_of(feedback: FeedbackBody, label: Any) -> float | None:
+    """Return how far a label is right by this feedback, in [0, 1]; None if that is unknown."""
     if feedback.withdrawn:
         return None
     if feedback.expired is not UNSET:
-        return False if feedback.expired == "wrong" else None
+        return 0.0 if feedback.expired == "wrong" else None
     if feedback.truth is not UNSET:
-        return feedback.truth == label
-    return bool(feedback.correct)
+        return float(feedback.truth == label)
+    if feedback.reward is not UNSET:
+        return feedback.reward
+    return float(bool(feedback.correct))
+
+
+def is_right(feedback: FeedbackBody, label: Any, decision_id: str) -> bool | None:
+    """Return whether a label counts as right by this feedback; None if that is unknown.
+
+    By a reward it does with this probability.
+    """
+    value = value_of(feedback, label)
+    if value is None or value in (0.0, 1.0):
+        return None if value is None else value == 1.0
+    return drawn_bit(decision_id, value)
 
 
 def agree(one: FeedbackBody, other: FeedbackBody, label: Any) -> bool:
     """Return whether two feedbacks for a label agree, as far as both say anything."""
     if one.truth is not UNSET and other.truth is not UNSET:
         return one.truth == other.truth
-    return is_right(one, label) == is_right(other, label)
+    return value_of(one, label) == value_of(other, label)

@@ -7,7 +7,6 @@ state of its own, and everything is written and learned as for decisions and fee
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -108,8 +107,8 @@ async def reward(app: App, request: Request) -> Reply:
     """Accept the reward of an event; the first one counts."""
     live = await app.service.find(request.parameters["model"])
     event, body = request.parameters["event"], request.body
-    bit = is_rewarded(event, body.value)
-    (result,) = await feedback.give_feedback(app.service, live, [Feedback(event, correct=bit)])
+    given = [Feedback(event, reward=body.value)]
+    (result,) = await feedback.give_feedback(app.service, live, given)
     if result.status in ("unknown", "invalid"):
         raise RefusedError(404, f"there is no event {event!r:.80}")
     return Reply(b"", 204)
@@ -122,16 +121,6 @@ async def activate(app: App, request: Request) -> Reply:
     if not await feedback.activate(app.service, live, event):
         raise RefusedError(404, f"there is no event {event!r:.80}")
     return Reply(b"", 204)
-
-
-def is_rewarded(event: str, value: float) -> bool:
-    """Return the bit of a reward in [0, 1]: true with this probability.
-
-    So the expected bit is the reward, and a policy that is right most often has the largest mean
-    reward. The draw depends on the event alone: a reward that is sent again gives the same bit.
-    """
-    digest = blake2b(b"reward" + event.encode(errors="surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest) < value * 2.0**64
 
 
 async def _add_actions(

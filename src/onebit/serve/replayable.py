@@ -70,6 +70,16 @@ class ReplayableLearner:
             learner.learn(decision, {"correct": True}, 1)
             learner.probability_of(decision)
 
+    def prepare_rewards(self) -> None:
+        """Compile what rewards need, if the learner takes them."""
+        if self.learner.takes_rewards:
+            self.learner._run.kernels.grade(self.learner._run.state)
+
+    @property
+    def is_prepared_for_rewards(self) -> bool:
+        """Whether rewards need no compiling."""
+        return not self.learner.takes_rewards or self.learner._run.kernels.takes_grades_now
+
     @classmethod
     def from_bytes(cls, content: bytes, seed: int) -> ReplayableLearner:
         """Return the learner that `to_bytes` stored."""
@@ -210,6 +220,10 @@ class ReplayableLearner:
     def learn(self, decision: Decision, feedback: dict[str, Any], n: int) -> None:
         """Learn the feedback of row n for a decision, as `feedback_for` returns it."""
         self._draw_from(b"row" + n.to_bytes(8))
+        if "reward" in feedback and not self.learner.takes_rewards:
+            feedback = {"correct": feedback["drawn"]}
+        elif "reward" in feedback:
+            feedback = {"reward": feedback["reward"]}
         self.learner.learn(decision, **feedback)
 
     def probability_of(self, decision: Decision) -> float:
@@ -250,8 +264,22 @@ class ReplayableLearner:
         self.learner._run.state.rng.data.cast("B")[:] = digest
 
 
-def feedback_for(body: FeedbackBody, labels: list[Any]) -> dict[str, Any]:
-    """Return the arguments for `learn`; none if there is nothing to learn.
+def drawn_bit(decision_id: str, reward: float) -> bool:
+    """Return a bit in place of a reward in [0, 1]: true with this probability.
+
+    So the expected bit is the reward, and a policy that is right most often has the largest mean
+    reward. The draw depends on the id alone: a reward that is sent again gives the same bit, and a
+    higher one never a worse bit.
+    """
+    name = decision_id.encode(errors="surrogatepass")
+    digest = blake2b(b"reward" + name, digest_size=8).digest()
+    return int.from_bytes(digest) < reward * 2.0**64
+
+
+def feedback_for(body: FeedbackBody, labels: list[Any], decision_id: str) -> dict[str, Any]:
+    """Return the feedback that `ReplayableLearner.learn` takes; none if there is nothing to learn.
+
+    A reward comes with a bit drawn from it, for learners that need one.
 
     A revision may name a label that was added after the feedback that it revises. When that was
     given, none of the labels was right.
@@ -262,6 +290,8 @@ def feedback_for(body: FeedbackBody, labels: list[Any]) -> dict[str, Any]:
         return {"correct": False} if body.expired == "wrong" else {}
     if body.truth is not UNSET:
         return {"truth": body.truth if body.truth in labels else NONE_OF_THESE}
+    if body.reward is not UNSET:
+        return {"reward": body.reward, "drawn": drawn_bit(decision_id, body.reward)}
     return {"correct": body.correct}
 
 

@@ -49,7 +49,8 @@ async def revise(service: Service, live: LiveModel, items: list[Revision]) -> li
     for i in await _write(service, live, [items[i] for i in revised], given, revised):
         results[i] = FeedbackResult(items[i].id, "accepted")
     if first:
-        feedback = [Feedback(items[i].id, items[i].correct, items[i].truth) for i in first]
+        given_first = [items[i] for i in first]
+        feedback = [Feedback(one.id, one.correct, one.truth, one.reward) for one in given_first]
         for i, result in zip(first, await give_feedback(service, live, feedback), strict=True):
             if result.status not in ("contradiction", "expired"):
                 results[i] = result
@@ -74,8 +75,13 @@ async def _write(
         return []
     at, rows = time.time(), []
     for item in items:
+        said = item.body
         body = RevisionBody(
-            item.correct, item.truth, withdrawn=item.withdrawn, since=given[item.id].row
+            said.correct,
+            said.truth,
+            said.reward,
+            withdrawn=item.withdrawn,
+            since=given[item.id].row,
         )
         rows.append(PendingRow(Entry(live.key, "revision", item.id, at, text_of(body)), body))
     numbers = await service.writer.write(live, rows)
@@ -84,12 +90,13 @@ async def _write(
 
 def _fault(live: LiveModel, item: Revision) -> str | None:
     if item.withdrawn:
-        if item.correct is UNSET and item.truth is UNSET:
+        if item.correct is UNSET and item.truth is UNSET and item.reward is UNSET:
             return None
-        return "what is withdrawn has neither correct nor truth"
+        return "what is withdrawn has no other feedback"
     return fault_of(live.model, item)
 
 
 def _is_same(item: Revision, word: FeedbackBody) -> bool:
-    said = (item.correct, item.truth, UNSET, item.withdrawn)
-    return said == (word.correct, word.truth, word.expired, word.withdrawn)
+    body = item.body
+    said = (body.correct, body.truth, body.reward, UNSET, item.withdrawn)
+    return said == (word.correct, word.truth, word.reward, word.expired, word.withdrawn)

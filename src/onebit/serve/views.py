@@ -155,8 +155,9 @@ async def newest(log: ServiceLog, live: LiveModel, limit: int) -> list[DecisionV
                 body.label,
                 body.probability,
                 body.explored,
-                None if feedback is None else is_right(feedback, body.label),
+                None if feedback is None else is_right(feedback, body.label, str(row.id)),
                 truth,
+                None if feedback is None or feedback.reward is UNSET else feedback.reward,
                 feedback is not None and feedback.expired is not UNSET,
             )
         )
