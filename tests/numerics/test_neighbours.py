@@ -21,8 +21,10 @@ def clouds(n, K=3, seed=0):
 
 def assert_same(state, slow):
     found = state.mixture.neighbours
-    np.testing.assert_allclose(found.scratch.p, slow.p, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(found.scratch.counts, slow.counts, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.scratch.labels[neighbours.P], slow.p, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        found.scratch.labels[neighbours.COUNTS], slow.counts, rtol=1e-9, atol=1e-12
+    )
     assert float(found.weight) == pytest.approx(slow.weight, rel=1e-9)
 
 
@@ -38,7 +40,7 @@ def test_a_full_memory_has_the_last_examples(monkeypatch):
         z = np.zeros(2)
         n = seen.sizes[1] - 1
         z[seen.indices[:n]] = seen.values[:n]
-        slow.look(z, state.mixture.neighbours.scratch.others)
+        slow.look(z, state.mixture.neighbours.scratch.labels[neighbours.OTHERS])
         assert_same(state, slow)
         learner.learn(decision, correct=decision.label == truth)
         slow.learn(decision.label, decision.label == truth)
@@ -68,7 +70,7 @@ def test_labels_that_are_retired_are_right_for_no_neighbour():
     play(learner, X, y)
     learner.retire_classes([1])
     learner.policy(X[:1])
-    assert learner._run.state.mixture.neighbours.scratch.p[1] == 0.0
+    assert learner._run.state.mixture.neighbours.scratch.labels[neighbours.P, 1] == 0.0
     learner.add_classes([3])
     assert learner.members_[-1].n_inputs == 300
 
