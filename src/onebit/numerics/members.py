@@ -26,7 +26,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from onebit.core.compiling import lean_kernel
-from onebit.core.offer import on_offer
+from onebit.core.offer import n_on_offer, nth_on_offer
 from onebit.core.state import Field, Within
 from onebit.numerics import tuning
 from onebit.numerics.argmax import argmax
@@ -395,7 +395,8 @@ def fill_moments(members, trust, least, offer, means, deviations):
     for k in range(means.size):
         means[k] = deviations[k] = 0.0
     add_moments(members, trust, least, offer, means, deviations)
-    for k in on_offer(offer, means.size):
+    for i in range(n_on_offer(offer, means.size)):
+        k = nth_on_offer(offer, i, means.size)
         means[k] /= total
         deviations[k] = math.sqrt(deviations[k] / total)
 
@@ -408,7 +409,8 @@ def add_moments(member, i, trust, least, offer, means, variances):
     if weight > 0.0:
         scratch = posterior.scratch
         fill_deviations(posterior, scratch.scores, offer)
-        for k in on_offer(offer, means.size):
+        for n in range(n_on_offer(offer, means.size)):
+            k = nth_on_offer(offer, n, means.size)
             means[k] += weight * scratch.scores[k]
             variances[k] += weight * (scratch.deviations[k] * scratch.deviations[k])
 
