@@ -43,7 +43,7 @@ def test_a_full_memory_has_the_last_examples(monkeypatch):
         slow.look(z, state.mixture.neighbours.scratch.labels[neighbours.OTHERS])
         assert_same(state, slow)
         learner.learn(decision, correct=decision.label == truth)
-        slow.learn(decision.label, decision.label == truth)
+        slow.learn(decision.label, int(decision.label == truth))
     assert learner.members_[-1].n_inputs == 20
     assert state.mixture.neighbours.examples.shape == (2, 20)
 

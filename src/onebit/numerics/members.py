@@ -425,7 +425,7 @@ def learn_mixture(mixture, inputs, rounds, label, correct):
     trust, least = mixture.trust, mixture.settings.least_likelihood
     learn_members(mixture.members, trust, least, inputs, rounds, label, correct, updated)
     share_weights(trust, mixture.settings.share)
-    learn_neighbours(mixture.neighbours, mixture.settings, label, correct > 0)
+    learn_neighbours(mixture.neighbours, mixture.settings, label, correct)
     return np.any(updated)
 
 
