@@ -61,8 +61,8 @@ class LogisticThompson(SoftmaxThompson):
     that of the largest draw from N(q_k, (nu c_k q_l (1 - q_l))^2 v_k), where l is the label with
     the highest q. Its probability is exact, to 1e-7, by quadrature. The draws are around q_k, not
     around sigma(b + s_k): where clicks are rare, a label of which little is known is clicked more
-    often than one that is known to have the same log-odds. Their width in log-odds, nu c_k sqrt(v_k),
-    counts at the slope of sigma for the label that another one would have to exceed.
+    often than one that is known to have the same log-odds. Their width is nu c_k sqrt(v_k) in
+    log-odds, at the slope of sigma for the label that another one would have to exceed.
 
     After a bit y, 1 or 0, about label l, with q = q_l and c = c_l:
 
