@@ -21,7 +21,7 @@ from numba.core.types import Array, Float
 
 from onebit.core.compiling import chosen_by_type, lean_kernel, no_alias
 from onebit.core.example import INDEX
-from onebit.core.offer import n_on_offer, on_offer
+from onebit.core.offer import n_on_offer, nth_on_offer
 from onebit.core.state import Amount, Field, Within
 from onebit.numerics import tuning
 from onebit.numerics.argmax import argmax
@@ -407,14 +407,16 @@ def fill_deviations(posterior, scores, offer):
     scratch, settings, best = posterior.scratch, posterior.settings, argmax(scores, offer)
     v, deviations = scratch.v, scratch.deviations
     constants = settings.constants
-    for k in on_offer(offer, scores.size):
+    for i in range(n_on_offer(offer, scores.size)):
+        k = nth_on_offer(offer, i, scores.size)
         deviations[k] = settings.explore * math.sqrt(v[k])
         if not settings.exclusive:
             deviations[k] *= shrinkage(posterior, k)
     if not (settings.exclusive and 0.0 < settings.explore < 1.0):
         return best
     least, near = math.log(n_on_offer(offer, scores.size) / constants.unlikely), 0
-    for k in on_offer(offer, scores.size):
+    for i in range(n_on_offer(offer, scores.size)):
+        k = nth_on_offer(offer, i, scores.size)
         gap = scores[best] - scores[k]
         near += gap * gap <= least * least * (1.0 + constants.doubt * (v[best] + v[k]))
     if near > 1:  # best itself is one of them
@@ -430,7 +432,8 @@ def doubt_of_best(doubt, scores, v, best, offer, z):
     for k in range(v.size):
         z[k] = (scores[k] - scores[best]) / math.sqrt(1.0 + doubt * (v[best] + v[k]))
     likely = 0.0
-    for k in on_offer(offer, scores.size):
+    for i in range(n_on_offer(offer, scores.size)):
+        k = nth_on_offer(offer, i, scores.size)
         likely += math.exp(z[k])
     return 1.0 - 1.0 / likely
 
