@@ -31,7 +31,7 @@ SEED ?= 3
 
 .PHONY: demo lint quick test compiles-little not-slow test-plain oldest newest test-all wheel fuzz mutants bench speed bakeoff clean
 .PHONY: accidents alarms boosting clicks compare compare-drift constants errors intervals labels limits logs raw
-.PHONY: docs docs-links pictures coverage release-check
+.PHONY: docs docs-links pictures coverage release-check start-check
 .PHONY: serve-demo serve-load serve-soak serve-models serve-drill serve-stream serve-fuzz
 
 demo: .venv/.installed-cli
@@ -109,6 +109,10 @@ coverage: .venv/.installed-dev
 # KEEP=dist keeps them.
 release-check: .venv/bin/python
 	$(BIN)/python tools/release_check.py $(if $(KEEP),--keep $(KEEP))
+
+# Getting started as a new user follows it, with a wheel alone: how long each part takes.
+start-check: wheel
+	$(BIN)/python tools/start_check.py dist/onebit-*.whl
 
 bench: .venv/.installed-bench
 	$(BIN)/python bench/bench.py

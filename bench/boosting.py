@@ -21,7 +21,7 @@ RIVER_ROWS = 300
 def main() -> None:
     """Print a line for each kind of tree."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rows", type=int, default=2_000, help="at most so many rows")
+    parser.add_argument("--rows", type=int, default=2_000, help="at most this many rows")
     most = parser.parse_args().rows
     X, y = streams.load("optdigits", seed=0, prepared=False)
     kinds = {

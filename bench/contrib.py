@@ -30,7 +30,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("tool", choices=["river", "coba"])
     parser.add_argument("names", nargs="*", default=["wine", "digits"])
-    parser.add_argument("--rows", type=int, default=5_000, help="at most so many of each stream")
+    parser.add_argument("--rows", type=int, default=5_000, help="at most this many of each stream")
     parser.add_argument("--seeds", type=int, default=3)
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # those of Vowpal Wabbit and of scikit-learn's SGD

@@ -22,7 +22,7 @@ from onebit.numerics.linear import linear_scores
 from onebit.numerics.second_order import difference, inner, new_inverse, subtract, times
 
 _SLOW_ROUNDS = 200
-"""Rounds of a form whose rounds cost more than O(nnz K); but for SOBA, which NumPy is beside."""
+"""Rounds of a form whose rounds cost more than O(nnz K), except SOBA, which NumPy also runs."""
 
 _SMALL_PROBLEMS = (Aggregating, Obama)
 """Learners that sample all the weights, and say that they are for small problems only."""
@@ -55,7 +55,7 @@ class Form(NamedTuple):
 
 
 def forms(*, full_covariance: bool) -> Iterator[Form]:
-    """Yield every form of the learners that can have so many weights, full covariance or not."""
+    """Yield every form of the learners that can have that many weights, full covariance or not."""
     for name in sorted(learners.__all__):
         cls = getattr(learners, name)
         if cls in _SMALL_PROBLEMS or not cls().__sklearn_tags__().classifier_tags.multi_class:
@@ -184,7 +184,7 @@ def _update_inverse(A_inv, rows, n_classes):
 def inverse_updates(X: sp.csr_array, n_classes: int, repeats: int) -> tuple[Measured, float]:
     """Time A += z z' for one z a row, with all rewrites of the matrix that fall due.
 
-    A second result, the sum of z' A^{-1} z, tells whether another tool did the same.
+    A second result, the sum of z' A^{-1} z, shows whether another tool did the same.
     """
     run = compiled("bench.inverse_updates", _update_inverse, nogil=True)
     few = X[:20, :10]

@@ -162,7 +162,7 @@ class Users:
         """Those whose erasure was asked for: without an answer, nobody knows what became of it."""
 
     async def use(self, stop: asyncio.Event, k: int) -> None:
-        """Be a user until `stop`; errors of the connection are expected."""
+        """Act as a user until `stop`; errors of the connection are expected."""
         rng = random.Random(os.urandom(8))
         async with httpx.AsyncClient(timeout=60) as http:
             i = 0
@@ -335,7 +335,7 @@ def faults_of_log(content: bytes) -> list[str]:
 
 
 def fill(url: str, rows: int, name: str = "m") -> None:
-    """Make a model, and a log of so many rows."""
+    """Make a model, and a log with that many rows."""
     with httpx.Client(base_url=url, timeout=120) as http:
         body = {"name": name, "labels": LABELS, "seed": 0}
         http.post("/v1/models", json=body).raise_for_status()

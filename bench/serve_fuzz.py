@@ -179,7 +179,7 @@ async def send(service: Service, fuzz: Fuzz, n: int, found: Counter[int]) -> lis
 
 
 def hang_up(service: Service, times: int) -> None:
-    """Be clients that stop in the middle, or say nothing."""
+    """Open connections that stop in the middle, or send nothing."""
     head = b"POST /v1/models/m/decide HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n"
     for i in range(times):
         with socket.create_connection(("127.0.0.1", service.port)) as connection:

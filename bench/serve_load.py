@@ -8,7 +8,7 @@ endpoint have each request on disk before they reply. They take turns, as the sp
 changes from minute to minute; ratios are those of one turn. The processor time of a pair, of the
 server alone, says most where other programs run. With --asgi it also measures the service without
 its direct entrance. It prints a table, medians last, and writes serve-results.json. With --soak it
-goes on for so many seconds, prints the memory over time, and ends with 1 if that grows in the
+goes on for that many seconds, prints the memory over time, and ends with 1 if that grows in the
 second half.
 """
 

@@ -55,7 +55,7 @@ def shown(seconds: list[float]) -> tuple[float, str]:
 
 
 def lines(megabytes: float) -> Iterator[bytes]:
-    """Yield the rows of a log of so many megabytes, as the service exports them."""
+    """Yield the rows of a log of that many megabytes, as the service exports them."""
     encode, some, rng = msgspec.json.Encoder().encode, records(2000), random.Random(0)
     spec = {"labels": LABELS, "seed": 1}
     size, n = 0, 1

@@ -126,7 +126,7 @@ def test_readme_has_the_counts_of_the_comparison():
 
 
 def shell_blocks(page):
-    """Return the lines of each shell block, but for installations."""
+    """Return the lines of each shell block, without installations."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
     return [[line for line in b.splitlines() if not line.startswith("pip ")] for b in blocks]
 

@@ -68,9 +68,10 @@ class Place:
         self.environment |= {"HOME": str(self.home), "USERPROFILE": str(self.home)}
         self.environment |= {"ONEBIT_PROGRESS": "0", "MPLBACKEND": "Agg"}
 
-    def install(self, requirement: str) -> None:
-        """Install as a user would; pip keeps its own settings and cache."""
-        run([self.python, "-m", "pip", "install", "-q", "--disable-pip-version-check", requirement])
+    def install(self, requirement: str, *options: str) -> None:
+        """Install as a user would; pip keeps its own settings and, by default, its cache."""
+        command = [self.python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        run([*command, *options, requirement])
 
     def run(self, *command: str) -> str:
         """Run a command in the empty folder, with the empty home."""
@@ -82,9 +83,7 @@ class Place:
 
     def serve(self) -> None:
         """Start a service, and read its page."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         command = [str(self.bin / "onebit"), "serve", "--data", "models", "--port", str(port)]
         service = subprocess.Popen(
             command, env=self.environment, cwd=self.work, stdout=subprocess.DEVNULL
@@ -105,6 +104,13 @@ def run(command: list[str], **options: object) -> str:
     if done.returncode:
         sys.exit(f"{' '.join(command)[:200]}\n{done.stdout}\n{done.stderr}")
     return done.stdout
+
+
+def free_port() -> int:
+    """Return a port that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def read(address: str, seconds: float = 120.0) -> bytes:

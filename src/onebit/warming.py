@@ -195,7 +195,7 @@ def _warmed(form: Learner, elsewhere: dict[Kernels, tuple[int, float]]) -> Warme
         learner.decide(X[0], cost={0: 0.1})
     run, rows = learner._prepare_evaluation(X)
     scores, p = np.empty((2, len(y), len(y)))
-    run.kernels.evaluate_loop(run.state, rows, scores, run.default_offer, p)
+    run.kernels.evaluate_loop(run.packed, rows, scores, run.default_offer, p)
     after = counts()
     n, seconds = elsewhere.pop(run.kernels, (0, 0.0))
     return Warmed(

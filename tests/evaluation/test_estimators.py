@@ -264,7 +264,10 @@ def test_labels_on_offer():
         ({"policy": lambda x: np.full((len(x), 4), 0.9)}, "not those of labels"),
         ({"policy": 1, "method": "dr", "model": [[2.0]]}, "predictions are probabilities"),
         ({"policy": 1, "method": "dr", "model": [[0.5]]}, "predictions have a row for each"),
-        ({"policy": 1, "method": "dr", "model": Banditron()}, "a model has predict_proba"),
+        (
+            {"policy": 1, "method": "dr", "model": Banditron()},
+            "a model has right_proba or predict_proba",
+        ),
         ({"clip": 0.0}, "clip is a weight"),
     ],
 )

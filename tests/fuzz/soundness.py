@@ -29,7 +29,7 @@ def snapshot(learner: Learner) -> dict[str, Any]:
 
 
 def assert_same(before: dict[str, Any], after: dict[str, Any], what: str) -> None:
-    """Compare two snapshots, bit by bit but for the sign of zero."""
+    """Compare two snapshots bit by bit, except for the sign of zero."""
     assert before.keys() == after.keys(), f"{what}: {before.keys() ^ after.keys()}"
     for name, old in before.items():
         old, new = np.asarray(old), np.asarray(after[name])

@@ -69,7 +69,7 @@ def reference_of(booster, K):
 )
 def test_walks_the_path_of_the_reference(cls, K, n):
     X, y = (part[:n] for part in continuous(K))
-    # Weights that sum to the same, but for rounding, would be ties of what a leaf goes by.
+    # Weights with the same sum up to rounding would make leaves tie.
     given = {"gamma": 0.1371} if cls is OnlineBBM else {}
     booster = cls(TREE, n_learners=4, **given, classes=range(K), random_state=0)
     booster._start(np.arange(K), X.shape[1])

@@ -8,6 +8,8 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from onebit import NONE_OF_THESE, Decision, LogisticThompson, load
+from onebit.evaluation import Log, estimate
+from onebit.evaluation.models import OfLearner, model_for
 from paths import assert_same_path, grades, one_hot
 from problems import assert_finite
 from references.logistic_thompson import LogisticThompson as Reference
@@ -126,3 +128,16 @@ def test_stays_finite(scale):
     y = rng.integers(3, size=len(X))
     assert_finite(LogisticThompson(random_state=0).fit(X, y), X)
     assert_finite(LogisticThompson(explore=0.0, a=1e-6).fit(X, y), X)
+
+
+def test_it_is_a_model_of_a_log_in_which_several_labels_may_be_right():
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(300, 3)), rng.integers(3, size=300)
+    log = Log(labels, np.full(300, 1 / 3), X[np.arange(300), labels] > -1.0, x=X, classes=range(3))
+    learner = LogisticThompson(classes=range(3), random_state=0).fit(X[:50], labels[:50])
+    model, same = model_for(None, learner, log), OfLearner(learner, log.classes)
+    for one in (model, same):
+        one.learn(log[:200])
+        assert one.predict(log[200:]).sum(axis=1).mean() > 1.5
+    np.testing.assert_array_equal(model.predict(log), same.learner.right_proba(X))
+    assert estimate(log, learner, "dr").low < np.mean(X > -1.0)

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from mutations import packed, unpacked
 from onebit import OneBitClassifier, load, play
+from onebit.core.explanation import NEIGHBOURS
 from onebit.numerics.bins import CODES, IS_NUMERIC, LEVELS, MOST_CELLS, n_inputs
 from paths import assert_same_path
 from references import one_bit_classifier as reference
@@ -37,7 +38,8 @@ def walk(stream, K, storage=np.asarray, **form):
     trusted = []
 
     def every_round(slow, label, truth):
-        trusted.append(np.abs(np.array([m.weight for m in learner.members_]) - slow.trust).max())
+        weights = np.array([member.weight for member in learner.members_])
+        trusted.append(np.abs(weights - slow.weights).max())
 
     assert_same_path(learner, slow, X, y, storage, every_round, quadrature=1e-6)
     assert max(trusted) < 1e-9
@@ -72,15 +74,21 @@ def assert_same_reasons(learner, slow, x):
     found = learner.explain(x)
     labels = learner.classes_.tolist()
     given = labels.index(found.label), labels.index(found.against)
-    expected, difference = reasons.explain(slow, x, *given)
+    expected, difference, by_neighbours = reasons.explain(slow, x, *given)
     assert found.difference == pytest.approx(difference, abs=1e-7)
-    amounts = {reason.columns: reason.amount for reason in found.reasons}
+    amounts = {reason.columns: reason.amount for reason in found.reasons if not is_local(reason)}
+    local = [reason.amount for reason in found.reasons if is_local(reason)]
+    assert sum(local) == pytest.approx(by_neighbours, abs=1e-7)
     for columns, amount in expected.items():
         assert amounts.pop(columns, 0.0) == pytest.approx(amount, abs=1e-7), columns
     assert not amounts
     scores = learner.scores(x[None])[0]
     assert found.difference == pytest.approx(scores[given[0]] - scores[given[1]], abs=1e-9)
     assert sum(found.per_feature) + amounts_of_constant(found) == pytest.approx(found.difference)
+
+
+def is_local(reason):
+    return reason.contributions[0].input.kind == NEIGHBOURS
 
 
 def amounts_of_constant(found):
@@ -126,6 +134,14 @@ def is_linear(n, seed=0):
     return X, (X @ [1.0, -1.0, 0.5, 0.0] > 0).astype(int)
 
 
+def trusted(learner):
+    """How far each member is trusted beside the others that have a view of x."""
+    weights = {member.name: member.weight for member in learner.members_}
+    assert sum(weights.values()) == pytest.approx(1.0)
+    local = weights.pop("neighbours")
+    return {name: weight / (1 - local) for name, weight in weights.items()}
+
+
 @pytest.mark.parametrize(
     ("stream", "name", "most"),
     [(is_product, "products", 0.1), (are_equal, "cells", 0.04), (is_linear, "line", 0.03)],
@@ -134,9 +150,8 @@ def test_the_member_that_sees_it_is_trusted(stream, name, most):
     X, y = stream(6_000)
     learner = OneBitClassifier(random_state=0)
     mistakes = play(learner, X, y).mistakes
-    weights = {member.name: member.weight for member in learner.members_}
+    weights = trusted(learner)
     assert max(weights, key=weights.get) == name
-    assert sum(weights.values()) == pytest.approx(1.0)
     assert mistakes[3_000:].mean() < most
 
 
@@ -145,9 +160,9 @@ def test_trust_moves_when_the_world_does():
     X, y = is_linear(3_000)
     learner = OneBitClassifier(random_state=0, notice_changes=False)
     play(learner, X, y)
-    before = {member.name: member.weight for member in learner.members_}
+    before = trusted(learner)
     play(learner, *is_product(6_000, seed=1))
-    after = {member.name: member.weight for member in learner.members_}
+    after = trusted(learner)
     assert before["line"] > 0.9
     assert after["line"] < 0.1
 
@@ -174,7 +189,7 @@ def test_more_labels_leave_the_views_as_they_are():
     play(learner, X, y)
     names = [member.name for member in learner.members_]
     learner.add_classes(range(2, 60))
-    assert names == ["line", "cells", "products"]
+    assert names == ["line", "cells", "products", "neighbours"]
     assert [member.name for member in learner.members_] == names
     play(learner, X, y)
 

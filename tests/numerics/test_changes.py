@@ -60,7 +60,7 @@ def test_bits_are_counted_as_by_the_reference(seed, K):
 
 @pytest.mark.parametrize("familiar", [False, True])
 def test_a_model_that_grew_unsure_where_much_is_known_is_noticed(familiar):
-    """Mistakes that the model expects are no evidence, but for those where it erred less before."""
+    """Mistakes that the model expects are no evidence, except where it erred less before."""
     changes, found = new_changes(4), np.zeros(4, dtype=bool)
     rng = np.random.default_rng(0)
     for t in range(1_000):

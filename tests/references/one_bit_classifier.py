@@ -320,6 +320,66 @@ def cells(x, z, columns, scales, K):
     )
 
 
+class Neighbours:
+    """The last examples with their bits; the four nearest correct what the members say."""
+
+    def __init__(self, d, K, room=None):
+        self.K, self.room = K, min(4096, 100_000 // d) if room is None else room
+        self.last, self.former, self.weight = [], [], 0.5
+
+    def look(self, z, others):
+        self.z, self.others = z, others
+        right, wrong = np.zeros((2, self.K))
+        for weight, (_, label, correct) in zip(self.weights(), self.seen, strict=True):
+            right[label] += weight * correct
+            wrong[label] += weight * (1 - correct)
+        b = (2 * others + right) / (2 * others + right).sum()
+        self.counts = right.copy()
+        for j in range(self.K):
+            rest = np.where(np.arange(self.K) == j, 0.0, b)
+            self.counts += wrong[j] * rest / max(1 - b[j], 1e-3)
+        self.p = (2 * others + self.counts) / (2 + self.counts.sum())
+
+    @property
+    def seen(self):
+        """The examples of this era that are among the last ones of all."""
+        return [case for case in self.last if not any(case is one for one in self.former)]
+
+    def weights(self):
+        """Of the examples, by their squared distances; zero beyond the four nearest."""
+        squares = np.array([((z - self.z) ** 2).sum() for z, _, _ in self.seen])
+        if not squares.size:
+            return squares
+        fourth = np.sort(squares)[:4][-1] * (1 + 1e-9) + 1e-12
+        further = squares[squares > fourth]
+        radius = further.min() if further.size else 2 * fourth
+        weights = np.maximum(0.0, 1 - squares / radius)
+        return weights * min(1.0, 4 / weights.sum())
+
+    @property
+    def say(self):
+        return self.weight if self.weight >= 0.01 else 0.0
+
+    def learn(self, label, correct):
+        own, others = np.clip([self.p[label], self.others[label]], 1e-3, 1 - 1e-3)
+        own, others = (q**correct * (1 - q) ** (1 - correct) for q in (own, others))
+        own, others = self.weight * own, (1 - self.weight) * others
+        self.weight = (1 - 1e-4) * own / (own + others) + 0.5e-4
+        self.last = [*self.last, (self.z, label, correct)][-self.room :]
+
+    def exchange(self):
+        self.former = self.seen
+
+    def forget(self, labels, everything):
+        """Here, unlike in the memory, what is forgotten takes no room."""
+        self.weight = 0.5 if everything else self.weight
+        self.last = [
+            case
+            for case in self.last
+            if any(case is one for one in self.former) or not (everything or case[1] in labels)
+        ]
+
+
 class OneBitClassifier:
     """A mixture of posteriors: of the line, of cells and of products, weighed by the bits."""
 
@@ -345,22 +405,45 @@ class OneBitClassifier:
         if views == "products":
             self.members.append(Posterior(n_encoded("products", d), K, True, *given))
         self.trust = np.full(len(self.members), 1 / len(self.members))
+        self.neighbours = Neighbours(d, K) if len(self.members) > 1 else None
         self.W, self.inputs = self.line.W[:, :d], self.line.W
         self.has_former, self.evidence_of_former, self.rounds = False, 0.0, 0
         self.t, self.seen, self.changes, self.rates = 0, [], Changes(K), Rates(K)
+
+    @property
+    def parts(self):
+        return [*self.members, *([] if self.neighbours is None else [self.neighbours])]
 
     def look(self, x):
         z = x if self.scales is None else self.scales.scaled(x)
         for name, member in zip(("line", "cells", "products"), self.members, strict=False):
             member.look(encoded(name, x, z, self.columns, self.scales, self.K))
+        if self.neighbours is not None:
+            self.neighbours.look(z[:-1], self.of_members())
 
     @property
     def says(self):
         heard = np.where(self.trust >= 0.01, self.trust, 0.0)
         return heard / heard.sum()
 
-    def mixture(self):
+    def of_members(self):
         return sum(w * member.p for w, member in zip(self.says, self.members, strict=True))
+
+    @property
+    def local(self):
+        """The weight that the word of neighbours has."""
+        return 0.0 if self.neighbours is None else self.neighbours.say
+
+    @property
+    def weights(self):
+        """Of all members, those that have no say included."""
+        if self.neighbours is None:
+            return self.trust
+        return np.r_[(1 - self.neighbours.weight) * self.trust, self.neighbours.weight]
+
+    def mixture(self):
+        p = self.of_members()
+        return p if self.neighbours is None else p + self.local * (self.neighbours.p - p)
 
     def policy(self, x):
         self.look(x)
@@ -369,6 +452,8 @@ class OneBitClassifier:
             for w, member in zip(self.says, self.members, strict=True):
                 means += w * member.s
                 variances += w * member.widths() ** 2 * member.v
+            if self.local > 0:
+                means = (1 - self.local) * means + self.local * np.log(self.neighbours.p)
             p = self.rates.hedged(winning_probabilities(means, np.sqrt(variances)))
         elif len(self.members) > 1:
             p = np.eye(self.K)[highest(self.mixture())]
@@ -388,6 +473,8 @@ class OneBitClassifier:
         self.trust = (1 - 1e-4) * self.trust / self.trust.sum() + 1e-4 / len(self.trust)
         for member in self.members:
             member.learn(label, correct, self.rounds)
+        if self.neighbours is not None:
+            self.neighbours.learn(label, correct)
         self.rates.count(best, label, correct)
         if self.has_former:
             self.compare_former(q, rest, label, correct)
@@ -420,7 +507,7 @@ class OneBitClassifier:
         self.seen += [(self.rounds, name, returned) for name in names]
         self.rates.forget(changed, everything)
         if everything:
-            for member in self.members:
+            for member in self.parts:
                 member.exchange()
             self.has_former, self.evidence_of_former, self.t = True, 0.0, 0
         if returned:
@@ -429,3 +516,5 @@ class OneBitClassifier:
             self.trust[:] = 1 / len(self.trust)
         for member in self.members:
             member.forget(changed)
+        if self.neighbours is not None:
+            self.neighbours.forget(changed, everything)

@@ -38,18 +38,24 @@ def amounts(slow, names, factors, x):
 
 
 def explain(slow, x, k, other):
-    """The amount of each set of columns, and the difference of scores."""
+    """The amount of each set of columns, the difference of scores, and what neighbours add."""
     slow.look(x)
     names = ("line", "cells", "products")[: len(slow.members)]
+    part, added = 1.0, np.zeros(slow.K)
+    if slow.neighbours is not None:
+        total = 2 + slow.neighbours.counts.sum()
+        part = 1 - slow.local + slow.local * 2 / total
+        added = slow.local * slow.neighbours.counts / total
     parts = [
-        (w * member.p[k], w * member.p[other])
+        (part * w * member.p[k], part * w * member.p[other])
         for w, member in zip(slow.says, slow.members, strict=True)
     ]
+    parts.append((added[k], added[other]))
     whole = logarithmic_mean(*np.sum(parts, axis=0))
     factors = [
         {k: c * member.c[k], other: -c * member.c[other]}
         for c, member in zip(
-            [logarithmic_mean(*part) / whole for part in parts], slow.members, strict=True
+            [logarithmic_mean(*part) / whole for part in parts[:-1]], slow.members, strict=True
         )
     ]
     found = amounts(slow, names, factors, x)
@@ -60,4 +66,4 @@ def explain(slow, x, k, other):
         average = np.mean([one.get(columns, 0.0) for one in usual])
         found[columns] = found.get(columns, 0.0) - average
         found[()] += average
-    return found, difference
+    return found, difference, (added[k] - added[other]) / whole

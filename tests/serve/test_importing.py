@@ -35,7 +35,7 @@ HEADERS = {"content-type": "application/x-ndjson"}
 
 
 def log_lines(rounds, learner="Banditron"):
-    """Return an exported log with so many decisions and feedback."""
+    """Return an exported log with that many decisions and feedback."""
     spec = {"labels": list(TICKETS), "learner": learner} | SMALL
     rows = [{"n": 1, "kind": "model", "at": 0.0, "body": spec}]
     for k in range(rounds):

@@ -137,6 +137,33 @@ def choose(page, model):
     page.wait_for_selector(f"#content[data-model={model}]")
 
 
+def wait_for(page, condition):
+    for _ in range(200):
+        if condition():
+            return
+        page.wait_for_timeout(100)
+    pytest.fail("it did not happen within 20 seconds")
+
+
+def test_a_model_that_is_chosen_while_another_one_is_read(open_page, stories):
+    """The late report of the first model is not shown for the second, nor can it be acted on."""
+    page = open_page()
+    choose(page, "healthy")
+    held = []
+    page.route("**/report*", lambda route: held.append(route))
+    wait_for(page, lambda: len(held) == 1)
+    page.select_option("#model", "swapped")
+    wait_for(page, lambda: len(held) == 2)
+    held[0].continue_()
+    page.wait_for_timeout(300)
+    assert page.get_attribute("#content", "data-model") == "healthy"
+    assert page.evaluate("document.getElementById('content').inert")
+    assert page.inner_text("#state") == "reading swapped …"
+    held[1].continue_()
+    page.wait_for_selector("#content[data-model=swapped]:not([inert])")
+    page.wait_for_selector("#state:has-text('up to date')")
+
+
 def findings(page):
     return page.locator("#findings li").all_inner_texts()
 
@@ -145,8 +172,8 @@ def test_each_question_is_answered_on_prepared_logs(open_page, stories):
     page = open_page(viewport={"width": 1280, "height": 900})
     choose(page, "healthy")
     better, costs = findings(page)
-    assert better.startswith("It is better than always saying “")
-    assert "% of the decisions of late; of all such labels, 0 % (0 to " in costs
+    assert better.startswith("It is better than always choosing “")
+    assert "% of the recent decisions; of all such labels, 0 % (0 to " in costs
     assert "% (" in page.inner_text("#good")
     assert "25 %" in page.inner_text("#good tr:has-text('chance')")
     assert "always " in page.inner_text("#good tr:has-text('constant')")
@@ -179,21 +206,21 @@ def interval(low, estimate, high):
 
 SOME, MORE = interval(0.55, 0.61, 0.67), interval(0.95, 0.97, 0.98)
 SENTENCES = [
-    ({"kind": "no_feedback_yet"}, "There is no feedback yet: nobody can say whether it is good."),
+    ({"kind": "no_feedback_yet"}, "There is no feedback yet, so the accuracy is unknown."),
     (
         {"kind": "better_than_constant", "other": "login", "now": MORE, "before": SOME},
-        "It is better than always saying “login”: 97 % (95 to 98) right of late, and that would be "
+        "It is better than always choosing “login”: recently 97 % (95 to 98) were right, against "
         "61 % (55 to 67).",
     ),
     (
         {"kind": "worse_than_constant", "other": "login", "now": SOME, "before": MORE},
-        "Always saying “login” would be better: 97 % (95 to 98) right, and this model "
-        "61 % (55 to 67) of late.",
+        "Always choosing “login” would be better: 97 % (95 to 98) right, against "
+        "61 % (55 to 67) of this model recently.",
     ),
     (
         {"kind": "unclear", "other": "login", "now": SOME, "before": SOME},
-        "It is not clear yet whether it is better than always saying “login”: 61 % (55 to 67) "
-        "right of late, and 61 % (55 to 67).",
+        "It is not clear yet whether it is better than always choosing “login”: recently "
+        "61 % (55 to 67) were right, against 61 % (55 to 67).",
     ),
     (
         {"kind": "fell", "label": "<i>", "before": MORE, "now": SOME, "since": 1e9},
@@ -205,7 +232,7 @@ SENTENCES = [
     ),
     (
         {"kind": "useless_label", "label": "login", "now": SOME, "share": 0.25, "action": "retire"},
-        "“login” is right in 61 % (55 to 67) only; a label at random would be in 25 %.",
+        "“login” is right in only 61 % (55 to 67); a random label would be right in 25 %.",
     ),
     (
         {"kind": "label_without_feedback", "label": "login", "share": 1.0, "of_others": 0.125},
@@ -265,11 +292,11 @@ SENTENCES = [
             "share": 0.0312,
             "difference": interval(-0.0015, 0.004, 0.011),
         },
-        "Another label than the best guess was chosen in 3.1 % of the decisions of late; of all "
-        "such labels, 61 % (55 to 67) were right. Always the best guess would be right more often "
-        "by \N{MINUS SIGN}0.1 to +1.1 points: that is what exploring costs.",
+        "Another label than the best guess was chosen in 3.1 % of the recent decisions; of all "
+        "such labels, 61 % (55 to 67) were right. The best guess alone would be right more often "
+        "by \N{MINUS SIGN}0.1 to +1.1 points: that is the cost of exploration.",
     ),
-    ({"kind": "frozen", "action": "unfreeze"}, "It is frozen: it learns nothing from feedback."),
+    ({"kind": "frozen", "action": "unfreeze"}, "It is frozen: it does not learn from feedback."),
     (
         {"kind": "fell", "before": MORE, "now": SOME, "since": 1e9, "action": "add_shadow"},
         "The accuracy fell from 97 % to 61 % since 9 Sept, 01:46.",
@@ -371,7 +398,7 @@ def test_a_model_is_changed_and_downloaded(open_page, running):
         page.wait_for_selector("#labels tr:has-text('my parcel is late')")
         page.select_option("#old-label", "a")
         page.click("#retire-label button")
-        page.wait_for_selector("#manage-said:has-text('not be chosen any longer')")
+        page.wait_for_selector("#manage-said:has-text('no longer be chosen')")
         page.fill("#shadow-name", "s")
         page.fill("#shadow-learner", "Banditron")
         page.click("#add-shadow button")

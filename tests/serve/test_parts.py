@@ -126,7 +126,7 @@ def test_an_accuracy_is_that_of_a_sequence():
 
 
 def segments_of(*parts):
-    """Return segments of ten bits: so many of them, with this share right."""
+    """Return n segments of ten bits, with this share right."""
     return [(round(10 * share), 10 - round(10 * share)) for n, share in parts for _ in range(n)]
 
 

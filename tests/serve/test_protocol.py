@@ -66,7 +66,7 @@ def serve(tmp_path):
                 protocol.connection_made(wire)
 
                 async def ask(data, replies=1):
-                    """Send bytes; return the statuses and bodies of so many replies."""
+                    """Send bytes; return the statuses and bodies of that many replies."""
                     wire.data = b""
                     protocol.data_received(data)
                     found = []

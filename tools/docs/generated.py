@@ -199,11 +199,12 @@ def module_page(path: str) -> str:
         if getattr(value, "__module__", None) == path and not name.startswith("_")
     ]
     head = ["```{eval-rst}", f".. automodule:: {path}", "   :no-members:", "```"]
-    return "\n\n".join([f"# {path}", "\n".join(head), *(documented(path, n) for n in names)])
+    ordered = sorted(names, key=str.isupper)  # constants come last
+    return "\n\n".join([f"# {path}", "\n".join(head), *(documented(path, n) for n in ordered)])
 
 
 def documented(path: str, name: str, without: Iterable[str] = ()) -> str:
-    """Return the directive that documents a name of a module, and its members but for some."""
+    """Return the directive that documents a name of a module, and its members, some excluded."""
     value = getattr(import_module(path), name)
     kind = "class" if inspect.isclass(value) else "function" if inspect.isroutine(value) else "data"
     if inspect.ismodule(value):

@@ -11,7 +11,7 @@ import numpy as np
 from onebit.core.blocks import blocks
 from onebit.core.choosing import ChoosingMixin
 from onebit.core.engine import LoggedRounds, RoundRecord
-from onebit.core.example import Rows, count_rows, row, slice_rows
+from onebit.core.example import Rows, count_rows, most_in_block, row, slice_rows
 from onebit.core.generator import (
     LEAST_PROBABILITY,
     PROBABILITY_ROUNDING,
@@ -52,13 +52,13 @@ class BatchesMixin(ChoosingMixin):
         run, rows, truth = self._prepare_rounds(X, y, classes)
         if run.learn is None:
             run.learn = run.kernels.learn(run.state)
-        for lo, hi in blocks(truth.size):
+        for lo, hi in blocks(truth.size, most=most_in_block(rows)):
+            block = slice_rows(rows, lo, hi)
             with run.lock:
                 run.refuse_retired(truth)
-                for i in range(lo, hi):
-                    label = int(truth[i])
+                for i, label in enumerate(truth[lo:hi].tolist()):
                     feedback = label if run.feedback == "full" else self._truth_feedback
-                    self._update(run, row.py_func(rows, i), label, 1.0, run.all_labels, feedback)
+                    self._update(run, row.py_func(block, i), label, 1.0, run.all_labels, feedback)
                     run.count_feedback(label)
         return self
 
@@ -116,7 +116,7 @@ class BatchesMixin(ChoosingMixin):
             run, rows, logged, offer = self._validated(BatchesMixin._check_replay, *arguments)
         n = count_rows(rows)
         chosen, taken = np.empty(n), np.empty(n, dtype=bool)
-        for lo, hi in blocks(n):
+        for lo, hi in blocks(n, most=most_in_block(rows)):
             some = slice_rows(rows, lo, hi), _slice_fields(logged, lo, hi), float(bound or 0), offer
             with run.lock:
                 is_plain = self._terms is None and logged.feedback.dtype == np.int64
@@ -188,7 +188,7 @@ class BatchesMixin(ChoosingMixin):
 
     def _check_rounds(self, X: Any, y: Any, classes: Any) -> tuple[Run, Rows, np.ndarray]:
         """Validate the arguments of `partial_fit`, `teach` and `onebit.play`."""
-        rows = check_rows(X, self)
+        rows = check_rows(X, self, keep_float32=True)
         y = check_labels(y, count_rows(rows), self)
         known = None if classes is None else check_classes(classes)
         run = self._run
@@ -213,7 +213,7 @@ class BatchesMixin(ChoosingMixin):
         ends: Sequence[int] = (),
     ) -> Iterator[np.ndarray]:
         """Play the rows, yielding the flags of a block of rounds at a time; see `blocks`."""
-        for lo, hi in blocks(truth.size, ends):
+        for lo, hi in blocks(truth.size, ends, most_in_block(rows)):
             block = slice_rows(rows, lo, hi)
             record = None if recorded is None else _slice_fields(recorded, lo, hi)
             with run.lock:

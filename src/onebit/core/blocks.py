@@ -12,12 +12,13 @@ A block cannot be interrupted, and other threads that use the learner wait for i
 """
 
 
-def blocks(n: int, ends: Sequence[int] = ()) -> Iterator[tuple[int, int]]:
+def blocks(n: int, ends: Sequence[int] = (), most: int | None = None) -> Iterator[tuple[int, int]]:
     """Yield the bounds of blocks of 0 .. n-1, whose size doubles until one takes long enough.
 
-    A block ends at each of `ends`, which increase.
+    A block ends at each of `ends`, which increase, and has at most `most` rows, if that is given.
     """
-    lo, size, later = 0, 64, iter((*ends, n))
+    most = n if most is None else most
+    lo, size, later = 0, min(64, most), iter((*ends, n))
     end = next(later)
     while lo < n:
         while end <= lo:
@@ -26,5 +27,5 @@ def blocks(n: int, ends: Sequence[int] = ()) -> Iterator[tuple[int, int]]:
         start = perf_counter()
         yield lo, hi
         if perf_counter() - start < _BLOCK_SECONDS:
-            size *= 2
+            size = min(2 * size, most)
         lo = hi

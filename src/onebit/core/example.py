@@ -40,7 +40,10 @@ def dense(x: Example) -> np.ndarray:
 
 
 class Rows(NamedTuple):
-    """Many examples. If not `sparse`, all rows share the whole of `indices`."""
+    """Many examples. If not `sparse`, all rows share the whole of `indices`.
+
+    Dense values may be float32: compiled code takes slices of them, which `slice_rows` converts.
+    """
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -63,7 +66,7 @@ def row(rows, i):
 
 
 def rows_of(X: Any) -> Rows:
-    """Return the rows of a float64 matrix: a C-ordered array, or CSR in canonical format."""
+    """Return the rows of a matrix: a C-ordered array, or CSR in canonical format and float64."""
     n, d = X.shape
     if sp.issparse(X):
         # Copying the indices would take a tenth of the time of a fast learner's rounds. So other
@@ -88,8 +91,26 @@ def count_rows(rows: Rows) -> int:
 
 
 def slice_rows(rows: Rows, lo: int, hi: int) -> Rows:
-    """Return rows `lo` to `hi`, sharing memory."""
-    return rows._replace(indptr=rows.indptr[lo : hi + 1])
+    """Return rows `lo` to `hi` in float64, sharing memory if they are."""
+    indptr = rows.indptr[lo : hi + 1]
+    if is_double(rows):
+        return rows._replace(indptr=indptr)
+    values = rows.values[indptr[0] : indptr[-1]].astype(np.float64)
+    return rows._replace(indptr=indptr - indptr[0], values=values)
+
+
+def is_double(rows: Rows) -> bool:
+    """Return whether the values are float64, as compiled code takes them."""
+    return rows.values.dtype == np.float64
+
+
+CONVERTED_VALUES = 2**19
+"""Of rows in float32, about so many values are converted at a time: 4 MB."""
+
+
+def most_in_block(rows: Rows) -> int | None:
+    """Return how many rows a slice should have at most; None, if any number will do."""
+    return None if is_double(rows) else max(1, CONVERTED_VALUES // rows.n_features)
 
 
 LARGEST = 1e30

@@ -19,7 +19,7 @@ TOLERANCE = 1e-9
 SHOWN = 10
 """Reasons in texts and pictures; the others are summed up."""
 
-CONSTANT, LINEAR, BIN, PAIR, PRODUCT, DESCRIPTION, AVERAGE = (
+CONSTANT, LINEAR, BIN, PAIR, PRODUCT, DESCRIPTION, AVERAGE, NEIGHBOURS = (
     "constant",
     "linear",
     "bin",
@@ -27,10 +27,11 @@ CONSTANT, LINEAR, BIN, PAIR, PRODUCT, DESCRIPTION, AVERAGE = (
     "product",
     "description",
     "average",
+    "neighbours",
 )
 """Kinds of inputs: none of x; a feature; a bin of a column; a cell of two columns; a product of two
-features; a feature, by what descriptions say of labels; and what features add on average, which is
-subtracted from them and added to the constant."""
+features; a feature, by what descriptions say of labels; what features add on average, which is
+subtracted from them and added to the constant; and what was right for examples like x."""
 
 
 class Input(NamedTuple):
@@ -39,7 +40,7 @@ class Input(NamedTuple):
     Attributes
     ----------
     kind
-        CONSTANT, LINEAR, BIN, PAIR, PRODUCT, DESCRIPTION or AVERAGE.
+        CONSTANT, LINEAR, BIN, PAIR, PRODUCT, DESCRIPTION, AVERAGE or NEIGHBOURS.
     columns
         The features that it is made from: none, one or two.
     cell
@@ -99,7 +100,7 @@ class Reason:
     amount : float
         What it adds: positive if it speaks for the label, negative if for the other one.
     columns : tuple of int
-        The features; none for the constant, which holds for every x.
+        The features; none for the constant, which holds for every x, and for neighbours.
     contributions : tuple of Contribution
         The inputs of models that make it up.
     """
@@ -275,6 +276,7 @@ class ExplanationMixin(RankingMixin):
         where z_m are the member's scores, shrunk by its doubt: sums over the inputs that it sees.
         This is the logarithmic mean Divisia index (Ang, Zhang and Choi, Energy 23 (1998), 489-495),
         which leaves no residual. All inputs that are made from the same features are one reason.
+        What examples like x add to P(k) less what they add to P(l), over L(P(k), P(l)), is another.
 
         Examples
         --------
@@ -418,6 +420,10 @@ def naming_by(known: Mapping[int, FeatureName]) -> Naming:
     return name_of
 
 
+TEXTS = {NEIGHBOURS: "examples like it"}
+"""Texts of reasons that are made from no single feature; others hold for every x."""
+
+
 def reasons_of(contributions: Sequence[Contribution], naming: Naming) -> tuple[Reason, ...]:
     """Return the contributions by the names of their features, the largest sums first."""
     known: dict[int, FeatureName] = {}
@@ -427,11 +433,13 @@ def reasons_of(contributions: Sequence[Contribution], naming: Naming) -> tuple[R
             if j not in known:
                 known[j] = naming(j)
         key = tuple(dict.fromkeys(known[j].name for j in one.input.columns))
+        if one.input.kind == NEIGHBOURS:
+            key = ("", NEIGHBOURS)
         groups.setdefault(key, []).append(one)
     reasons = [
         Reason(
             text=" & ".join(dict.fromkeys(known[j].text for j in group[0].input.columns))
-            or "in general",
+            or TEXTS.get(group[0].input.kind, "in general"),
             amount=math.fsum(one.amount for one in group),
             columns=tuple(sorted({j for one in group for j in one.input.columns})),
             contributions=tuple(group),

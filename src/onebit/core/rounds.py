@@ -22,7 +22,7 @@ from onebit.core.decision import (
     refuse_positional,
 )
 from onebit.core.engine import DRAW
-from onebit.core.example import Example, Rows, count_rows, row
+from onebit.core.example import Example, Rows, count_rows, most_in_block, row, slice_rows
 from onebit.core.generator import LEAST_PROBABILITY
 from onebit.core.lesson import (
     Grade,
@@ -197,10 +197,11 @@ class RoundsMixin(ChoosingMixin):
         arguments = X, among, ids, options, top
         run, rows, names = self._validated(RoundsMixin._check_decide_many, *arguments)
         decisions: list[Any] = []
-        for lo, hi in blocks(count_rows(rows)):
+        for lo, hi in blocks(count_rows(rows), most=most_in_block(rows)):
+            block = slice_rows(rows, lo, hi)
             with run.lock:
                 for i in range(lo, hi):
-                    x = row.py_func(rows, i)
+                    x = row.py_func(block, i - lo)
                     indices = x.indices.copy() if rows.sparse else run.all_features
                     example = Example(indices, x.values.copy(), x.n_features)
                     if top is not None:

@@ -13,7 +13,7 @@ from onebit.core.base import BaseLearner
 from onebit.core.batches import BatchesMixin
 from onebit.core.blocks import blocks
 from onebit.core.choosing import Options, options_of
-from onebit.core.example import Example, Rows, count_rows, one_row, slice_rows
+from onebit.core.example import Example, Rows, count_rows, most_in_block, one_row, slice_rows
 from onebit.core.generator import unchanged_on_error
 from onebit.core.run import Run
 from onebit.core.validation import (
@@ -41,7 +41,7 @@ class ScikitLearnMixin(BatchesMixin):
         -------
         self
         """
-        rows = check_rows(X, self)
+        rows = check_rows(X, self, keep_float32=True)
         y = check_labels(y, count_rows(rows), self)
         classes = check_classes(y if self.classes is None else self.classes)
         truth = positions_of(classes, y)
@@ -185,7 +185,7 @@ class ScikitLearnMixin(BatchesMixin):
             run, example = self._validated(BaseLearner._prepare_example, X)
             return run, one_row(example)
         check_is_fitted(self)
-        run, rows = self._run, check_rows(X, self)
+        run, rows = self._run, check_rows(X, self, keep_float32=True)
         self._check_features(run, X, rows)
         return run, rows
 
@@ -208,10 +208,11 @@ class ScikitLearnMixin(BatchesMixin):
             if with_policy and (options is not None or self._terms is not None):
                 # At once: the terms are of the classes that there are now.
                 conditions = self._conditions(run, options)
-                self._fill_each_policy(run, conditions, rows, scores, offer, p)
+                all_rows = slice_rows(rows, 0, count_rows(rows))
+                self._fill_each_policy(run, conditions, all_rows, scores, offer, p)
                 scores[:, retired] = -np.inf
                 return run, scores, p
-        for lo, hi in blocks(len(scores)):
+        for lo, hi in blocks(len(scores), most=most_in_block(rows)):
             with run.lock:
                 evaluate(packed, slice_rows(rows, lo, hi), scores[lo:hi], offer, p[lo:hi])
         scores[:, retired] = -np.inf

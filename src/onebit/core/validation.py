@@ -30,8 +30,13 @@ from onebit.core.example import (
 )
 
 
-def check_rows(X: Any, estimator: Any) -> Rows:
-    """Return the rows of a matrix, validated."""
+def check_rows(X: Any, estimator: Any, *, keep_float32: bool = False) -> Rows:
+    """Return the rows of a matrix, validated.
+
+    With `keep_float32`, an array of float32 is not converted: `slice_rows` does so, in parts.
+    """
+    if keep_float32 and _is_sound_float32(X):
+        return rows_of(X)
     given = X
     try:
         given = _real(X, "X") if isinstance(X, list | tuple) else X
@@ -67,6 +72,16 @@ def check_rows(X: Any, estimator: Any) -> Rows:
     if fault != SOUND:
         raise ValueError(_fault(fault, row.py_func(rows, r), i, f"row {r} of X"))
     return rows
+
+
+def _is_sound_float32(X: Any) -> bool:
+    """Return whether X is an array of float32 that needs no conversion but that of its values."""
+    if type(X) is not np.ndarray or X.dtype != np.float32 or X.ndim != 2:
+        return False
+    if 0 in X.shape or not X.flags.c_contiguous:
+        return False
+    # False for NaN, too. What is not sound is converted, and refused by what is wrong with it.
+    return bool(X.min() >= -LARGEST and X.max() <= LARGEST)
 
 
 def check_example(x: Any, all_features: np.ndarray | None, *, is_first: bool = False) -> Example:

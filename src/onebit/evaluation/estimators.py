@@ -146,10 +146,10 @@ def estimate(
         Judge a learner as if it did not explore: by its scores, or its worth and cost if
         `set_utility` set them.
     model : learner or array of shape (n, n_classes), optional
-        For "direct" and doubly robust: a learner with `predict_proba`, a copy of which keeps
-        learning from the log; or predicted probabilities of each label being right, made without
-        the row's own bit. By default the policy, if it is such a learner, else a logistic
-        regression for each label.
+        For "direct" and doubly robust: a learner with `right_proba` or `predict_proba`, a copy of
+        which keeps learning from the log; or predicted probabilities of each label being right,
+        made without the row's own bit. By default the policy, if it is such a learner, else a
+        logistic regression for each label.
     clip : float, default=100.0
         The largest weight, for "clipped".
 

@@ -124,12 +124,13 @@ class Shares:
 
 
 class OfLearner:
-    """A learner with `predict_proba` as a model, which keeps learning from the log."""
+    """A learner that knows probabilities as a model, which keeps learning from the log."""
 
     def __init__(self, learner: Any, classes: np.ndarray) -> None:
-        if not hasattr(learner, "predict_proba") or not hasattr(learner, "replay"):
+        if not is_model(learner):
             raise ValueError(
-                f"a model has predict_proba, and learns from bits; got {learner!r:.80}"
+                f"a model has right_proba or predict_proba, and learns from bits; got "
+                f"{learner!r:.80}"
             )
         self.learner = copy.deepcopy(learner)
         last = self.learner.steps[-1][1] if hasattr(learner, "steps") else self.learner
@@ -142,7 +143,9 @@ class OfLearner:
     def predict(self, log: Log) -> np.ndarray:
         """Return the probability that each label is right, for each row."""
         try:
-            return self.learner.predict_proba(log.x)
+            # Where several labels may be right, or none, there is no predict_proba.
+            proba = getattr(self.learner, "right_proba", None) or self.learner.predict_proba
+            return proba(log.x)
         except Exception as error:
             if type(error).__name__ != "NotFittedError":
                 raise
@@ -178,13 +181,19 @@ class Given:
         """Learn nothing."""
 
 
+def is_model(learner: Any) -> bool:
+    """Return whether a learner can be a model: it knows probabilities, and learns from bits."""
+    knows = hasattr(learner, "right_proba") or hasattr(learner, "predict_proba")
+    return knows and hasattr(learner, "replay")
+
+
 def model_for(given: Any, policy: Any, log: Log) -> Any:
     """Return the requested model, for a log that begins with these rows.
 
     By default this is the policy itself, if it is a probability model of these labels: it predicts
     best what it is evaluated by.
     """
-    if given is None and hasattr(policy, "predict_proba") and hasattr(policy, "replay"):
+    if given is None and is_model(policy):
         last = policy.steps[-1][1] if hasattr(policy, "steps") else policy
         if list(getattr(last, "classes_", ())) == log.classes.tolist() and log.among is None:
             given = policy

@@ -39,7 +39,7 @@ _USUAL_NUMBERS = frozenset({float, int, bool})
 """Recognised faster than numbers of other kinds."""
 
 _SHORTEST_VECTOR = 8
-"""Lists of at least so many numbers are encoded as a whole, which is faster."""
+"""Lists of at least this many numbers are encoded as a whole, which is faster."""
 
 _RECORD = (str, Mapping)
 

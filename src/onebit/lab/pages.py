@@ -52,7 +52,8 @@ def _page(sections: Sequence[Section], pictures: Path, name: str) -> Iterator[st
                 yield ""
             yield from markdown(table)
         for finding in section.findings:
-            yield f"\n{finding.claim} It {finding.verdict}: {finding.seen.removesuffix('.')}."
+            claim, seen = finding.claim.removesuffix("."), finding.seen.removesuffix(".")
+            yield f"\n{claim}. It {finding.verdict}: {seen}."
         for title, figure in section.figures.items():
             pictures.mkdir(exist_ok=True)
             figure.savefig(pictures / f"{name}-{title}.png", dpi=100)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from onebit.core import LINEAR, Cost, Kernels, ProbabilityLearner, lean_kernel
 from onebit.core.example import Example
 from onebit.core.explanation import Contribution, check_sum
-from onebit.core.offer import n_on_offer, on_offer
+from onebit.core.offer import n_on_offer, nth_on_offer
 from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.run import Run
 from onebit.core.state import Count, Generator
@@ -38,7 +38,12 @@ from onebit.numerics.changes import (
     verdict,
 )
 from onebit.numerics.constant import Rates, forget_rates, hedge, new_rates, rate
-from onebit.numerics.contributions import contributions_of, sample_of, weighed_members
+from onebit.numerics.contributions import (
+    added_by_neighbours,
+    contributions_of,
+    sample_of,
+    weighed_members,
+)
 from onebit.numerics.descriptions import (
     Descriptions,
     add_prior_means,
@@ -152,7 +157,8 @@ def policy(state, x, scores, offer, p):
     best = fill_mixture_policy(state.mixture, settings.explores, scores, offer, p)
     if settings.hedges:
         best = hedge(state.rates, best, offer, p)
-    for k in on_offer(offer, p.size):
+    for i in range(n_on_offer(offer, p.size)):
+        k = nth_on_offer(offer, i, p.size)
         p[k] = settings.floor + (1.0 - n_on_offer(offer, p.size) * settings.floor) * p[k]
     return best
 
@@ -199,7 +205,7 @@ def notice(state, inputs, label, correct):
 
 # States of one form have the same types, and so have compiled functions.
 FORMS = {
-    (covariance, view): Kernels(f"{covariance}_{view}", score, policy, learn)
+    (covariance, view): Kernels(f"{covariance}_{view}", score, policy, learn, separate=True)
     for covariance in ("diagonal", "full")
     for view in ("prepared", "line", "cells", "products")
 }
@@ -208,13 +214,14 @@ FORMS = {
 class OneBitClassifier(ProbabilityLearner):
     """The default choice: few mistakes, nothing to tune.
 
-    It is a mixture of models that see x differently: a line, cells that columns are cut into, and
-    products of features. In each, label k is right with probability softmax(W x)_k, and the weights
-    have a Gaussian posterior, which each bit updates. To decide, the score of each label is drawn
-    from what the models know of it, and the highest wins (Thompson sampling): a label that is known
-    to be wrong is never chosen, one about which little is known sometimes is. A bit teaches all
-    classes. If the label was right, the truth is known. If it was wrong, it falls, and the others
-    rise, the likely ones most: so a class that looked bad at first is found after all.
+    It is a mixture of models that see x differently: a line, cells that columns are cut into,
+    products of features, and the nearest of the last examples. In the first three, label k is right
+    with probability softmax(W x)_k, and the weights have a Gaussian posterior, which each bit
+    updates. To decide, the score of each label is drawn from what the models know of it, and the
+    highest wins (Thompson sampling): a label that is known to be wrong is never chosen, one about
+    which little is known sometimes is. A bit teaches all classes. If the label was right, the truth
+    is known. If it was wrong, it falls, and the others rise, the likely ones most: so a class that
+    looked bad at first is found after all.
 
     The likelihood of a bit does not depend on who chose the label. So every member learns from
     every bit, and the probability that it gave to the bits so far is its weight, in its say about
@@ -253,9 +260,10 @@ class OneBitClassifier(ProbabilityLearner):
     notice_changes : bool, default=True
         Whether to forget what the bits show to be no longer true; see the notes.
     views : {"auto", "line", "cells", "products"}, default="auto"
-        The members of the mixture: the line alone; with cells; or with cells and products. "auto"
-        takes cells for at most 256 columns and 32 labels, and products, of which there are n =
-        (d + 1) (d + 2) / 2, if n^2 K is at most 800,000. Texts and other wide rows have the line.
+        The members of the mixture: the line alone; with cells; or with cells and products. Beside
+        cells there are neighbours. "auto" takes cells for at most 256 columns and 32 labels, and
+        products, of which there are n = (d + 1) (d + 2) / 2, if n^2 K is at most 800,000. Texts
+        and other wide rows have the line.
     exclusive : bool, default=True
         Whether exactly one label is right for each x. If not, each label is right with a
         probability of its own, so that several may be right, or none, as with clicks; see the
@@ -280,7 +288,9 @@ class OneBitClassifier(ProbabilityLearner):
     A member's weight is multiplied by the likelihood that it gave to each bit, kept between 0.001
     and 0.999; then a share of 1e-4 of all weights is divided equally (fixed share), so that trust
     can move when the world does. A member whose weight is below 0.01 learns, but has no say.
-    Scores are the logarithms of the weighted mean of the members' softmax.
+    Scores are the logarithms of the weighted mean of the members' softmax. Neighbours, described in
+    `onebit.numerics.neighbours`, correct that mean, and have a weight by the same rule, beside that
+    of all other members together.
 
     `SoftmaxThompson` has the formulas of a member, and what was tuned in them. The mixture draws
     the score of each label from a normal distribution, with the weighted means of the members'
@@ -303,8 +313,9 @@ class OneBitClassifier(ProbabilityLearner):
 
     With ``exclusive=False`` each member is a `LogisticThompson`, whose notes have the formulas, and
     scores are log-odds: `right_proba` has the probability that each label is right, and there is no
-    `predict_proba`. A label's own level is part of each member, so no constant label is chosen in
-    place of the mixture's. The defaults are then those of `LogisticThompson`.
+    `predict_proba`. There are no neighbours then. A label's own level is part of each member, so no
+    constant label is chosen in place of the mixture's. The defaults are then those of
+    `LogisticThompson`.
 
     `describe` says what labels mean: the line's weights then have the mean theta d_k before the
     first round, where d_k is the description of label k. `worth_` is theta, which is learned from
@@ -330,7 +341,7 @@ class OneBitClassifier(ProbabilityLearner):
     uses_truth, _truth_feedback, _none_feedback = True, TOLD, NONE_RIGHT
     takes_descriptions = True
     takes_rewards = True
-    state_version = 4
+    state_version = 5
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.ONE_BIT_CLASSIFIER
@@ -422,7 +433,7 @@ class OneBitClassifier(ProbabilityLearner):
         }
         explores = members["line"].posterior.settings.explore > 0.0
         state = State(
-            mixture=new_mixture(members, n_classes),
+            mixture=new_mixture(members, n_features, n_classes, exclusive=bool(self.exclusive)),
             rounds=np.zeros((), dtype=np.int64),
             scales=new_scales(n_features) if self.standardize else None,
             changes=new_changes(n_classes),
@@ -465,7 +476,7 @@ class OneBitClassifier(ProbabilityLearner):
         return parameters
 
     def _migrate(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return migrated(version, arrays)
+        return migrated(version, arrays, exclusive=bool(self.exclusive))
 
     def _describe(self, run: Run, examples: dict[int, Example]) -> None:
         state = run.state
@@ -476,7 +487,8 @@ class OneBitClassifier(ProbabilityLearner):
         self, run: Run, example: Example, scores: np.ndarray, k: int, other: int
     ) -> list[Contribution]:
         state = run.state
-        found = contributions_of(
+        of_neighbours = added_by_neighbours(state.mixture, k, other)
+        found = of_neighbours + contributions_of(
             weighed_members(state.mixture, k, other),
             state.scales,
             example,
@@ -530,7 +542,8 @@ class OneBitClassifier(ProbabilityLearner):
         The weight is the probability, given all bits so far, that this member foresees the next
         ones best. "line" sees the features; "cells" also sees an indicator for the bin of each
         column and for the cell of each pair of columns; "products" sees the products of all pairs
-        of features, squares included.
+        of features, squares included. "neighbours" are the nearest of the last examples, which
+        correct what the others say.
         """
         check_is_fitted(self)
         with self._run.lock:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from onebit.core.state import declared
+from onebit.numerics.neighbours import new_neighbours
 from onebit.numerics.scales import N_TOTALS, migrated_scales
 
 MEMBERS = "mixture.members."
@@ -18,18 +20,26 @@ PREFIXES = {
 """What names of arrays began with in version 1, and begin with now."""
 
 
-def migrated(version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the arrays of an earlier version in today's layout.
+def migrated(
+    version: int, arrays: dict[str, np.ndarray], *, exclusive: bool
+) -> dict[str, np.ndarray]:
+    """Return the arrays of an earlier version in today's layout, if labels are `exclusive` or not.
 
     Version 0 has no members but the line, whose arrays have no prefix; its oldest files have
     neither scales nor changes. Version 1 has the evidence for the former weights in an array of its
     own. Version 2 has no descriptions, and scales that do not look for embeddings; version 3 has no
-    level, which is zero where exactly one label is right.
+    level, which is zero where exactly one label is right. Version 4 has no neighbours, which begin
+    without an example, and no lengths of examples, which count where labels are not exclusive.
     """
     named = arrays if version >= 2 else _with_mixture(arrays)
     totals = named.get("scales.totals")
     if totals is not None and totals.size < N_TOTALS:
         named = named | {"scales.totals": np.append(totals, np.zeros(N_TOTALS - totals.size))}
+    cells = named.get(PREFIXES["views.cells"] + ".W")
+    if cells is not None and exclusive:
+        neighbours = new_neighbours(len(named["scales.features"]), cells.shape[1])
+        arrays_of = declared(neighbours, "mixture.neighbours.")
+        named = named | {found.name: found.array for found in arrays_of}
     return named
 
 

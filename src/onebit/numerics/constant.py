@@ -20,7 +20,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from onebit.core.compiling import lean_kernel
-from onebit.core.offer import n_on_offer, on_offer
+from onebit.core.offer import n_on_offer, nth_on_offer
 from onebit.core.state import Count, Field
 from onebit.numerics import tuning
 from onebit.numerics.argmax import argmax
@@ -102,7 +102,8 @@ def constant_label(rates, offer):
     """Return the label on offer that may be right most often; of several, the lowest."""
     labels, known, ends = rates.labels, rates.scratch.known, rates.scratch.ends
     n = n_on_offer(offer, ends.size)
-    for k in on_offer(offer, ends.size):
+    for i in range(n_on_offer(offer, ends.size)):
+        k = nth_on_offer(offer, i, ends.size)
         right, rounds = labels[k, RIGHT], labels[k, ROUNDS]
         if known[k, RIGHT] != right or known[k, ROUNDS] != rounds or known[k, ON_OFFER] != n:
             mean, variance = belief(labels[k], 1.0, n)

@@ -25,6 +25,7 @@ from onebit.core.explanation import (
     CONSTANT,
     DESCRIPTION,
     LINEAR,
+    NEIGHBOURS,
     PAIR,
     PRODUCT,
     Contribution,
@@ -32,7 +33,8 @@ from onebit.core.explanation import (
 )
 from onebit.numerics.bins import Bins, cells_of_bins, columns_of_bins, sampled_rows
 from onebit.numerics.descriptions import MEAN
-from onebit.numerics.members import Member, Mixture, say
+from onebit.numerics.members import Member, Mixture
+from onebit.numerics.neighbours import parts_of, say
 from onebit.numerics.pair_products import Products, columns_of_products
 from onebit.numerics.scales import Scales, last_inputs
 from onebit.numerics.views import last_encoded
@@ -124,7 +126,7 @@ def added_by(model: Weighed, scales: Scales | None, example: Example) -> Added:
     at = np.flatnonzero(seen.indices < d)
     rows = descriptions.place[seen.indices[at]] - 1
     at, D = at[rows >= 0], descriptions.D[rows[rows >= 0]]
-    theta = descriptions.numbers[MEAN]
+    theta = descriptions.numbers[MEAN] / math.sqrt(max(member.posterior.scratch.stretch[0], 1e-300))
     more = theta * unit[at] * sum(factor * D[:, k] for k, factor in model.factors.items())
     return Added(
         np.concatenate([added.amounts, more]),
@@ -200,12 +202,31 @@ def weighed_members(mixture: Mixture, k: int, other: int) -> list[Weighed]:
 
 def shares_of_members(mixture: Mixture, k: int, other: int) -> list[float]:
     """Return what the difference of each member's shrunk scores is multiplied with."""
+    least = mixture.settings.least_weight
+    says = [say.py_func(weight, least) for weight in mixture.trust.tolist()]
+    part, added = parts_of(mixture.neighbours, least)
     both = []
-    for member, trust in zip(mixture.named.values(), mixture.trust.tolist(), strict=True):
-        weight = say.py_func(trust, mixture.settings.least_weight)
+    for member, weight in zip(mixture.named.values(), says, strict=True):
         scratch = member.posterior.scratch
-        both.append(log_parts(weight, scratch.f * scratch.scores, k, other))
-    return logarithmic_shares(both)
+        both.append(log_parts(part * weight / sum(says), scratch.f * scratch.scores, k, other))
+    with np.errstate(divide="ignore"):
+        of_neighbours = tuple(np.log(added[[k, other]]).tolist())
+    return logarithmic_shares([*both, of_neighbours])[:-1]
+
+
+def added_by_neighbours(mixture: Mixture, k: int, other: int) -> list[Contribution]:
+    """Return what neighbours add to the difference of two scores: nothing, or one contribution.
+
+    The logarithm of a quotient P / Q is (P - Q) / L(P, Q), so that a part of P and Q adds its own
+    difference over L, also where it is zero.
+    """
+    if mixture.neighbours is None:
+        return []
+    _, added = parts_of(mixture.neighbours, mixture.settings.least_weight)
+    p = mixture.scratch.p
+    log_mean = log_logarithmic_mean(math.log(p[k]), math.log(p[other]))
+    amount = float(added[k] - added[other]) * math.exp(-log_mean)
+    return [Contribution(Input(NEIGHBOURS, ()), amount, "neighbours")] if amount else []
 
 
 def log_parts(weight: float, z: np.ndarray, k: int, other: int) -> tuple[float, float]:

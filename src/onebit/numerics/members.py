@@ -6,6 +6,9 @@ of each label is drawn from a normal distribution with the weighted means of the
 variances, and the highest wins. A small share of all weight goes back to all members in each
 round (the fixed share of Herbster and Warmuth), so that weights can move when the world does.
 
+Neighbours (`onebit.numerics.neighbours`) correct what all members say by examples like x, and are
+weighed against them by the same rule.
+
 A member is a view of x (`onebit.numerics.views`), a posterior (`onebit.numerics.posterior`) and, of
 the line, what labels mean (`onebit.numerics.descriptions`).
 `Members` has a field for each; those that a mixture does not have are None. To add a member is to
@@ -23,7 +26,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from onebit.core.compiling import lean_kernel
-from onebit.core.offer import on_offer
+from onebit.core.offer import n_on_offer, nth_on_offer
 from onebit.core.state import Field, Within
 from onebit.numerics import tuning
 from onebit.numerics.argmax import argmax
@@ -39,6 +42,17 @@ from onebit.numerics.descriptions import (
     narrow_prior,
     new_descriptions,
 )
+from onebit.numerics.neighbours import (
+    Neighbours,
+    add_log_probabilities,
+    add_neighbours,
+    change_neighbours,
+    fill_neighbours,
+    learn_neighbours,
+    n_stored,
+    new_neighbours,
+    say,
+)
 from onebit.numerics.pair_products import Products
 from onebit.numerics.posterior import (
     NONE_RIGHT,
@@ -46,6 +60,8 @@ from onebit.numerics.posterior import (
     doubt_level,
     exchange_former,
     fill_deviations,
+    fill_linearised,
+    fill_policy,
     fill_scores,
     forget_class,
     grow_older,
@@ -58,6 +74,7 @@ from onebit.numerics.posterior import (
     score_posterior,
     sum_of_others,
 )
+from onebit.numerics.softmax import logistic
 from onebit.numerics.tuning import MixtureConstants
 from onebit.numerics.views import (
     encode,
@@ -129,11 +146,11 @@ class WeightedMember(NamedTuple):
     Attributes
     ----------
     name
-        What it sees: "line", "cells" or "products".
+        What it sees: "line", "cells", "products" or "neighbours".
     weight
         How far it is trusted; weights add up to one.
     n_inputs
-        How many inputs its view of x has at most.
+        How many inputs its view of x has at most; of neighbours, how many examples are stored.
     """
 
     name: str
@@ -146,11 +163,14 @@ class Mixture(NamedTuple):
 
     Attributes
     ----------
+    neighbours
+        Examples like x, if there are other members than the line.
     trust
-        The weight of each member; weights add up to one.
+        The weight of each member beside the others; weights add up to one.
     """
 
     members: Members
+    neighbours: Neighbours | None
     trust: Annotated[np.ndarray, Field("members", least=0.0, most=1.0)]
     settings: MixtureConstants
     scratch: Scratch
@@ -168,10 +188,14 @@ class Mixture(NamedTuple):
     @property
     def weighted(self) -> list[WeightedMember]:
         """The members with their weights now."""
-        return [
-            WeightedMember(name, weight, len(member.posterior.W))
+        local = 0.0 if self.neighbours is None else float(self.neighbours.weight)
+        found = [
+            WeightedMember(name, (1.0 - local) * weight, len(member.posterior.W))
             for (name, member), weight in zip(self.named.items(), self.trust.tolist(), strict=True)
         ]
+        if self.neighbours is not None:
+            found.append(WeightedMember("neighbours", local, n_stored(self.neighbours)))
+        return found
 
     @property
     def deviations(self) -> np.ndarray:
@@ -211,11 +235,18 @@ def new_member(
     return Member(new_view(view, n_features, n_classes), posterior, descriptions)
 
 
-def new_mixture(members: Mapping[str, Member], n_classes: int) -> Mixture:
-    """Return a mixture of members, by the names of their views, before the first round."""
+def new_mixture(
+    members: Mapping[str, Member], n_features: int, n_classes: int, *, exclusive: bool = True
+) -> Mixture:
+    """Return a mixture of members, by the names of their views, before the first round.
+
+    If there are several, and labels are exclusive, neighbours are beside them.
+    """
     n = len(members)
+    has_neighbours = n > 1 and exclusive
     return Mixture(
         members=Members._make(members.get(name) for name in Members._fields),
+        neighbours=new_neighbours(n_features, n_classes) if has_neighbours else None,
         trust=np.full(n, 1.0 / n),
         settings=tuning.TUNING.mixture,
         scratch=Scratch(
@@ -270,12 +301,14 @@ def score_mixture(mixture, x, inputs, scores):
     if trust.size == 1:
         fill_scores(line, scores)
         return
-    fill_mixture(mixture, scores)
+    p, least = mixture.scratch.p, mixture.settings.least_weight
+    fill_mixture(members, trust, least, p)
+    fill_neighbours(mixture.neighbours, inputs, p)
+    add_neighbours(mixture.neighbours, least, p)
     for k in range(scores.size):
-        p = scores[k]
-        scores[k] = math.log(p) if p > 1e-300 else LEAST_SCORE
+        scores[k] = math.log(p[k]) if p[k] > 1e-300 else LEAST_SCORE
         if not line.settings.exclusive:
-            scores[k] -= math.log(max(sum_of_says(mixture) - p, 1e-16))
+            scores[k] -= math.log(max(1.0 - p[k], 1e-16))
         if line.scratch.retired[k]:
             scores[k] = -math.inf
 
@@ -285,19 +318,22 @@ def score_mixture(mixture, x, inputs, scores):
 def score_members(member, i, x, inputs):
     """Fill the scores and the probabilities of each member."""
     posterior = member.posterior
-    scores = posterior.scratch.scores
+    scratch, scores = posterior.scratch, posterior.scratch.scores
     seen = encode(member.view_of_x, x, inputs, scores.size)
     score_posterior(posterior, seen, scores)
-    add_similarities(member.descriptions, seen, posterior.scratch.x, scores)
+    add_similarities(member.descriptions, seen, scratch.x, scratch.stretch[0], scores)
     predict(posterior, scores)
 
 
 @lean_kernel
-def fill_mixture(mixture, p):
-    """Fill the probabilities of the labels by all members, up to a common factor."""
+def fill_mixture(members, trust, least, p):
+    """Fill the probabilities of the labels by all members."""
     for k in range(p.size):
         p[k] = 0.0
-    add_probabilities(mixture.members, mixture.trust, mixture.settings.least_weight, p)
+    add_probabilities(members, trust, least, p)
+    total = sum_of_says(trust, least)
+    for k in range(p.size):
+        p[k] /= total
 
 
 @each
@@ -310,17 +346,11 @@ def add_probabilities(member, i, trust, least, p):
 
 
 @lean_kernel
-def say(weight, least):
-    """Return the weight that a member's word has."""
-    return weight if weight >= least else 0.0
-
-
-@lean_kernel
-def sum_of_says(mixture):
+def sum_of_says(trust, least):
     """Return the weight that the words of all members have."""
     total = 0.0
-    for m in range(mixture.trust.size):
-        total += say(mixture.trust[m], mixture.settings.least_weight)
+    for m in range(trust.size):
+        total += say(trust[m], least)
     return total
 
 
@@ -332,7 +362,9 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
     """Fill the probability that each label's draw is the highest; return the greedy label.
 
     The score of a label is drawn around the weighted mean of the members' scores, with the weighted
-    mean of the variances of their draws.
+    mean of the variances of their draws. Those of neighbours, the logarithms of their
+    probabilities, have the same variance. If labels are not exclusive, the probability of each is
+    drawn, as that of one model is (`fill_policy`).
     """
     best = argmax(scores, offer)
     for k in range(p.size):
@@ -342,23 +374,29 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
         return best
     line = mixture.members.line.posterior
     if mixture.trust.size == 1:
-        means, deviations = line.scratch.scores, line.scratch.deviations
-        fill_deviations(line, means, offer)
+        return fill_policy(line, scores, offer, p)
+    means, deviations = mixture.scratch.means, mixture.scratch.deviations
+    least = mixture.settings.least_weight
+    fill_moments(mixture.members, mixture.trust, least, offer, means, deviations)
+    if line.settings.exclusive:
+        add_log_probabilities(mixture.neighbours, least, means)
     else:
-        means, deviations = mixture.scratch.means, mixture.scratch.deviations
-        fill_moments(mixture, offer, means, deviations)
+        for k in range(p.size):
+            p[k] = logistic(scores[k])
+        fill_linearised(p, best, means)
     fill_winning(means, deviations, argmax(means, offer), p, line.scratch.room, offer)
     return best
 
 
 @lean_kernel
-def fill_moments(mixture, offer, means, deviations):
+def fill_moments(members, trust, least, offer, means, deviations):
     """Fill the weighted means of the members' scores, and the deviations of the draws."""
-    trust, least, total = mixture.trust, mixture.settings.least_weight, sum_of_says(mixture)
+    total = sum_of_says(trust, least)
     for k in range(means.size):
         means[k] = deviations[k] = 0.0
-    add_moments(mixture.members, trust, least, offer, means, deviations)
-    for k in on_offer(offer, means.size):
+    add_moments(members, trust, least, offer, means, deviations)
+    for i in range(n_on_offer(offer, means.size)):
+        k = nth_on_offer(offer, i, means.size)
         means[k] /= total
         deviations[k] = math.sqrt(deviations[k] / total)
 
@@ -371,7 +409,8 @@ def add_moments(member, i, trust, least, offer, means, variances):
     if weight > 0.0:
         scratch = posterior.scratch
         fill_deviations(posterior, scratch.scores, offer)
-        for k in on_offer(offer, means.size):
+        for n in range(n_on_offer(offer, means.size)):
+            k = nth_on_offer(offer, n, means.size)
             means[k] += weight * scratch.scores[k]
             variances[k] += weight * (scratch.deviations[k] * scratch.deviations[k])
 
@@ -381,27 +420,30 @@ def add_moments(member, i, trust, least, offer, means, variances):
 
 @lean_kernel
 def learn_mixture(mixture, inputs, rounds, label, correct):
-    """Let every member learn from the bit; weigh them by it; return whether any was updated."""
+    """Let every member learn from the bit; weigh them by it; return whether any was updated.
+
+    `score_mixture` was given the same x last.
+    """
     p, said, updated = mixture.scratch.p, mixture.scratch.said, mixture.scratch.updated
     if mixture.trust.size == 1:
         p = mixture.members.line.posterior.scratch.p
-    else:
-        fill_mixture(mixture, p)
-    others = probability_of_others(mixture, p, label)
+    exclusive = mixture.members.line.posterior.settings.exclusive
+    others = probability_of_others(exclusive, p, label)
     total = p[label] + others
     said[RIGHT], said[WRONG] = p[label] / total, others / total
     trust, least = mixture.trust, mixture.settings.least_likelihood
     learn_members(mixture.members, trust, least, inputs, rounds, label, correct, updated)
     share_weights(trust, mixture.settings.share)
+    learn_neighbours(mixture.neighbours, mixture.settings, label, correct)
     return np.any(updated)
 
 
 @lean_kernel
-def probability_of_others(mixture, p, label):
-    """Return the probability that a label is wrong, up to the factor of `fill_mixture`."""
-    if mixture.members.line.posterior.settings.exclusive:
+def probability_of_others(exclusive, p, label):
+    """Return the probability that a label is wrong."""
+    if exclusive:
         return sum_of_others(p, label)
-    return max(sum_of_says(mixture) - p[label], 1e-16)
+    return max(1.0 - p[label], 1e-16)
 
 
 @each
@@ -461,8 +503,9 @@ def former_probability(mixture, inputs, label):
     """Return the probability that the label is right, by the former weights of all members."""
     p = mixture.scratch.p
     predict_members_by_former(mixture.members, inputs)
-    fill_mixture(mixture, p)
-    return p[label] / (p[label] + probability_of_others(mixture, p, label))
+    fill_mixture(mixture.members, mixture.trust, mixture.settings.least_weight, p)
+    exclusive = mixture.members.line.posterior.settings.exclusive
+    return p[label] / (p[label] + probability_of_others(exclusive, p, label))
 
 
 @each
@@ -489,6 +532,7 @@ def change_mixture(mixture, changes, what):
         for m in range(trust.size):
             trust[m] = 1.0 / trust.size
     change_members(mixture.members, changes, what)
+    change_neighbours(mixture.neighbours, changes, what)
 
 
 @each

@@ -87,6 +87,21 @@ class MixtureConstants(NamedTuple):
     least_likelihood: float = 1e-3
 
 
+class NeighbourConstants(NamedTuple):
+    """Constants of neighbours (`onebit.numerics.neighbours`).
+
+    Attributes
+    ----------
+    nearest
+        k, how many of the nearest examples count.
+    prior
+        a, for how many of them the word of the other members counts.
+    """
+
+    nearest: int = 4
+    prior: float = 2.0
+
+
 class ChangeConstants(NamedTuple):
     """Constants of changes (`onebit.numerics.changes`); evidence is in nats.
 
@@ -194,7 +209,7 @@ class Tuning(NamedTuple):
         Of posteriors with variances, and with covariance matrices.
     independent_diagonal, independent_full
         The same where each label is right on its own.
-    mixture, changes, hedge, descriptions
+    mixture, neighbours, changes, hedge, descriptions
         Of these parts.
     """
 
@@ -231,18 +246,17 @@ class Tuning(NamedTuple):
         doubt=math.pi / 8.0,
         forgetting=0.0,
         negligible=1e-6,
-        openness=2,
     )
     independent_full: PosteriorConstants = PosteriorConstants(
         prior=0.5,
-        explore=0.15,
+        explore=0.25,
         constant=0.1,
         doubt=math.pi / 8.0,
         forgetting=0.0,
         negligible=1e-6,
-        openness=2,
     )
     mixture: MixtureConstants = MixtureConstants()
+    neighbours: NeighbourConstants = NeighbourConstants()
     changes: ChangeConstants = ChangeConstants()
     hedge: HedgeConstants = HedgeConstants()
     descriptions: DescriptionConstants = DescriptionConstants()

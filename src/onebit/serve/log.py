@@ -177,7 +177,7 @@ class ServiceLog(ABC):
     async def append(self, entries: list[Entry], seconds: float | None = None) -> list[int]:
         """Write rows, all or none, on disk when this returns; return their numbers.
 
-        With a `deadline`, it takes at most so many `seconds`, which are at least half of that.
+        A log with a `deadline` takes at most `seconds`, which are at least half of the deadline.
         An entry that would be the second decision of an id, or the second feedback for one, or of
         a model that was removed, is left out, and its number is 0.
         """

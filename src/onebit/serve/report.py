@@ -306,7 +306,7 @@ def _trend(was: Interval | None, now: Interval | None, n: int) -> Any:
 
 
 def shadow_views(facts: Facts) -> list[ShadowView]:
-    """Return the shadows of a model, with how they would have done."""
+    """Return the shadows of a model, with the accuracy that they would have had."""
     views, model = [], facts.model
     for name, shadow in facts.shadows.items():
         views.append(
@@ -353,7 +353,7 @@ def _exploration_view(found: Exploration, window: WindowView) -> ExplorationView
 
 
 def _explored(found: ExplorationView) -> Iterator[Finding]:
-    """Yield what exploration cost and taught, once there is enough feedback for it."""
+    """Yield what exploration cost and yielded, once there is enough feedback for it."""
     if found.right + found.wrong >= LEAST_WINDOW and found.cost is not None:
         yield Finding(
             "exploration", "note", now=found.accuracy, difference=found.cost, share=found.share
@@ -444,7 +444,7 @@ def _confusions(labels: Sequence[LabelReport]) -> Iterator[Finding]:
 def _useless(
     facts: Facts, window: WindowView, labels: Sequence[LabelReport], fallen: set[str | None]
 ) -> Iterator[Finding]:
-    """Yield labels that are right less often than any label at random, and always were."""
+    """Yield labels that are, and always were, right less often than a random label."""
     chance, offered = window.chance, sum(not one.retired for one in labels)
     for one in labels:
         if one.retired or one.recent is None or chance is None or str(one.label) in fallen:

@@ -22,7 +22,7 @@ class ConstantView(Struct, frozen=True):
 
 
 class WindowView(Struct, frozen=True):
-    """How a model did in some time, beside what could be had without it."""
+    """The accuracy of a model in some time, and what could be achieved without it."""
 
     since: float
     until: float
@@ -59,7 +59,7 @@ class MarkView(Struct, frozen=True):
 
 
 class LabelReport(Struct, frozen=True):
-    """A label, and how it did of late."""
+    """A label, and how often it was right recently."""
 
     label: Label
     retired: bool
@@ -76,19 +76,19 @@ class LabelReport(Struct, frozen=True):
     answered: float | None
     """Share of its decisions that have feedback, of those older than an hour."""
     truths: dict[str, int]
-    """The truths of late when it was wrong, most frequent first; empty for none of the labels."""
+    """The recent truths when it was wrong, most frequent first; empty for none of the labels."""
     description: str | None
     """What it means, as text; long ones are cut."""
 
 
 class ApprenticeView(Struct, frozen=True):
-    """A model that learns beside a product that already decides."""
+    """A model that is the apprentice of a product that already decides."""
 
     decides: Literal["product", "model"]
     share: float
     """Share of the decisions that are left to the one that does not decide."""
     confidence: float | None
-    """With which the other one must be better to take over by itself."""
+    """With which the other one must be better to take over automatically."""
     since: int
     """The row from which on they are compared: the last change of who decides."""
     bits: int
@@ -100,7 +100,7 @@ class ApprenticeView(Struct, frozen=True):
 
 
 class ExplorationView(Struct, frozen=True):
-    """What decisions that explore, another label than the best guess, cost and taught."""
+    """What exploration (choosing another label than the best guess) cost and yielded."""
 
     share: float | None
     """Of the decisions in the window `last`."""

@@ -1,4 +1,4 @@
-"""Models that are made again while they are in use, as a row has changed what earlier ones say."""
+"""Models that are rebuilt while they are in use, as a row has changed what earlier ones say."""
 
 from __future__ import annotations
 

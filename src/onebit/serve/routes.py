@@ -96,7 +96,7 @@ ROUTES = [
     ),
     Route(
         *("GET", f"{_MODEL}/report", handlers.report_model, "read"),
-        "How a model does, and what to do about it.",
+        "How well a model does, and what to do about it.",
         *(None, Report, (404,)),
         query={"since": _TIME, "until": _TIME},
     ),

@@ -101,7 +101,7 @@ class ApprenticeSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown
     share: Annotated[float, Meta(ge=0, le=0.5)] | UnsetType = UNSET
     """Share of the decisions that are left to the one that does not decide."""
     confidence: Annotated[float, Meta(ge=0.5, lt=1)] | UnsetType | None = UNSET
-    """With which the other one must be better to take over by itself; null: it never does."""
+    """With which the other one must be better to take over automatically; null: it never does."""
 
 
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -117,7 +117,7 @@ class ModelSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     expired_counts_as: Literal["nothing", "wrong"] | UnsetType = UNSET
     """What an expired decision counts as."""
     apprentice: ApprenticeSettings | UnsetType | None = UNSET
-    """Lets the model learn beside a product that already decides; null ends that."""
+    """Makes the model the apprentice of a product that already decides; null ends that."""
     max_exploration: Share | UnsetType | None = UNSET
     """Of any 1,000 decisions, at most this share explores; null is no limit."""
 
@@ -148,7 +148,7 @@ class ModelSpec(LearnerSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     expiry_seconds: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     expired_counts_as: Literal["nothing", "wrong"] = "nothing"
     apprentice: ApprenticeSettings | UnsetType = UNSET
-    """Lets the model learn beside a product that already decides."""
+    """Makes the model the apprentice of a product that already decides."""
     max_exploration: Share | UnsetType = UNSET
     """Of any 1,000 decisions, at most this share explores."""
 
@@ -199,7 +199,7 @@ class RevisionBody(FeedbackBody, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ErasureBody(Struct, frozen=True):
-    """Notes that rows were erased: since then, the model is made from those that remain."""
+    """Records that rows were erased: since then, the remaining rows determine the model."""
 
     since: int
     """The first erased row."""

@@ -238,7 +238,7 @@ class Service:
 
     @contextlib.contextmanager
     def differing(self, name: str) -> Iterator[None]:
-        """Let nobody read a model for the block, as it is being made or removed here."""
+        """Prevent reads of a model for the block, as it is being made or removed here."""
         self._differing.add(name)
         try:
             yield

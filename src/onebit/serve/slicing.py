@@ -1,4 +1,4 @@
-"""Long work of the event loop, in slices: requests have their turn in between."""
+"""Long work of the event loop, in slices: requests are served in between."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ TURNS = 8
 
 
 async def give_way() -> None:
-    """Let requests that came in the meantime be answered, not only begun."""
+    """Wait until requests that came in the meantime are answered, not only begun."""
     for _ in range(TURNS):
         await asyncio.sleep(0)
 
 
 async def in_parts(content: bytes) -> AsyncIterator[bytes]:
-    """Yield content in parts, as to send much at once takes long."""
+    """Yield content in parts, as sending much at once takes long."""
     view = memoryview(content)
     for i in range(0, len(content), PART_BYTES):
         yield bytes(view[i : i + PART_BYTES])
@@ -38,7 +38,7 @@ async def in_parts(content: bytes) -> AsyncIterator[bytes]:
 
 
 async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield items, and let requests have their turn in between."""
+    """Yield items; requests are served in between."""
     start = time.perf_counter()
     for item in items:
         yield item

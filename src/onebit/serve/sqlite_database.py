@@ -229,10 +229,10 @@ class SQLiteDatabase:
             os.fsync(file.fileno())
 
     def rewrite(self) -> None:
-        """Write the database anew, with nothing but what is in it, and empty the write-ahead log.
+        """Rewrite the database without remains of earlier rows, and empty the write-ahead log.
 
-        Pages have remains of rows that were moved or deleted, and the write-ahead log has earlier
-        versions of pages.
+        Pages contain remains of rows that were moved or deleted, and the write-ahead log contains
+        earlier versions of pages.
         """
         self.write.execute("VACUUM")
         (busy, *_) = self.write.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -368,7 +368,7 @@ class SQLiteLog(ServiceLog):
             self._unlink(files)
 
     async def clean(self) -> None:
-        """Write the database anew, and empty the write-ahead log."""
+        """Rewrite the database, and empty the write-ahead log."""
         with self._database.errors():
             await self._database.committer.submit(self._database.rewrite)
 

@@ -167,7 +167,7 @@ def _calibrated(rng: np.random.Generator, T: int) -> tuple[np.ndarray, np.ndarra
 
 
 def _confident(rng: np.random.Generator, T: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return scores as large as ln T that are right, but for one of 50, and labels that are not."""
+    """Return scores up to ln T that are right in 49 of 50 rounds, and labels that are not."""
     truth = rng.integers(3, size=T)
     seen = np.where(rng.random(T) < 0.02, rng.integers(3, size=T), truth)
     s = math.log(T) * rng.random((T, 1)) * np.eye(3)[seen]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SEEDS = {"small": 1, "full": 3}
 
 TABLE_ROWS = {"small": 1_500, "full": None}
-"""At the small scale, tables with at most so many rows."""
+"""At the small scale, tables with at most this many rows."""
 
 N_BINS = 10
 

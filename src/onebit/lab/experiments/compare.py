@@ -218,7 +218,7 @@ def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
         sections.append(
             Section(
                 "The ends of the scale",
-                "Error in percent of nothing learned, and of every label told.",
+                "Error in percent of the best constant label, and of tools told every label.",
                 tables={"error %": pd.DataFrame(ends, columns=columns)},
             )
         )

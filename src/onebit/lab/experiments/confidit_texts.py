@@ -293,7 +293,7 @@ def _about_confidit(of: dict[int, pd.DataFrame], after: str) -> Iterator[Finding
 
     yield _everywhere(of, f"Confidit has a smaller error than Banditron {after}.", beats_banditron)
     if noisy := {noise: table for noise, table in of.items() if noise >= 20}:
-        claim = "At 20 % and 30 % noise Confidit is the best but for AROW, two learners with full "
+        claim = "At 20 % and 30 % noise only AROW is better than Confidit, two learners with full "
         yield _everywhere(noisy, f"{claim}information included {after}.", beats_all)
     if len(of) > 1:
         yield _about_noise(of, rest, after)

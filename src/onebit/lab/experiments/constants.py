@@ -43,7 +43,7 @@ EACH = "each"
 """In place of values: each constant halved, and doubled."""
 
 TABLE_ROWS = {"small": 1_500, "full": 3_000}
-"""For `EACH`, tables of the bake-off with at most so many rows."""
+"""For `EACH`, tables of the bake-off with at most this many rows."""
 
 CHANGING = ("satimage", "optdigits", "letter", "shuttle")
 """For `EACH`, streams whose labels change places half-way, and back after three quarters."""

@@ -106,26 +106,38 @@ def mixed_up(D: Any, share: float, seed: int) -> dict[int, Any]:
 
 
 @dataclass(frozen=True)
-class Described:
-    """Mistakes of a learner that is told what labels mean.
+class OfIntents:
+    """A measure of a learner on a stream of intents.
 
     Parameters
     ----------
     name, view : str
         The stream, and what is seen of it.
-    told : str
-        What is said of labels, one of `TOLD`.
+    said : str
+        What is said of which labels.
     """
 
     name: str
     view: str
-    told: str
+    said: str
 
     def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
-        """Return the error, that of the first eighth, and that of the nearest name."""
+        """Return what is measured."""
         _, D, _ = encoded(self.name, self.view)
+        return self.measured(learner, X, y, D)
+
+    def measured(self, learner: Learner, X: Any, y: np.ndarray, D: Any) -> dict[str, Any]:
+        """Return what is measured, where D has the names as examples."""
+        raise NotImplementedError
+
+
+class Described(OfIntents):
+    """Mistakes of a learner that is told what labels mean: `said` is one of `TOLD`."""
+
+    def measured(self, learner: Learner, X: Any, y: np.ndarray, D: Any) -> dict[str, Any]:
+        """Return the error, that of the first eighth, and that of the nearest name."""
         learner.set_params(classes=range(D.shape[0]))
-        share = TOLD[self.told]
+        share = TOLD[self.said]
         if share is not None:
             learner.describe(mixed_up(D, share, int(learner.random_state)))
         learner.decide(X[[0]] if sp.issparse(X) else X[0])  # compiles
@@ -150,33 +162,19 @@ def nearest(X: Any, D: Any) -> np.ndarray:
     return np.argmax(similar / np.maximum(lengths, 1e-300), axis=1)
 
 
-@dataclass(frozen=True)
-class NewLabel:
-    """Mistakes in the first examples of a label that is added half-way.
+class NewLabel(OfIntents):
+    """Mistakes in the first examples of a label that is added half-way: `said` is one of `WHO`."""
 
-    Parameters
-    ----------
-    name, view : str
-        The stream, and what is seen of it.
-    described : str
-        Which labels have a description, one of `WHO`.
-    """
-
-    name: str
-    view: str
-    described: str
-
-    def __call__(self, learner: Learner, X: Any, y: np.ndarray, epochs: int) -> dict[str, Any]:
+    def measured(self, learner: Learner, X: Any, y: np.ndarray, D: Any) -> dict[str, Any]:
         """Return the share of mistakes."""
-        _, D, _ = encoded(self.name, self.view)
         new = int(np.random.default_rng(learner.random_state).integers(D.shape[0]))
         said = mixed_up(D, 0.0, 0)
         learner.set_params(classes=[k for k in said if k != new])
-        if self.described != NOBODY:
+        if self.said != NOBODY:
             learner.describe({k: x for k, x in said.items() if k != new})
         old, half = y != new, y.size // 2
         play(learner, X[:half][old[:half]], y[:half][old[:half]])
-        learner.add_classes({new: said[new] if self.described == EVERYBODY else None})
+        learner.add_classes({new: said[new] if self.said == EVERYBODY else None})
         wrong = play(learner, X[half:], y[half:]).mistakes[y[half:] == new][:FIRST_EXAMPLES]
         return {"rounds": wrong.size, "mistakes": int(wrong.sum()), "error": float(wrong.mean())}
 

@@ -107,7 +107,7 @@ def _compared(table: pd.DataFrame, title: str) -> Section:
     view = View(table)
     return Section(
         title,
-        "Where a learner has several settings, that which is best on the stream in hindsight.",
+        "Of several settings of a learner, the one that is best on the stream in hindsight.",
         figures=view.curves(),
         tables={"best": view.best()},
         findings=[

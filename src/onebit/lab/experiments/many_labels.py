@@ -25,7 +25,7 @@ FOUND = 3
 """A label is found when it was right so often."""
 
 BLOCK = 25
-"""Past rounds are learned from again after each so many rounds."""
+"""Rounds after which past rounds are learned from again."""
 
 BOUND = 0.37
 """Mistakes, divided by K^2, of a learner that knows which examples belong together.

@@ -139,7 +139,7 @@ EXPERIMENT = Experiment(
     "No paper: the theorems of all that have one.",
     [
         "Streams are ours: two labels, examples of unit length.",
-        "Parameters are those of the theorems, for so many rounds.",
+        "Parameters are those of the theorems, for the number of rounds that are played.",
         f"Learners that are told one bit have {SEEDS} seeds, of which the means are shown; those "
         "with full information have one.",
         "At the small scale: 3,000 rounds.",

@@ -8,7 +8,8 @@ import { showLabels } from "./page_labels.js";
 import { reasons } from "./page_why.js";
 
 const SECONDS = 2;
-let current = null, decision = null, busy = false, report = null;
+// `latest` is the number of the last refresh: what an earlier one gets is out of date.
+let current = null, decision = null, busy = false, latest = 0, report = null;
 let range = {};
 let explained = { id: null, shown: null };  // the newest decision whose reasons are shown
 
@@ -42,14 +43,17 @@ function rangeQuery() {
 }
 
 async function refresh() {
-  if (busy || document.hidden) return;
+  if (document.hidden) return;
+  const mine = ++latest;
   busy = true;
   try {
     const models = await ask("GET", "/v1/models");
+    if (mine !== latest) return;
     showModels(models);
     if (current !== null) {
-      let newest;
-      [report, newest] = await Promise.all([ask("GET", modelPath() + "/report?" + rangeQuery()), ask("GET", modelPath() + "/decisions?limit=12")]);
+      const [found, newest] = await Promise.all([ask("GET", modelPath() + "/report?" + rangeQuery()), ask("GET", modelPath() + "/decisions?limit=12")]);
+      if (mine !== latest) return;
+      report = found;
       showGood(report);
       showFindings(report, act);
       showCurve(report, selectRange);
@@ -58,13 +62,14 @@ async function refresh() {
       showShadows(report);
       showNewest(newest);
       byId("content").dataset.model = report.model.name;
+      byId("content").inert = false;
       byId("freeze").textContent = report.model.frozen ? "Unfreeze" : "Freeze";
     }
     say("up to date", false);
   } catch (error) {
-    say(error.message === "Failed to fetch" ? "no answer from the service" : error.message, true);
+    if (mine === latest) say(error.message === "Failed to fetch" ? "no answer from the service" : error.message, true);
   } finally {
-    busy = false;
+    if (mine === latest) busy = false;
   }
 }
 
@@ -124,7 +129,7 @@ const labelOf = (name) => report.labels.find((label) => String(label.label) === 
 const ACTIONS = {
   promote: (finding) => confirm("Let " + finding.shadow + " decide from now on?") && ask("POST", modelPath() + "/shadows/" + encodeURIComponent(finding.shadow) + "/promote"),
   remove_shadow: (finding) => confirm("Remove the shadow " + finding.shadow + "?") && ask("DELETE", modelPath() + "/shadows/" + encodeURIComponent(finding.shadow)),
-  retire: (finding) => confirm("Choose " + finding.label + " no more?") && ask("POST", modelPath() + "/labels", { retire: [labelOf(finding.label)] }),
+  retire: (finding) => confirm("Never choose " + finding.label + " again?") && ask("POST", modelPath() + "/labels", { retire: [labelOf(finding.label)] }),
   add_shadow: () => ask("POST", modelPath() + "/shadows", { name: freshName(), learner: report.model.learner, parameters: report.model.parameters }),
   take_over: () => confirm("Let the model decide from now on?") && ask("PATCH", modelPath(), { apprentice: { decides: "model" } }),
   give_back: () => confirm("Let the product decide from now on?") && ask("PATCH", modelPath(), { apprentice: { decides: "product" } }),
@@ -146,7 +151,6 @@ async function change(work, done, ...fields) {
   } catch (error) {
     byId("manage-said").textContent = error.message;
   }
-  busy = false;
   refresh();
 }
 
@@ -171,7 +175,7 @@ onSubmit("describe-label", () => {
 });
 onSubmit("retire-label", () => {
   const name = byId("old-label").value;
-  change(() => ACTIONS.retire({ label: name }), "It will not be chosen any longer.");
+  change(() => ACTIONS.retire({ label: name }), "It will no longer be chosen.");
 });
 onSubmit("add-shadow", () => change(() => ask("POST", modelPath() + "/shadows", { name: byId("shadow-name").value, learner: byId("shadow-learner").value || "OneBitClassifier" }), "It learns beside the model now."));
 onSubmit("limit", () => {
@@ -239,6 +243,8 @@ byId("model").addEventListener("change", () => {
   byId("answer").hidden = true;
   explained = { id: null, shown: null };
   byId("manage-said").textContent = "";
+  byId("content").inert = true; // it still shows the model before: no button of it may change this one
+  say("reading " + current + " …", false);
   refresh();
 });
 
@@ -287,7 +293,7 @@ for (const [id, correct] of [["right", true], ["wrong", false]]) {
   byId(id).addEventListener("click", async () => {
     try {
       await ask("POST", modelPath() + "/feedback", { id: decision.id, correct });
-      byId("try-said").textContent = "Thank you: the model has learned that it was " + id + ".";
+      byId("try-said").textContent = "Thank you. The model has learned that it was " + id + ".";
     } catch (error) {
       byId("try-said").textContent = error.message;
     }
@@ -298,5 +304,5 @@ for (const [id, correct] of [["right", true], ["wrong", false]]) {
 }
 
 document.addEventListener("visibilitychange", refresh);
-setInterval(refresh, 1000 * SECONDS);
+setInterval(() => busy || refresh(), 1000 * SECONDS);
 refresh();

@@ -43,7 +43,7 @@ export function showGood(report) {
     ["feedback", count(model.right + model.wrong), count(model.right) + " right, " + count(model.wrong) + " wrong"],
     ["awaited", count(model.awaited), count(model.expired) + " expired"],
     ["explored", model.decisions ? percent(model.explored / model.decisions, 1) : "–", "another label than the best guess" + (model.max_exploration === null ? "" : "; at most " + percent(model.max_exploration, 1))],
-    ["behind", count(model.behind), "rows, of " + count(model.rows + model.behind)],
+    ["behind", count(model.behind), "of " + count(model.rows + model.behind) + " rows"],
   ];
   byId("figures").replaceChildren(...figures.map(([name, value, about]) => node("div", {}, node("dt", {}, name), node("dd", {}, value, node("small", {}, about)))));
 }
@@ -52,13 +52,13 @@ const label = (name) => (name === "" ? "none of the labels" : "“" + name + "�
 const subject = (finding) => (finding.label === undefined ? "The accuracy" : label(finding.label));
 
 const SENTENCES = {
-  no_feedback_yet: () => "There is no feedback yet: nobody can say whether it is good.",
-  better_than_constant: (f) => "It is better than always saying " + label(f.other) + ": " + interval(f.now) + " right of late, and that would be " + interval(f.before) + ".",
-  worse_than_constant: (f) => "Always saying " + label(f.other) + " would be better: " + interval(f.before) + " right, and this model " + interval(f.now) + " of late.",
-  unclear: (f) => "It is not clear yet whether it is better than always saying " + label(f.other) + ": " + interval(f.now) + " right of late, and " + interval(f.before) + ".",
+  no_feedback_yet: () => "There is no feedback yet, so the accuracy is unknown.",
+  better_than_constant: (f) => "It is better than always choosing " + label(f.other) + ": recently " + interval(f.now) + " were right, against " + interval(f.before) + ".",
+  worse_than_constant: (f) => "Always choosing " + label(f.other) + " would be better: " + interval(f.before) + " right, against " + interval(f.now) + " of this model recently.",
+  unclear: (f) => "It is not clear yet whether it is better than always choosing " + label(f.other) + ": recently " + interval(f.now) + " were right, against " + interval(f.before) + ".",
   fell: (f, now) => subject(f) + " fell from " + percent(f.before.estimate) + " to " + percent(f.now.estimate) + " since " + when(f.since, now) + ".",
   confused: (f) => "When " + label(f.label) + " is wrong, the truth is " + label(f.other) + " in " + interval(f.now) + " of the cases.",
-  useless_label: (f) => label(f.label) + " is right in " + interval(f.now) + " only; a label at random would be in " + percent(f.share) + ".",
+  useless_label: (f) => label(f.label) + " is right in only " + interval(f.now) + "; a random label would be right in " + percent(f.share) + ".",
   label_without_feedback: (f) => percent(f.share) + " of the decisions for " + label(f.label) + " get no feedback; of the others, " + percent(f.of_others) + ".",
   without_feedback: (f) => percent(f.share) + " of the decisions get no feedback within an hour.",
   shadow_better: (f) => "The shadow " + f.shadow + " is better by " + points(f.difference) + ".",
@@ -67,8 +67,8 @@ const SENTENCES = {
   apprentice_better: (f) => "The model is better than your own rule by " + points(f.difference) + ".",
   apprentice_worse: (f) => "The model is worse than your own rule by " + points(f.difference) + ".",
   apprentice_unclear: (f) => "It is not clear yet whether the model is better than your own rule" + (f.difference ? ": by " + signed(f.difference.low) + " to " + signed(f.difference.high) + " points." : "."),
-  exploration: (f) => "Another label than the best guess was chosen in " + percent(f.share, 1) + " of the decisions of late; of all such labels, " + interval(f.now) + " were right. Always the best guess would be right more often by " + signed(f.difference.low, 1) + " to " + signed(f.difference.high, 1) + " points: that is what exploring costs.",
-  frozen: () => "It is frozen: it learns nothing from feedback.",
+  exploration: (f) => "Another label than the best guess was chosen in " + percent(f.share, 1) + " of the recent decisions; of all such labels, " + interval(f.now) + " were right. The best guess alone would be right more often by " + signed(f.difference.low, 1) + " to " + signed(f.difference.high, 1) + " points: that is the cost of exploration.",
+  frozen: () => "It is frozen: it does not learn from feedback.",
 };
 
 const signed = (share, digits = 0) => (share < 0 ? "−" : "+") + Math.abs(100 * share).toFixed(digits);

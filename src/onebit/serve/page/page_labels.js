@@ -8,7 +8,7 @@ const COLUMNS = [
   ["label", (label) => String(label.label)],
   ["share", (label) => label.share],
   ["chosen", (label) => label.chosen],
-  ["right of late", (label) => (label.recent ? label.recent.estimate : 2)],
+  ["right recently", (label) => (label.recent ? label.recent.estimate : 2)],
   ["trend", (label) => ["fell", "steady", "rose", null].indexOf(label.trend)],
   ["with feedback", (label) => (label.answered === null ? 2 : label.answered)],
   ["when wrong, the truth is", (label) => -Object.values(label.truths).reduce((a, b) => a + b, 0)],
@@ -46,7 +46,7 @@ function row(label) {
   const name = node("td", {}, String(label.label), label.retired ? node("span", { class: "none" }, " retired") : "");
   if (label.description !== null) name.append(node("div", { class: "record" }, label.description));
   const cell = (title, text, kind = "") => node("td", { "data-title": title, class: kind }, text);
-  return node("tr", {}, name, cell("share", percent(label.share)), cell("chosen", count(label.chosen)), cell("right of late", interval(label.recent)),
+  return node("tr", {}, name, cell("share", percent(label.share)), cell("chosen", count(label.chosen)), cell("right recently", interval(label.recent)),
     cell("trend", label.trend ? TREND[label.trend] : "–", label.trend === "fell" ? "no" : ""),
     cell("with feedback", label.answered === null ? "–" : percent(label.answered)), cell("when wrong, the truth is", truths.join(", ") || "–"));
 }

@@ -1,0 +1,330 @@
+"""Neighbours: what was right, and what was wrong, for examples like x.
+
+A memory has the last examples, scaled, with the label that was chosen for each and whether it was
+right. Of these, the `nearest` k say what they know of x. Their weights fall with the squared
+distance from x, as 1 - d^2 / h^2, where h is the distance of the first example further away than
+all k; those that are as far as the k-th all count. The weights add up to at most k.
+
+A neighbour for which label j was right counts for j. One for which j was wrong counts for the other
+labels, the likely ones most. With m, the probabilities by all other members, R, the sums of weights
+by labels that were right, and N, those by labels that were wrong,
+
+    b = (a m + R) / (a + sum of R),
+    c_k = R_k + sum over j != k of N_j b_k / (1 - b_j),
+    p = (a m + c) / (a + sum of c).
+
+So the prior is what the other members say, for `a` examples: neighbours correct it where what they
+saw differs. The memory has at most `MOST_CASES` examples and `MOST_NUMBERS` numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from onebit.core.compiling import lean_kernel, no_alias
+from onebit.core.example import LARGEST
+from onebit.core.state import MOST_ROUNDS, Field, Share
+from onebit.numerics import tuning
+from onebit.numerics.changes import EVERYTHING, SOME, has_changed
+from onebit.numerics.posterior import likelihood, share_of_right
+from onebit.numerics.tuning import NeighbourConstants
+
+MOST_CASES, MOST_NUMBERS = 4096, 100_000
+"""Most examples in the memory, and most numbers: 0.8 MB."""
+
+LABEL, RIGHT_SHARE, ERA = 0, 1, 2
+"""Columns of `Neighbours.cases`."""
+
+STORED, NOW, FORMER, NEWEST = 0, 1, 2, 3
+"""Places in `Neighbours.counts`."""
+
+OTHERS, RIGHT, WRONG, COUNTS, P = range(5)
+"""Rows of `Scratch.labels`."""
+
+FORGOTTEN = -1
+"""The era of examples that no longer say anything."""
+
+TIE = 1e-9
+"""Squared distances that differ by a smaller share are equal."""
+
+LEAST_OTHERS = 1e-3
+"""No label is taken to be wrong with a smaller probability, where a neighbour says that it was."""
+
+
+class Scratch(NamedTuple):
+    """What is computed of one x.
+
+    There are few arrays, as each array of a state takes time to compile and to pass on.
+
+    Attributes
+    ----------
+    x
+        Its scaled features, zeros included.
+    distances
+        Squared, from each example in the memory; after them the smallest ones, increasing.
+    labels
+        For each label: m of the OTHERS; R and N, of neighbours for which it was RIGHT and WRONG; c,
+        their COUNTS; and P.
+    """
+
+    x: np.ndarray
+    distances: np.ndarray
+    labels: np.ndarray
+
+
+class Neighbours(NamedTuple):
+    """The last examples, and how far their word is trusted.
+
+    Attributes
+    ----------
+    examples
+        Their scaled features, one column for each.
+    cases
+        LABEL, the one chosen for each; RIGHT_SHARE, 1 if it was right, 0 if wrong, or a grade; ERA,
+        in which it was.
+    counts
+        STORED, how many examples there were; NOW and FORMER, the present era and the one before the
+        last change of everything; NEWEST, the last of all eras.
+    weight
+        How far neighbours are trusted; the rest of one is for the other members.
+    """
+
+    examples: Annotated[np.ndarray, Field("features", "examples", least=-LARGEST, most=LARGEST)]
+    cases: Annotated[np.ndarray, Field("examples", 3, least=FORGOTTEN, most=MOST_ROUNDS)]
+    counts: Annotated[np.ndarray, Field(4, dtype=np.int64, least=0, most=MOST_ROUNDS)]
+    weight: Share
+    settings: NeighbourConstants
+    scratch: Scratch
+
+    def check(self) -> None:
+        """Check labels, which are used as indices, and shares."""
+        labels, shares = self.cases[:, LABEL], self.cases[:, RIGHT_SHARE]
+        n_classes = self.scratch.labels.shape[1]
+        if not np.isin(labels, np.arange(n_classes)).all():
+            raise ValueError(f"cases has a label that is not from 0 to {n_classes - 1}")
+        if shares.min(initial=0.0) < 0.0 or shares.max(initial=1.0) > 1.0:
+            raise ValueError("cases has a share of right that is not in [0, 1]")
+
+
+def n_examples(n_features: int) -> int:
+    """Return how many examples of this size the memory has room for."""
+    return max(1, min(MOST_CASES, MOST_NUMBERS // n_features))
+
+
+def new_neighbours(n_features: int, n_classes: int) -> Neighbours:
+    """Return an empty memory."""
+    n, settings = n_examples(n_features), tuning.TUNING.neighbours
+    return Neighbours(
+        examples=np.zeros((n_features, n)),
+        cases=np.zeros((n, 3)),
+        counts=np.zeros(4, dtype=np.int64),
+        weight=np.full((), 0.5),
+        settings=settings,
+        scratch=Scratch(
+            x=np.zeros(n_features),
+            distances=np.zeros(n + settings.nearest),
+            labels=np.zeros((5, n_classes)),
+        ),
+    )
+
+
+def n_stored(neighbours: Neighbours) -> int:
+    """Return how many examples are in the memory."""
+    return min(int(neighbours.counts[STORED]), len(neighbours.cases))
+
+
+# Scores
+
+
+@lean_kernel
+def fill_neighbours(neighbours, inputs, others):
+    """Fill the probabilities of the labels by the neighbours of x, whose scaled features are given.
+
+    `others` are those by all other members.
+    """
+    if neighbours is None:
+        return
+    x, distances, labels = (
+        neighbours.scratch.x,
+        neighbours.scratch.distances,
+        neighbours.scratch.labels,
+    )
+    cases, now, k = neighbours.cases, neighbours.counts[NOW], neighbours.settings.nearest
+    for j in range(x.size):
+        x[j] = 0.0
+    for i in range(inputs.indices.size - 1):  # the last one is the constant
+        x[inputs.indices[i]] = inputs.values[i]
+    n = min(neighbours.counts[STORED], cases.shape[0])
+    fill_distances(neighbours.examples, x, n, distances)
+    radius = radius_of(distances, cases, now, n, k)
+    count_neighbours(distances, cases, now, n, radius, k, labels)
+    fill_probabilities(labels, neighbours.settings.prior, others)
+
+
+@lean_kernel
+def fill_distances(examples, x, n, distances):
+    """Fill the squared distances of x from the first n examples."""
+    no_alias()
+    for s in range(n):
+        distances[s] = 0.0
+    for j in range(x.size):
+        for s in range(n):
+            difference = examples[j, s] - x[j]
+            distances[s] += difference * difference
+
+
+@lean_kernel
+def radius_of(distances, cases, now, n, k):
+    """Return h^2, from the distances of the first n examples; zero if there is none.
+
+    The smallest k are filled in after all distances.
+    """
+    first, m = cases.shape[0], 0
+    for s in range(n):
+        if cases[s, ERA] == now and (m < k or distances[s] < distances[first + m - 1]):
+            m = min(m + 1, k)
+            i = first + m - 1
+            while i > first and distances[i - 1] > distances[s]:
+                distances[i] = distances[i - 1]
+                i -= 1
+            distances[i] = distances[s]
+    if m == 0:
+        return 0.0
+    furthest = (1.0 + TIE) * distances[first + m - 1] + 1e-12
+    radius = math.inf
+    for s in range(n):
+        if furthest < distances[s] < radius and cases[s, ERA] == now:
+            radius = distances[s]
+    return radius if radius < math.inf else 2.0 * furthest
+
+
+@lean_kernel
+def count_neighbours(distances, cases, now, n, radius, most, labels):
+    """Fill R and N from the distances of the first n examples."""
+    total = 0.0
+    for k in range(labels.shape[1]):
+        labels[RIGHT, k] = labels[WRONG, k] = 0.0
+    for s in range(n):
+        if distances[s] < radius and cases[s, ERA] == now:
+            weight = 1.0 - distances[s] / radius
+            total += weight
+            label, share = int(cases[s, LABEL]), cases[s, RIGHT_SHARE]
+            labels[RIGHT, label] += weight * share
+            labels[WRONG, label] += weight * (1.0 - share)
+    if total > most:
+        for k in range(labels.shape[1]):
+            labels[RIGHT, k] *= most / total
+            labels[WRONG, k] *= most / total
+
+
+@lean_kernel
+def fill_probabilities(labels, a, others):
+    """Fill c and p from R and N; a label that the other members exclude has none."""
+    total, shared = 0.0, 0.0
+    for k in range(others.size):
+        labels[OTHERS, k] = others[k]
+        labels[COUNTS, k] = a * others[k] + labels[RIGHT, k] if others[k] > 0.0 else 0.0
+        total += labels[COUNTS, k]
+    for k in range(others.size):
+        labels[COUNTS, k] /= total  # b, for now
+        labels[WRONG, k] /= max(1.0 - labels[COUNTS, k], LEAST_OTHERS)
+        shared += labels[WRONG, k]
+    total = a
+    for k in range(others.size):
+        if others[k] > 0.0:
+            gained = labels[COUNTS, k] * (shared - labels[WRONG, k])
+            labels[COUNTS, k] = labels[RIGHT, k] + gained
+        total += labels[COUNTS, k]
+    for k in range(others.size):
+        labels[P, k] = (a * others[k] + labels[COUNTS, k]) / total
+
+
+@lean_kernel
+def add_neighbours(neighbours, least, p):
+    """Mix the probabilities by neighbours into those by all other members."""
+    if neighbours is None:
+        return
+    weight = say(neighbours.weight[()], least)
+    for k in range(p.size):
+        p[k] += weight * (neighbours.scratch.labels[P, k] - p[k])
+
+
+@lean_kernel
+def add_log_probabilities(neighbours, least, means):
+    """Mix the logarithms of the probabilities by neighbours into the means of scores."""
+    if neighbours is None:
+        return
+    weight = say(neighbours.weight[()], least)
+    if weight > 0.0:
+        for k in range(means.size):
+            score = math.log(max(neighbours.scratch.labels[P, k], 1e-300))
+            means[k] = (1.0 - weight) * means[k] + weight * score
+
+
+@lean_kernel
+def say(weight, least):
+    """Return the weight that a member's word has."""
+    return weight if weight >= least else 0.0
+
+
+def parts_of(neighbours: Neighbours | None, least: float) -> tuple[float, np.ndarray]:
+    """Return what the probabilities by all other members are multiplied with, and what is added.
+
+    Without neighbours, the factor is one, and nothing is added.
+    """
+    if neighbours is None:
+        return 1.0, np.zeros(1)
+    weight = say.py_func(float(neighbours.weight), least)
+    a, counts = neighbours.settings.prior, neighbours.scratch.labels[COUNTS]
+    total = a + counts.sum()
+    return 1.0 - weight + weight * a / total, weight * counts / total
+
+
+# Lessons
+
+
+@lean_kernel
+def learn_neighbours(neighbours, settings, label, correct):
+    """Weigh the neighbours by the feedback, beside all other members, and store the example."""
+    if neighbours is None:
+        return
+    x, labels, least = neighbours.scratch.x, neighbours.scratch.labels, settings.least_likelihood
+    own = min(max(labels[P, label], least), 1.0 - least)
+    others = min(max(labels[OTHERS, label], least), 1.0 - least)
+    weight = neighbours.weight[()]
+    own, others = weight * likelihood(own, correct), (1.0 - weight) * likelihood(others, correct)
+    neighbours.weight[()] = (1.0 - settings.share) * own / (own + others) + 0.5 * settings.share
+    cases, counts = neighbours.cases, neighbours.counts
+    slot = counts[STORED] % cases.shape[0]
+    for j in range(x.size):
+        neighbours.examples[j, slot] = x[j]
+    cases[slot, LABEL], cases[slot, RIGHT_SHARE] = label, share_of_right(correct)
+    cases[slot, ERA] = counts[NOW]
+    counts[STORED] += 1
+
+
+# Changes
+
+
+@lean_kernel
+def change_neighbours(neighbours, changes, what):
+    """Forget the examples of labels that changed; of all, begin an era, or go back to the former.
+
+    What was true of the examples of the former era may be true again.
+    """
+    if neighbours is None:
+        return
+    cases, counts = neighbours.cases, neighbours.counts
+    if what == SOME:
+        for s in range(cases.shape[0]):
+            if cases[s, ERA] == counts[NOW] and has_changed(changes, what, int(cases[s, LABEL])):
+                cases[s, ERA] = FORGOTTEN
+        return
+    counts[NOW], counts[FORMER] = counts[FORMER], counts[NOW]
+    if what == EVERYTHING:
+        counts[NEWEST] += 1
+        counts[NOW] = counts[NEWEST]
+        neighbours.weight[()] = 0.5
