@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onebit import OneBitClassifier, load, play
+from onebit import NONE_OF_THESE, Decision, OneBitClassifier, load, play
 from onebit.numerics import neighbours
 from references.one_bit_classifier import Neighbours
 
@@ -21,8 +21,10 @@ def clouds(n, K=3, seed=0):
 
 def assert_same(state, slow):
     found = state.mixture.neighbours
-    np.testing.assert_allclose(found.scratch.p, slow.p, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(found.scratch.counts, slow.counts, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.scratch.labels[neighbours.P], slow.p, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        found.scratch.labels[neighbours.COUNTS], slow.counts, rtol=1e-9, atol=1e-12
+    )
     assert float(found.weight) == pytest.approx(slow.weight, rel=1e-9)
 
 
@@ -38,12 +40,29 @@ def test_a_full_memory_has_the_last_examples(monkeypatch):
         z = np.zeros(2)
         n = seen.sizes[1] - 1
         z[seen.indices[:n]] = seen.values[:n]
-        slow.look(z, state.mixture.neighbours.scratch.others)
+        slow.look(z, state.mixture.neighbours.scratch.labels[neighbours.OTHERS])
         assert_same(state, slow)
         learner.learn(decision, correct=decision.label == truth)
         slow.learn(decision.label, decision.label == truth)
     assert learner.members_[-1].n_inputs == 20
     assert state.mixture.neighbours.examples.shape == (2, 20)
+
+
+@pytest.mark.parametrize(
+    ("feedback", "label", "share"),
+    [
+        ({"correct": True}, 0, 1.0),
+        ({"correct": False}, 0, 0.0),
+        ({"truth": 2}, 2, 1.0),
+        ({"truth": NONE_OF_THESE}, 0, 0.0),
+    ],
+    ids=str,
+)
+def test_what_is_stored_is_what_was_said(feedback, label, share):
+    learner = OneBitClassifier(classes=range(3), random_state=0)
+    learner.learn(Decision([1.0, 2.0], 0, 0.5), **feedback)
+    stored = learner._run.state.mixture.neighbours.cases[0]
+    assert stored[[neighbours.LABEL, neighbours.RIGHT_SHARE]].tolist() == [label, share]
 
 
 @pytest.mark.parametrize(("d", "n"), [(1, 4096), (24, 4096), (100, 1000), (256, 390), (10**6, 1)])
@@ -68,16 +87,24 @@ def test_labels_that_are_retired_are_right_for_no_neighbour():
     play(learner, X, y)
     learner.retire_classes([1])
     learner.policy(X[:1])
-    assert learner._run.state.mixture.neighbours.scratch.p[1] == 0.0
+    assert learner._run.state.mixture.neighbours.scratch.labels[neighbours.P, 1] == 0.0
     learner.add_classes([3])
     assert learner.members_[-1].n_inputs == 300
 
 
-def test_a_label_out_of_range_in_a_file_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        (neighbours.LABEL, 3, "cases has a label that is not from 0 to 2"),
+        (neighbours.LABEL, 0.5, "cases has a label that is not from 0 to 2"),
+        (neighbours.RIGHT_SHARE, 2, "cases has a share of right that is not in"),
+    ],
+)
+def test_unsound_cases_in_a_file_are_refused(tmp_path, column, value, message):
     X, y = clouds(50)
     learner = OneBitClassifier(random_state=0, classes=range(3))
     play(learner, X, y)
-    learner._run.state.mixture.neighbours.cases[0, neighbours.LABEL] = 3
+    learner._run.state.mixture.neighbours.cases[0, column] = value
     learner.save(tmp_path / "learner")
-    with pytest.raises(ValueError, match="cases has a label that is not from 0 to 2"):
+    with pytest.raises(ValueError, match=message):
         load(tmp_path / "learner")

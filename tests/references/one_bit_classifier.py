@@ -331,7 +331,8 @@ class Neighbours:
         self.z, self.others = z, others
         right, wrong = np.zeros((2, self.K))
         for weight, (_, label, correct) in zip(self.weights(), self.seen, strict=True):
-            (right if correct else wrong)[label] += weight
+            right[label] += weight * correct
+            wrong[label] += weight * (1 - correct)
         b = (2 * others + right) / (2 * others + right).sum()
         self.counts = right.copy()
         for j in range(self.K):
@@ -361,8 +362,7 @@ class Neighbours:
 
     def learn(self, label, correct):
         own, others = np.clip([self.p[label], self.others[label]], 1e-3, 1 - 1e-3)
-        if not correct:
-            own, others = 1 - own, 1 - others
+        own, others = (q**correct * (1 - q) ** (1 - correct) for q in (own, others))
         own, others = self.weight * own, (1 - self.weight) * others
         self.weight = (1 - 1e-4) * own / (own + others) + 0.5e-4
         self.last = [*self.last, (self.z, label, correct)][-self.room :]

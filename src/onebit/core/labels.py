@@ -157,6 +157,7 @@ class LabelsMixin(BaseLearner):
             state = grown(run.state, first)
         except ValueError as error:
             raise ValueError(f"{name} cannot take further classes: {error}") from None
+        run.new_labels |= dict.fromkeys(range(run.classes.size, classes.size), 0)
         run.replace_state(classes, kernels, state, form.get_params(deep=False))
 
 

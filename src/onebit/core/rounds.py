@@ -427,6 +427,8 @@ class RoundsMixin(ChoosingMixin):
                 self._update_by_grade(run, example, label, probability, offer, feedback)
             else:
                 self._update(run, example, label, probability, offer, feedback)
+            if run.new_labels:
+                run.count_feedback(subject)
         decision._learned_by += (ref(self),)
         if key is not None:
             run.remember(key)

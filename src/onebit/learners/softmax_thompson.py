@@ -227,7 +227,7 @@ class SoftmaxThompson(ProbabilityLearner):
     products 132
     """
 
-    state_version = 1  # files of version 0 have no level
+    state_version = 2  # files of version 0 have no level, those of version 1 no lengths
     uses_truth, _truth_feedback, _none_feedback = True, TOLD, NONE_RIGHT
     takes_rewards = True
     reference = "onebit"

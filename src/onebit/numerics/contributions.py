@@ -126,7 +126,7 @@ def added_by(model: Weighed, scales: Scales | None, example: Example) -> Added:
     at = np.flatnonzero(seen.indices < d)
     rows = descriptions.place[seen.indices[at]] - 1
     at, D = at[rows >= 0], descriptions.D[rows[rows >= 0]]
-    theta = descriptions.numbers[MEAN]
+    theta = descriptions.numbers[MEAN] / math.sqrt(max(member.posterior.scratch.stretch[0], 1e-300))
     more = theta * unit[at] * sum(factor * D[:, k] for k, factor in model.factors.items())
     return Added(
         np.concatenate([added.amounts, more]),
@@ -223,18 +223,10 @@ def added_by_neighbours(mixture: Mixture, k: int, other: int) -> list[Contributi
     if mixture.neighbours is None:
         return []
     _, added = parts_of(mixture.neighbours, mixture.settings.least_weight)
-    p = probabilities_of(mixture)
+    p = mixture.scratch.p
     log_mean = log_logarithmic_mean(math.log(p[k]), math.log(p[other]))
     amount = float(added[k] - added[other]) * math.exp(-log_mean)
     return [Contribution(Input(NEIGHBOURS, ()), amount, "neighbours")] if amount else []
-
-
-def probabilities_of(mixture: Mixture) -> np.ndarray:
-    """Return the probabilities of the labels for the last x."""
-    neighbours, least = mixture.neighbours, mixture.settings.least_weight
-    assert neighbours is not None
-    part, added = parts_of(neighbours, least)
-    return part * neighbours.scratch.others + added
 
 
 def log_parts(weight: float, z: np.ndarray, k: int, other: int) -> tuple[float, float]:

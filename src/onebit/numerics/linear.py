@@ -112,17 +112,6 @@ def with_values(x, values):
     return Example(x.indices, values[: x.indices.size], x.n_features)
 
 
-@lean_kernel
-def unit_scores(W, D, x, scratch, scores, v):
-    """Fill ``scores[k] = w_k . x`` and ``v[k] = x' D_k x`` for normalised x and diagonals D.
-
-    The values of that x stay in ``scratch.x``, their squares in ``scratch.squares``.
-    """
-    fill_unit(x, scratch.x, scratch.squares)
-    products(W, with_values(x, scratch.x), scores)
-    products(D, with_values(x, scratch.squares), v)
-
-
 class Scaled(NamedTuple):
     """Weights W = scale V, whose length is known: to shrink all of W is to change one number.
 

@@ -60,6 +60,8 @@ from onebit.numerics.posterior import (
     doubt_level,
     exchange_former,
     fill_deviations,
+    fill_linearised,
+    fill_policy,
     fill_scores,
     forget_class,
     grow_older,
@@ -72,6 +74,7 @@ from onebit.numerics.posterior import (
     score_posterior,
     sum_of_others,
 )
+from onebit.numerics.softmax import logistic
 from onebit.numerics.tuning import MixtureConstants
 from onebit.numerics.views import (
     encode,
@@ -298,14 +301,14 @@ def score_mixture(mixture, x, inputs, scores):
     if trust.size == 1:
         fill_scores(line, scores)
         return
-    fill_mixture(mixture, scores)
-    fill_neighbours(mixture.neighbours, inputs, scores)
-    add_neighbours(mixture.neighbours, mixture.settings.least_weight, scores)
+    p, least = mixture.scratch.p, mixture.settings.least_weight
+    fill_mixture(members, trust, least, p)
+    fill_neighbours(mixture.neighbours, inputs, p)
+    add_neighbours(mixture.neighbours, least, p)
     for k in range(scores.size):
-        p = scores[k]
-        scores[k] = math.log(p) if p > 1e-300 else LEAST_SCORE
+        scores[k] = math.log(p[k]) if p[k] > 1e-300 else LEAST_SCORE
         if not line.settings.exclusive:
-            scores[k] -= math.log(max(1.0 - p, 1e-16))
+            scores[k] -= math.log(max(1.0 - p[k], 1e-16))
         if line.scratch.retired[k]:
             scores[k] = -math.inf
 
@@ -315,20 +318,20 @@ def score_mixture(mixture, x, inputs, scores):
 def score_members(member, i, x, inputs):
     """Fill the scores and the probabilities of each member."""
     posterior = member.posterior
-    scores = posterior.scratch.scores
+    scratch, scores = posterior.scratch, posterior.scratch.scores
     seen = encode(member.view_of_x, x, inputs, scores.size)
     score_posterior(posterior, seen, scores)
-    add_similarities(member.descriptions, seen, posterior.scratch.x, scores)
+    add_similarities(member.descriptions, seen, scratch.x, scratch.stretch[0], scores)
     predict(posterior, scores)
 
 
 @lean_kernel
-def fill_mixture(mixture, p):
+def fill_mixture(members, trust, least, p):
     """Fill the probabilities of the labels by all members."""
     for k in range(p.size):
         p[k] = 0.0
-    add_probabilities(mixture.members, mixture.trust, mixture.settings.least_weight, p)
-    total = sum_of_says(mixture)
+    add_probabilities(members, trust, least, p)
+    total = sum_of_says(trust, least)
     for k in range(p.size):
         p[k] /= total
 
@@ -343,11 +346,11 @@ def add_probabilities(member, i, trust, least, p):
 
 
 @lean_kernel
-def sum_of_says(mixture):
+def sum_of_says(trust, least):
     """Return the weight that the words of all members have."""
     total = 0.0
-    for m in range(mixture.trust.size):
-        total += say(mixture.trust[m], mixture.settings.least_weight)
+    for m in range(trust.size):
+        total += say(trust[m], least)
     return total
 
 
@@ -360,7 +363,8 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
 
     The score of a label is drawn around the weighted mean of the members' scores, with the weighted
     mean of the variances of their draws. Those of neighbours, the logarithms of their
-    probabilities, have the same variance.
+    probabilities, have the same variance. If labels are not exclusive, the probability of each is
+    drawn, as that of one model is (`fill_policy`).
     """
     best = argmax(scores, offer)
     for k in range(p.size):
@@ -370,27 +374,31 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
         return best
     line = mixture.members.line.posterior
     if mixture.trust.size == 1:
-        means, deviations = line.scratch.scores, line.scratch.deviations
-        fill_deviations(line, means, offer)
+        return fill_policy(line, scores, offer, p)
+    means, deviations = mixture.scratch.means, mixture.scratch.deviations
+    least = mixture.settings.least_weight
+    fill_moments(mixture.members, mixture.trust, least, offer, means, deviations)
+    if line.settings.exclusive:
+        add_log_probabilities(mixture.neighbours, least, means)
     else:
-        means, deviations = mixture.scratch.means, mixture.scratch.deviations
-        fill_moments(mixture, offer, means, deviations)
+        for k in range(p.size):
+            p[k] = logistic(scores[k])
+        fill_linearised(p, best, means)
     fill_winning(means, deviations, argmax(means, offer), p, line.scratch.room, offer)
     return best
 
 
 @lean_kernel
-def fill_moments(mixture, offer, means, deviations):
+def fill_moments(members, trust, least, offer, means, deviations):
     """Fill the weighted means of the members' scores, and the deviations of the draws."""
-    trust, least, total = mixture.trust, mixture.settings.least_weight, sum_of_says(mixture)
+    total = sum_of_says(trust, least)
     for k in range(means.size):
         means[k] = deviations[k] = 0.0
-    add_moments(mixture.members, trust, least, offer, means, deviations)
+    add_moments(members, trust, least, offer, means, deviations)
     for i in range(n_on_offer(offer, means.size)):
         k = nth_on_offer(offer, i, means.size)
         means[k] /= total
         deviations[k] = math.sqrt(deviations[k] / total)
-    add_log_probabilities(mixture.neighbours, least, means)
 
 
 @each
@@ -401,8 +409,8 @@ def add_moments(member, i, trust, least, offer, means, variances):
     if weight > 0.0:
         scratch = posterior.scratch
         fill_deviations(posterior, scratch.scores, offer)
-        for i in range(n_on_offer(offer, means.size)):
-            k = nth_on_offer(offer, i, means.size)
+        for n in range(n_on_offer(offer, means.size)):
+            k = nth_on_offer(offer, n, means.size)
             means[k] += weight * scratch.scores[k]
             variances[k] += weight * (scratch.deviations[k] * scratch.deviations[k])
 
@@ -412,27 +420,28 @@ def add_moments(member, i, trust, least, offer, means, variances):
 
 @lean_kernel
 def learn_mixture(mixture, inputs, rounds, label, correct):
-    """Let every member learn from the bit; weigh them by it; return whether any was updated."""
+    """Let every member learn from the bit; weigh them by it; return whether any was updated.
+
+    `score_mixture` was given the same x last.
+    """
     p, said, updated = mixture.scratch.p, mixture.scratch.said, mixture.scratch.updated
     if mixture.trust.size == 1:
         p = mixture.members.line.posterior.scratch.p
-    else:
-        fill_mixture(mixture, p)
-        add_neighbours(mixture.neighbours, mixture.settings.least_weight, p)
-    others = probability_of_others(mixture, p, label)
+    exclusive = mixture.members.line.posterior.settings.exclusive
+    others = probability_of_others(exclusive, p, label)
     total = p[label] + others
     said[RIGHT], said[WRONG] = p[label] / total, others / total
     trust, least = mixture.trust, mixture.settings.least_likelihood
     learn_members(mixture.members, trust, least, inputs, rounds, label, correct, updated)
     share_weights(trust, mixture.settings.share)
-    learn_neighbours(mixture.neighbours, mixture.settings, label, correct > 0)
+    learn_neighbours(mixture.neighbours, mixture.settings, label, correct)
     return np.any(updated)
 
 
 @lean_kernel
-def probability_of_others(mixture, p, label):
+def probability_of_others(exclusive, p, label):
     """Return the probability that a label is wrong."""
-    if mixture.members.line.posterior.settings.exclusive:
+    if exclusive:
         return sum_of_others(p, label)
     return max(1.0 - p[label], 1e-16)
 
@@ -494,8 +503,9 @@ def former_probability(mixture, inputs, label):
     """Return the probability that the label is right, by the former weights of all members."""
     p = mixture.scratch.p
     predict_members_by_former(mixture.members, inputs)
-    fill_mixture(mixture, p)
-    return p[label] / (p[label] + probability_of_others(mixture, p, label))
+    fill_mixture(mixture.members, mixture.trust, mixture.settings.least_weight, p)
+    exclusive = mixture.members.line.posterior.settings.exclusive
+    return p[label] / (p[label] + probability_of_others(exclusive, p, label))
 
 
 @each

@@ -29,16 +29,20 @@ from onebit.core.example import LARGEST
 from onebit.core.state import MOST_ROUNDS, Field, Share
 from onebit.numerics import tuning
 from onebit.numerics.changes import EVERYTHING, SOME, has_changed
+from onebit.numerics.posterior import likelihood, share_of_right
 from onebit.numerics.tuning import NeighbourConstants
 
 MOST_CASES, MOST_NUMBERS = 4096, 100_000
 """Most examples in the memory, and most numbers: 0.8 MB."""
 
-LABEL, IS_RIGHT, ERA = 0, 1, 2
+LABEL, RIGHT_SHARE, ERA = 0, 1, 2
 """Columns of `Neighbours.cases`."""
 
 STORED, NOW, FORMER, NEWEST = 0, 1, 2, 3
 """Places in `Neighbours.counts`."""
+
+OTHERS, RIGHT, WRONG, COUNTS, P = range(5)
+"""Rows of `Scratch.labels`."""
 
 FORGOTTEN = -1
 """The era of examples that no longer say anything."""
@@ -53,30 +57,22 @@ LEAST_OTHERS = 1e-3
 class Scratch(NamedTuple):
     """What is computed of one x.
 
+    There are few arrays, as each array of a state takes time to compile and to pass on.
+
     Attributes
     ----------
     x
         Its scaled features, zeros included.
     distances
-        Squared, from each example in the memory.
-    nearest
-        The smallest of them, increasing.
-    others
-        m, what the other members say.
-    right, wrong
-        R and N.
-    counts, p
-        c and p.
+        Squared, from each example in the memory; after them the smallest ones, increasing.
+    labels
+        For each label: m of the OTHERS; R and N, of neighbours for which it was RIGHT and WRONG; c,
+        their COUNTS; and P.
     """
 
     x: np.ndarray
     distances: np.ndarray
-    nearest: np.ndarray
-    others: np.ndarray
-    right: np.ndarray
-    wrong: np.ndarray
-    counts: np.ndarray
-    p: np.ndarray
+    labels: np.ndarray
 
 
 class Neighbours(NamedTuple):
@@ -87,7 +83,8 @@ class Neighbours(NamedTuple):
     examples
         Their scaled features, one column for each.
     cases
-        LABEL, the one chosen for each; IS_RIGHT; ERA, in which it was.
+        LABEL, the one chosen for each; RIGHT_SHARE, 1 if it was right, 0 if wrong, or a grade; ERA,
+        in which it was.
     counts
         STORED, how many examples there were; NOW and FORMER, the present era and the one before the
         last change of everything; NEWEST, the last of all eras.
@@ -96,19 +93,20 @@ class Neighbours(NamedTuple):
     """
 
     examples: Annotated[np.ndarray, Field("features", "examples", least=-LARGEST, most=LARGEST)]
-    cases: Annotated[
-        np.ndarray, Field("examples", 3, dtype=np.int64, least=FORGOTTEN, most=MOST_ROUNDS)
-    ]
+    cases: Annotated[np.ndarray, Field("examples", 3, least=FORGOTTEN, most=MOST_ROUNDS)]
     counts: Annotated[np.ndarray, Field(4, dtype=np.int64, least=0, most=MOST_ROUNDS)]
     weight: Share
     settings: NeighbourConstants
     scratch: Scratch
 
     def check(self) -> None:
-        """Check what is used as an index: labels."""
-        labels = self.cases[:, LABEL]
-        if labels.min(initial=0) < 0 or labels.max(initial=0) >= self.scratch.p.size:
-            raise ValueError(f"cases has a label that is not from 0 to {self.scratch.p.size - 1}")
+        """Check labels, which are used as indices, and shares."""
+        labels, shares = self.cases[:, LABEL], self.cases[:, RIGHT_SHARE]
+        n_classes = self.scratch.labels.shape[1]
+        if not np.isin(labels, np.arange(n_classes)).all():
+            raise ValueError(f"cases has a label that is not from 0 to {n_classes - 1}")
+        if shares.min(initial=0.0) < 0.0 or shares.max(initial=1.0) > 1.0:
+            raise ValueError("cases has a share of right that is not in [0, 1]")
 
 
 def n_examples(n_features: int) -> int:
@@ -119,22 +117,16 @@ def n_examples(n_features: int) -> int:
 def new_neighbours(n_features: int, n_classes: int) -> Neighbours:
     """Return an empty memory."""
     n, settings = n_examples(n_features), tuning.TUNING.neighbours
-    others, right, wrong, counts, p = np.zeros((5, n_classes))
     return Neighbours(
         examples=np.zeros((n_features, n)),
-        cases=np.zeros((n, 3), dtype=np.int64),
+        cases=np.zeros((n, 3)),
         counts=np.zeros(4, dtype=np.int64),
         weight=np.full((), 0.5),
         settings=settings,
         scratch=Scratch(
             x=np.zeros(n_features),
-            distances=np.zeros(n),
-            nearest=np.zeros(settings.nearest),
-            others=others,
-            right=right,
-            wrong=wrong,
-            counts=counts,
-            p=p,
+            distances=np.zeros(n + settings.nearest),
+            labels=np.zeros((5, n_classes)),
         ),
     )
 
@@ -155,21 +147,21 @@ def fill_neighbours(neighbours, inputs, others):
     """
     if neighbours is None:
         return
-    scratch, a = neighbours.scratch, neighbours.settings.prior
-    for j in range(scratch.x.size):
-        scratch.x[j] = 0.0
+    x, distances, labels = (
+        neighbours.scratch.x,
+        neighbours.scratch.distances,
+        neighbours.scratch.labels,
+    )
+    cases, now, k = neighbours.cases, neighbours.counts[NOW], neighbours.settings.nearest
+    for j in range(x.size):
+        x[j] = 0.0
     for i in range(inputs.indices.size - 1):  # the last one is the constant
-        scratch.x[inputs.indices[i]] = inputs.values[i]
-    n = min(neighbours.counts[STORED], scratch.distances.size)
-    fill_distances(neighbours.examples, scratch.x, n, scratch.distances)
-    count_neighbours(neighbours, n)
-    fill_counts(scratch, a, others)
-    total = a
-    for k in range(others.size):
-        total += scratch.counts[k]
-    for k in range(others.size):
-        scratch.others[k] = others[k]
-        scratch.p[k] = (a * others[k] + scratch.counts[k]) / total
+        x[inputs.indices[i]] = inputs.values[i]
+    n = min(neighbours.counts[STORED], cases.shape[0])
+    fill_distances(neighbours.examples, x, n, distances)
+    radius = radius_of(distances, cases, now, n, k)
+    count_neighbours(distances, cases, now, n, radius, k, labels)
+    fill_probabilities(labels, neighbours.settings.prior, others)
 
 
 @lean_kernel
@@ -185,66 +177,69 @@ def fill_distances(examples, x, n, distances):
 
 
 @lean_kernel
-def count_neighbours(neighbours, n):
-    """Fill R and N from the distances of the first n examples."""
-    scratch, cases = neighbours.scratch, neighbours.cases
-    distances, right, wrong = scratch.distances, scratch.right, scratch.wrong
-    for k in range(right.size):
-        right[k] = wrong[k] = 0.0
-    radius = radius_of(neighbours, n)
-    total, now = 0.0, neighbours.counts[NOW]
-    for s in range(n):
-        if distances[s] < radius and cases[s, ERA] == now:
-            weight = 1.0 - distances[s] / radius
-            total += weight
-            if cases[s, IS_RIGHT]:
-                right[cases[s, LABEL]] += weight
-            else:
-                wrong[cases[s, LABEL]] += weight
-    if total > scratch.nearest.size:
-        for k in range(right.size):
-            right[k] *= scratch.nearest.size / total
-            wrong[k] *= scratch.nearest.size / total
+def radius_of(distances, cases, now, n, k):
+    """Return h^2, from the distances of the first n examples; zero if there is none.
 
-
-@lean_kernel
-def radius_of(neighbours, n):
-    """Return h^2, from the distances of the first n examples; zero if there is none."""
-    nearest, distances = neighbours.scratch.nearest, neighbours.scratch.distances
-    cases, now, m = neighbours.cases, neighbours.counts[NOW], 0
+    The smallest k are filled in after all distances.
+    """
+    first, m = cases.shape[0], 0
     for s in range(n):
-        if cases[s, ERA] == now and (m < nearest.size or distances[s] < nearest[m - 1]):
-            m = min(m + 1, nearest.size)
-            i = m - 1
-            while i > 0 and nearest[i - 1] > distances[s]:
-                nearest[i] = nearest[i - 1]
+        if cases[s, ERA] == now and (m < k or distances[s] < distances[first + m - 1]):
+            m = min(m + 1, k)
+            i = first + m - 1
+            while i > first and distances[i - 1] > distances[s]:
+                distances[i] = distances[i - 1]
                 i -= 1
-            nearest[i] = distances[s]
+            distances[i] = distances[s]
     if m == 0:
         return 0.0
-    furthest = (1.0 + TIE) * nearest[m - 1] + 1e-12
+    furthest = (1.0 + TIE) * distances[first + m - 1] + 1e-12
     radius = math.inf
     for s in range(n):
-        if distances[s] > furthest and distances[s] < radius and cases[s, ERA] == now:
+        if furthest < distances[s] < radius and cases[s, ERA] == now:
             radius = distances[s]
     return radius if radius < math.inf else 2.0 * furthest
 
 
 @lean_kernel
-def fill_counts(scratch, a, others):
-    """Fill c; a label that the other members exclude has none."""
-    right, wrong, counts = scratch.right, scratch.wrong, scratch.counts
-    total = shared = 0.0
+def count_neighbours(distances, cases, now, n, radius, most, labels):
+    """Fill R and N from the distances of the first n examples."""
+    total = 0.0
+    for k in range(labels.shape[1]):
+        labels[RIGHT, k] = labels[WRONG, k] = 0.0
+    for s in range(n):
+        if distances[s] < radius and cases[s, ERA] == now:
+            weight = 1.0 - distances[s] / radius
+            total += weight
+            label, share = int(cases[s, LABEL]), cases[s, RIGHT_SHARE]
+            labels[RIGHT, label] += weight * share
+            labels[WRONG, label] += weight * (1.0 - share)
+    if total > most:
+        for k in range(labels.shape[1]):
+            labels[RIGHT, k] *= most / total
+            labels[WRONG, k] *= most / total
+
+
+@lean_kernel
+def fill_probabilities(labels, a, others):
+    """Fill c and p from R and N; a label that the other members exclude has none."""
+    total, shared = 0.0, 0.0
     for k in range(others.size):
-        counts[k] = a * others[k] + right[k] if others[k] > 0.0 else 0.0
-        total += counts[k]
+        labels[OTHERS, k] = others[k]
+        labels[COUNTS, k] = a * others[k] + labels[RIGHT, k] if others[k] > 0.0 else 0.0
+        total += labels[COUNTS, k]
     for k in range(others.size):
-        counts[k] /= total  # b, for now
-        wrong[k] /= max(1.0 - counts[k], LEAST_OTHERS)
-        shared += wrong[k]
+        labels[COUNTS, k] /= total  # b, for now
+        labels[WRONG, k] /= max(1.0 - labels[COUNTS, k], LEAST_OTHERS)
+        shared += labels[WRONG, k]
+    total = a
     for k in range(others.size):
         if others[k] > 0.0:
-            counts[k] = right[k] + counts[k] * (shared - wrong[k])
+            gained = labels[COUNTS, k] * (shared - labels[WRONG, k])
+            labels[COUNTS, k] = labels[RIGHT, k] + gained
+        total += labels[COUNTS, k]
+    for k in range(others.size):
+        labels[P, k] = (a * others[k] + labels[COUNTS, k]) / total
 
 
 @lean_kernel
@@ -254,7 +249,7 @@ def add_neighbours(neighbours, least, p):
         return
     weight = say(neighbours.weight[()], least)
     for k in range(p.size):
-        p[k] += weight * (neighbours.scratch.p[k] - p[k])
+        p[k] += weight * (neighbours.scratch.labels[P, k] - p[k])
 
 
 @lean_kernel
@@ -265,7 +260,7 @@ def add_log_probabilities(neighbours, least, means):
     weight = say(neighbours.weight[()], least)
     if weight > 0.0:
         for k in range(means.size):
-            score = math.log(max(neighbours.scratch.p[k], 1e-300))
+            score = math.log(max(neighbours.scratch.labels[P, k], 1e-300))
             means[k] = (1.0 - weight) * means[k] + weight * score
 
 
@@ -283,7 +278,7 @@ def parts_of(neighbours: Neighbours | None, least: float) -> tuple[float, np.nda
     if neighbours is None:
         return 1.0, np.zeros(1)
     weight = say.py_func(float(neighbours.weight), least)
-    a, counts = neighbours.settings.prior, neighbours.scratch.counts
+    a, counts = neighbours.settings.prior, neighbours.scratch.labels[COUNTS]
     total = a + counts.sum()
     return 1.0 - weight + weight * a / total, weight * counts / total
 
@@ -292,24 +287,22 @@ def parts_of(neighbours: Neighbours | None, least: float) -> tuple[float, np.nda
 
 
 @lean_kernel
-def learn_neighbours(neighbours, settings, label, is_right):
-    """Weigh the neighbours by the bit, beside all other members, and store the example."""
+def learn_neighbours(neighbours, settings, label, correct):
+    """Weigh the neighbours by the feedback, beside all other members, and store the example."""
     if neighbours is None:
         return
-    scratch, least = neighbours.scratch, settings.least_likelihood
-    own = min(max(scratch.p[label], least), 1.0 - least)
-    others = min(max(scratch.others[label], least), 1.0 - least)
+    x, labels, least = neighbours.scratch.x, neighbours.scratch.labels, settings.least_likelihood
+    own = min(max(labels[P, label], least), 1.0 - least)
+    others = min(max(labels[OTHERS, label], least), 1.0 - least)
     weight = neighbours.weight[()]
-    if is_right:
-        own, others = weight * own, (1.0 - weight) * others
-    else:
-        own, others = weight * (1.0 - own), (1.0 - weight) * (1.0 - others)
+    own, others = weight * likelihood(own, correct), (1.0 - weight) * likelihood(others, correct)
     neighbours.weight[()] = (1.0 - settings.share) * own / (own + others) + 0.5 * settings.share
     cases, counts = neighbours.cases, neighbours.counts
     slot = counts[STORED] % cases.shape[0]
-    for j in range(scratch.x.size):
-        neighbours.examples[j, slot] = scratch.x[j]
-    cases[slot, LABEL], cases[slot, IS_RIGHT], cases[slot, ERA] = label, is_right, counts[NOW]
+    for j in range(x.size):
+        neighbours.examples[j, slot] = x[j]
+    cases[slot, LABEL], cases[slot, RIGHT_SHARE] = label, share_of_right(correct)
+    cases[slot, ERA] = counts[NOW]
     counts[STORED] += 1
 
 
@@ -327,7 +320,7 @@ def change_neighbours(neighbours, changes, what):
     cases, counts = neighbours.cases, neighbours.counts
     if what == SOME:
         for s in range(cases.shape[0]):
-            if cases[s, ERA] == counts[NOW] and has_changed(changes, what, cases[s, LABEL]):
+            if cases[s, ERA] == counts[NOW] and has_changed(changes, what, int(cases[s, LABEL])):
                 cases[s, ERA] = FORGOTTEN
         return
     counts[NOW], counts[FORMER] = counts[FORMER], counts[NOW]

@@ -246,16 +246,14 @@ class Tuning(NamedTuple):
         doubt=math.pi / 8.0,
         forgetting=0.0,
         negligible=1e-6,
-        openness=2,
     )
     independent_full: PosteriorConstants = PosteriorConstants(
         prior=0.5,
-        explore=0.15,
+        explore=0.25,
         constant=0.1,
         doubt=math.pi / 8.0,
         forgetting=0.0,
         negligible=1e-6,
-        openness=2,
     )
     mixture: MixtureConstants = MixtureConstants()
     neighbours: NeighbourConstants = NeighbourConstants()

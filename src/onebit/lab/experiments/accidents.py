@@ -29,9 +29,15 @@ Change = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 
 def plain(seed: int, rounds: int = ROUNDS) -> tuple[np.ndarray, np.ndarray]:
     """Return ten Gaussian features, and the best of five linear scores of each row."""
+    X, W = rows_and_rule(seed, rounds)
+    return X, (X @ W).argmax(axis=1)
+
+
+def rows_and_rule(seed: int, rounds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return ten Gaussian features, and the weights of five linear scores."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((rounds, FEATURES))
-    return X, (X @ rng.standard_normal((FEATURES, CLASSES))).argmax(axis=1)
+    return X, rng.standard_normal((FEATURES, CLASSES))
 
 
 def _row_number(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -101,10 +107,21 @@ def _rare_huge(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def _missing(code: float | None) -> Change:
     def change(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         X = 20.0 + 3.0 * X
-        X[rng.random(X.shape) < 0.01] = X.mean() if code is None else code
+        X[_is_missing(X, rng)] = X.mean() if code is None else code
         return X
 
     return change
+
+
+def _is_missing(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return rng.random(X.shape) < 0.01
+
+
+def lost_with_missing_cells(seed: int, rounds: int) -> float:
+    """Return the error of the true rule, with zero, the mean, in place of the missing cells."""
+    X, W = rows_and_rule(seed, rounds)
+    known = np.where(_is_missing(X, np.random.default_rng([seed, 1])), 0.0, X)
+    return float(np.mean((known @ W).argmax(axis=1) != (X @ W).argmax(axis=1)))
 
 
 ACCIDENTS: dict[str, Change] = {
@@ -154,13 +171,15 @@ def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
             [name, f"{errors[name].mean():.2f}", f"{more.mean():+.2f}", f"{more.max():+.2f}"]
         )
     columns = ["the same stream, and", "error %", "more", "most"]
+    rounds = int(runs.rounds.iloc[0])
+    lost = 100 * np.mean([lost_with_missing_cells(seed, rounds) for seed in errors.index])
     return [
         Section(
             "Accidents of tables",
             f"{FEATURES} Gaussian features, {CLASSES} linear classes. More: points over the plain "
             "stream of the same seed, on average; most: of the worst seed. Where cells are "
-            "missing, what they said is lost: their mean is what someone who knew which they were "
-            "could put there.",
+            "missing, what they said is lost: the true rule, with their means in their place, errs "
+            f"in {lost:.2f} % of the rounds.",
             tables={"error %": pd.DataFrame(rows, columns=columns)},
         )
     ]
