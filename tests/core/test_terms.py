@@ -4,13 +4,14 @@ import copy
 
 import numpy as np
 import pytest
-from scipy.special import log_softmax
+from scipy.special import expit, log_softmax
 from scipy.stats import chisquare
 
 from onebit import (
     Decision,
     LinTS,
     LinUCB,
+    LogisticThompson,
     Newtron,
     OneBitClassifier,
     SoftmaxThompson,
@@ -52,11 +53,12 @@ def draws(trained, x):
     """Return means and deviations of what each label's value is drawn from."""
     run = trained._run
     trained.decide(x, explore=False)
+    if isinstance(trained, LinTS):
+        return run.scores.copy(), run.state.scratch.deviations.copy()
+    means = log_softmax(run.scores) if trained.exclusive else run.scores.copy()
     if isinstance(trained, OneBitClassifier):
-        return log_softmax(run.scores), run.state.mixture.deviations.copy()
-    if isinstance(trained, SoftmaxThompson):
-        return log_softmax(run.scores), run.state.model.posterior.scratch.deviations.copy()
-    return run.scores.copy(), run.state.scratch.deviations.copy()
+        return means, run.state.mixture.deviations.copy()
+    return means, run.state.model.posterior.scratch.deviations.copy()
 
 
 def simulated(trained, x, n):
@@ -65,7 +67,8 @@ def simulated(trained, x, n):
     rng, counts = np.random.default_rng(0), np.zeros(m.size)
     for _ in range(-(-n // 1_000_000)):
         t = m + d * rng.normal(size=(min(n, 1_000_000), m.size))
-        P = t if isinstance(trained, LinTS) else np.exp(np.minimum(t, 0.0))
+        P = np.exp(np.minimum(t, 0.0)) if trained.exclusive else expit(t)
+        P = t if isinstance(trained, LinTS) else P
         counts += np.bincount((w * P - c).argmax(axis=1), minlength=m.size)
     return counts / counts.sum()
 
@@ -76,6 +79,8 @@ THOMPSONS = [
     (SoftmaxThompson, {"explore": 1.0}),
     (SoftmaxThompson, {"explore": 0.5, "view": "cells"}),
     (LinTS, {}),
+    (LogisticThompson, {"explore": 1.0, "view": "features", "covariance": "diagonal"}),
+    (OneBitClassifier, {"explore": 1.0, "views": "line", "exclusive": False}),
 ]
 
 

@@ -155,23 +155,29 @@ class ChoosingMixin(BaseLearner):
         conditions: Conditions,
         scores: np.ndarray,
         p: np.ndarray,
+        most_new: float | None = None,
     ) -> int:
-        """Fill scores and policy of one example; return the greedy label."""
+        """Fill scores and policy of one example; return the greedy label.
+
+        New labels have at most the probability that a limit leaves, or `most_new` if it is given.
+        """
         if run.choose is None:
             run.compile_decide()
             run.decide = run.choose if self._terms is None else None
         utility, explore, share, new_share = conditions
-        others = offer if new_share is None else _not_new(run, offer)
+        if new_share is not None:
+            most_new = run.new_window.probability(new_share)
+        others = offer if most_new is None else not_new(run, offer)
         if not explore:
             offer = others
         greedy = self._fill_free_policy(run, example, offer, utility, scores, p)
-        if others.size < offer.size and new_share is not None:
-            of_new, most = p.copy(), run.new_window.probability(new_share)
+        if others.size < offer.size and most_new is not None:
+            of_new = p.copy()
             of_new[others] = 0.0
-            if of_new.sum() > most:
+            if of_new.sum() > most_new:
                 greedy = self._fill_free_policy(run, example, others, utility, scores, p)
-                p *= 1.0 - most
-                p += most / of_new.sum() * of_new
+                p *= 1.0 - most_new
+                p += most_new / of_new.sum() * of_new
         if not explore:
             p[:] = 0.0
             p[greedy] = 1.0
@@ -286,7 +292,7 @@ class ChoosingMixin(BaseLearner):
             run.learn = run.kernels.learn(run.state)
 
 
-def _not_new(run: Run, offer: np.ndarray) -> np.ndarray:
+def not_new(run: Run, offer: np.ndarray) -> np.ndarray:
     """Return the labels on offer that are not new; all, if all are new."""
     if not run.new_labels:
         return offer

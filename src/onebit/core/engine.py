@@ -55,6 +55,7 @@ from onebit.core.compiling import (
     open_state,
     pack,
     packed_type,
+    type_key,
     unpacked,
 )
 from onebit.core.confidence import right_probability
@@ -294,11 +295,12 @@ class Kernels:
             return lambda packed, *arguments: function(unpacked(packed), *arguments)
 
         def call(packed: Any, *arguments: Any) -> Any:
-            types = tuple(map(typeof, arguments))
-            if (name, types) not in self._entries:
-                self._start_compiling_learn(unpacked(packed))
-                self._entries[name, types] = self._linked_entry(name, unpacked(packed), types)
-            return self._entries[name, types](packed, *arguments)
+            key = name, type_key(arguments)
+            if key not in self._entries:
+                state, types = unpacked(packed), tuple(map(typeof, arguments))
+                self._start_compiling_learn(state)
+                self._entries[key] = self._linked_entry(name, state, types)
+            return self._entries[key](packed, *arguments)
 
         return call
 

@@ -203,11 +203,15 @@ def notice(state, inputs, label, correct):
     reset(changes, what, rounds)
 
 
-# States of one form have the same types, and so have compiled functions.
+# States of one form have the same types, and so have compiled functions. With neighbours, which are
+# there for exclusive labels only, a state has another type than without.
 FORMS = {
-    (covariance, view): Kernels(f"{covariance}_{view}", score, policy, learn, separate=True)
+    (covariance, view, neighbours): Kernels(
+        f"{covariance}_{view}{neighbours * '_neighbours'}", score, policy, learn, separate=True
+    )
     for covariance in ("diagonal", "full")
     for view in ("prepared", "line", "cells", "products")
+    for neighbours in ((False, True) if view in ("cells", "products") else (False,))
 }
 
 
@@ -447,7 +451,7 @@ class OneBitClassifier(ProbabilityLearner):
             rng=rng,
         )
         view = sized.views if self.standardize else "prepared"
-        return FORMS[sized.covariance, view], state
+        return FORMS[sized.covariance, view, state.mixture.neighbours is not None], state
 
     def _fill_valued_policy(
         self,

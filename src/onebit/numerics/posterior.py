@@ -346,13 +346,9 @@ def fill_scores(posterior, scores):
     """Fill the public scores: the means, or the log-odds that each label is right on its own."""
     means = posterior.scratch.scores
     for k in range(scores.size):
-        scores[k] = means[k] if posterior.settings.exclusive else log_odds(posterior, means[k], k)
-
-
-@lean_kernel
-def log_odds(posterior, score, k):
-    """Return the log-odds that label k is right on its own, its score shrunk by its doubt."""
-    return (score + posterior.level[MEAN]) * shrinkage(posterior, k)
+        scores[k] = means[k]
+        if not posterior.settings.exclusive:
+            scores[k] = (means[k] + posterior.level[MEAN]) * shrinkage(posterior, k)
 
 
 @lean_kernel
