@@ -431,7 +431,7 @@ def troubles():
         yield pytest.param(stream, trouble, seed, marks=marks, id=name)
 
 
-@pytest.mark.parametrize(("stream", "trouble", "seed"), troubles())
+@pytest.mark.parametrize(("stream", "trouble", "seed"), list(troubles()))
 def test_finds_a_class_that_is_rare_or_looks_bad_at_first(stream, trouble, seed):
     rng = np.random.default_rng(seed)
     X, y = trouble(*stream(rng), rng)
