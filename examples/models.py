@@ -1,9 +1,20 @@
 """The language models of `route_models.py`: questions, answers and thumbs, simulated by a table.
 
-A model has an ability, and a question a difficulty; an answer is right with the log-odds ability -
-difficulty (the model of Rasch). What is right is known here only. One user in two sends a thumb,
-up to 200 questions later, and one thumb in twenty is wrong. "medium" gets worse after half of the
-questions, and "flash", which is new, comes after seven tenths.
+The table follows from these sentences, which were written down before the first run:
+
+- Five models, each 30^(1/4) times as expensive as the one before: prices span 1:30, about as those
+  of hosted models do, and the most expensive answer costs 0.3 of what a right one is worth.
+- An answer is right with the log-odds ability - difficulty (the model of Rasch). Each step in price
+  adds one to the ability. Models also have strengths: "small" is tuned for code (+2 there),
+  "reasoner" is better at maths (+1) and worse at chat (-1.5).
+- Questions are of four kinds, whose mean difficulties differ by one each; within a kind, they
+  differ by up to 3 either way: a model answers 5 % of the hardest questions where it answers 95 %
+  of the easiest. Words of a question tell its kind and, roughly, how hard it is.
+- After half of the questions, "medium" loses three units of ability: it is served in another
+  form. After seven tenths, "flash" comes: the next generation, as able as "large" for the price of
+  "small".
+- What is right is known here only. One user in two sends a thumb, up to 200 questions later, and
+  one thumb in twenty is wrong.
 """
 
 import random
@@ -11,18 +22,23 @@ from zlib import crc32
 
 import numpy as np
 
-PRICES = {"tiny": 0.01, "small": 0.04, "medium": 0.12, "large": 0.30, "reasoner": 0.50}
+PRICES = {"tiny": 0.010, "small": 0.023, "medium": 0.055, "large": 0.128, "reasoner": 0.300}
 """What an answer costs, where a right one is worth 1."""
 
-ABILITY = {"tiny": -6, "small": -4, "medium": -1, "large": 2, "reasoner": 8, "flash": 1}
-WORSE = {"medium": -10}
+ABILITY = {"tiny": -1.0, "small": 0.0, "medium": 1.0, "large": 2.0, "reasoner": 3.0, "flash": 2.0}
+STRENGTHS = {("small", "code"): 2.0, ("reasoner", "maths"): 1.0, ("reasoner", "chat"): -1.5}
+"""More ability for questions of one kind."""
+
+WORSE = {"medium": -2.0}
 """Ability after half of the questions."""
 
-NEW, NEW_PRICE = "flash", 0.08
+NEW, NEW_PRICE = "flash", 0.023
 
-SPREAD = 12.0
-KINDS = {"facts": -3, "chat": 0, "code": 3, "maths": 6}
-"""Their mean difficulties; within a kind, questions differ by up to SPREAD either way."""
+KINDS = {"chat": -1.0, "facts": 0.0, "code": 1.0, "maths": 2.0}
+"""Their mean difficulties."""
+
+SPREAD = 3.0
+"""Within a kind, questions differ by up to so much either way."""
 
 WORDS = {
     "chat": "birthday greeting poem story joke letter toast invitation apology thanks speech song",
@@ -59,6 +75,7 @@ class Assistant:
     def chance(self, model):
         """Return the probability that a model's answer to the last question is right."""
         ability = WORSE.get(model, ABILITY[model]) if self.now >= self.change else ABILITY[model]
+        ability += STRENGTHS.get((model, self.kind), 0.0)
         return 1.0 / (1.0 + np.exp(self.difficulty - ability))
 
     def answer(self, model, ticket):

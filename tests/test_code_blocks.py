@@ -69,7 +69,7 @@ def check_command(line, group):
         return
     assert program == "onebit", line
     command = group
-    while hasattr(command, "commands"):
+    while words and hasattr(command, "commands"):
         assert words[0] in command.commands, line
         command = command.commands[words.pop(0)]
     options = {name for parameter in command.params for name in parameter.opts}

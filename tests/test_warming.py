@@ -28,6 +28,9 @@ play(learner, X, y)
 play(learner, sp.csr_array(X), y)
 learner.policy(X)
 learner.policy(np.resize(X, (FEW_ROWS + 1, 7)))
+if hasattr(learner, "predict_proba"):
+    learner.set_utility(cost={{"a": 0.1}})
+learner.set_limits(max_exploration=0.5).decide(X[0])
 print(*counts())
 """
 

@@ -2,8 +2,8 @@
 
     python tools/pictures.py [NAME ...]
 
-Names: error, one_bit, posterior, exploration, propensity, drift, models, reasons, learners,
-terminal, page. Without names, all of them. `error` and `drift` run Vowpal Wabbit beside onebit;
+Names: error, one_bit, posterior, exploration, propensity, drift, weights, models, reasons,
+learners, terminal, page. Without names, all of them. `error` and `drift` run Vowpal Wabbit, too;
 `error` and `reasons` play tables of the folder ONEBIT_DATA; `page` needs chromium.
 """
 
@@ -213,6 +213,29 @@ def draw_posterior() -> None:
     axes[1, 0].set_ylabel("P(label is chosen)")
     axes[0, 0].legend(frameon=False, fontsize=9, loc="upper right")
     save(figure, "posterior.svg")
+
+
+def draw_weights() -> None:
+    """Draw the weights of the members of OneBitClassifier on three streams, each for one view."""
+    n, rng = 4_000, np.random.default_rng(0)
+    numbers, codes = rng.normal(size=(n, 4)), rng.integers(4, size=(n, 4)).astype(float)
+    titles = {
+        "columns add up": (numbers, numbers @ [1.0, -1.0, 0.5, 0.5] > 0),
+        "two codes are equal": (codes, codes[:, 0] == codes[:, 1]),
+        "the sign of a product": (numbers, numbers[:, 0] * numbers[:, 1] > 0),
+    }
+    figure = Figure(figsize=(8.2, 2.6), layout="constrained")
+    for ax, (title, (X, y)) in zip(figure.subplots(1, 3, sharey=True), titles.items(), strict=True):
+        history = play(OneBitClassifier(random_state=0), X, y)
+        for ink, (name, points) in zip(INK, history.weights.items(), strict=False):
+            ax.plot(*zip(*points, strict=True), color=ink, label=name, linewidth=2)
+        print(f"weights: {title} {100 * history.error_rate:.1f} % wrong")
+        ax.set(title=title, xlabel="rounds", xscale="log", xlim=(1, n), ylim=(-0.02, 1.02))
+        ax.set_xticks([1, 10, 100, 1_000], ["1", "10", "100", "1,000"])
+    figure.axes[0].set_ylabel("weight")
+    handles = figure.axes[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=len(handles[1]), frameon=False)
+    save(figure, "weights.svg")
 
 
 def draw_one_bit() -> None:
@@ -557,6 +580,7 @@ PICTURES: dict[str, Callable[[], None]] = {
     "exploration": draw_exploration,
     "propensity": draw_propensity,
     "drift": draw_drift,
+    "weights": draw_weights,
     "models": draw_models,
     "reasons": draw_reasons,
     "learners": draw_learners,

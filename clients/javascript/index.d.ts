@@ -92,7 +92,7 @@ export class Client {
   unfreeze(): Promise<this>;
   expire(seconds: number | null, countsAs?: "nothing" | "wrong"): Promise<this>;
   /** Of any 1,000 decisions, at most this share is another label than the best guess; null is no limit. */
-  setLimits(limits: { maxExploration?: number | null }): Promise<this>;
+  setLimits(limits: { maxExploration?: number | null; maxNewShare?: number | null }): Promise<this>;
   apprentice(settings: ApprenticeSettings | null): Promise<this>;
   /** Erases decisions with their feedback: by ids, by a field of the record, or before a time. */
   erase(

@@ -97,7 +97,9 @@ export class Client {
   freeze() { return this.#change("PATCH", "", { frozen: true }); }
   unfreeze() { return this.#change("PATCH", "", { frozen: false }); }
   expire(seconds, countsAs = "nothing") { return this.#change("PATCH", "", { expiry_seconds: seconds, expired_counts_as: countsAs }); }
-  setLimits({ maxExploration = null } = {}) { return this.#change("PATCH", "", { max_exploration: maxExploration }); }
+  setLimits({ maxExploration = null, maxNewShare = null } = {}) {
+    return this.#change("PATCH", "", { max_exploration: maxExploration, max_new_share: maxNewShare });
+  }
   apprentice(settings) { return this.#change("PATCH", "", { apprentice: settings }); }
   erase(selection) { return this.#post("erase", selection); }
   async delete() { await this.#ask("DELETE", this.#path); }

@@ -388,10 +388,30 @@ def check_exploration_has_limits(learner: Learner) -> None:
     for x, truth in zip(X[60:], y[60:], strict=True):
         _round(one_by_one, x, truth)
     _assert_same(_state(one_by_one), _state(limited))
+    _check_new_labels_are_limited(learner, X, y)
     unlimited = _fresh(learner).set_limits(max_exploration=1.0)
     assert play(unlimited, X, y).n_explored == play(_fresh(learner), X, y).n_explored
     _assert_refused(partial(limited.set_limits, max_exploration=1.5), "in [0, 1]")
     _assert_refused(partial(limited.decide, X[0], explore=cast("Any", 0)), "True or False")
+
+
+def _check_new_labels_are_limited(learner: Learner, X: np.ndarray, y: np.ndarray) -> None:
+    """A label that was added has at most its share, with the probabilities of the policy."""
+    limited = copy.deepcopy(learner).set_limits(max_new_share=0.01)
+    if _said_by(lambda: limited.add_classes(["mauve"])):
+        return
+    p, free = limited.policy(X), copy.deepcopy(limited).set_limits().policy(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(p[:, -1], np.minimum(free[:, -1], 0.1), rtol=0, atol=1e-12)
+    assert (limited.policy(X, explore=False)[:, -1] == 0.0).all()
+    assert limited.policy(X[:1], ["mauve"])[0, -1] == 1.0
+    limited, chosen = _copied(limited), 0
+    for x, truth in zip(X, y, strict=True):
+        decision = limited.decide(x)
+        chosen += decision.label == "mauve"
+        _feed(limited, decision, truth)
+    assert chosen <= 10
+    _assert_refused(partial(limited.set_limits, max_new_share=-0.5), "in [0, 1]")
 
 
 def check_bad_input_is_refused(learner: Learner) -> None:

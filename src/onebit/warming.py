@@ -19,7 +19,9 @@ from onebit.core.confidence import right_probability_entry
 from onebit.core.engine import ENTRY_POINTS, Kernels
 from onebit.core.example import ROWS, inspect_entry, inspect_rows
 from onebit.core.shipped import SWITCH
+from onebit.core.terms import draw_entry
 from onebit.core.workers import Task, WorkerError, can_start, n_processes, run_all
+from onebit.numerics.values import compile_values
 
 
 class Warmed(NamedTuple):
@@ -120,6 +122,8 @@ def compile_shared() -> None:
     inspect_entry()
     right_probability_entry()
     inspect_rows(*ROWS)
+    draw_entry()
+    compile_values()
 
 
 def _forms(given: Any) -> Iterable[Learner]:
@@ -186,9 +190,12 @@ def _warmed(form: Learner, elsewhere: dict[Kernels, tuple[int, float]]) -> Warme
     learner, X, y = _first_round(form)
     learner.learn(learner.decide(X[0]), truth=0)
     play(learner, X, y)
+    draw_entry()
+    if learner._knows_probabilities(learner._run):
+        learner.decide(X[0], cost={0: 0.1})
     run, rows = learner._prepare_evaluation(X)
     scores, p = np.empty((2, len(y), len(y)))
-    run.kernels.evaluate_loop(run.state, rows, scores, run.default_offer, p)
+    run.kernels.evaluate_loop(run.packed, rows, scores, run.default_offer, p)
     after = counts()
     n, seconds = elsewhere.pop(run.kernels, (0, 0.0))
     return Warmed(

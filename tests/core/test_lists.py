@@ -348,3 +348,18 @@ def test_a_pipeline_decides_and_learns_lists():
     router.learn(by_hand, correct=[False, True])
     assert router.has_learned(by_hand)
     assert repr(by_hand) == "DecisionList('a': 0.5, 'b': 1)"
+
+
+def test_lists_for_many_rows_are_those_of_one_row_after_the_other():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    one, many = (OneBitClassifier(classes=range(4), random_state=0) for _ in range(2))
+    given = {"cost": {1: 0.2}, "among": [0, 1, 3]}
+    expected = [one.decide(x, top=2, id=f"list {i}", **given) for i, x in enumerate(X)]
+    found = many.decide_many(X, top=2, ids=[f"list {i}" for i in range(20)], **given)
+    assert [repr(chosen) for chosen in found] == [repr(chosen) for chosen in expected]
+    assert [chosen.id for chosen in found] == [chosen.id for chosen in expected]
+    assert [len(chosen) for chosen in many.decide_many(X[:2], top=9)] == [4, 4]
+    with pytest.raises(ValueError, match="top is a number of places"):
+        many.decide_many(X, top=0)
+    with pytest.raises(ValueError, match="an id is a text"):
+        many.decide_many(X[:1], top=2, ids=["i" * 199])

@@ -19,9 +19,12 @@ import onebit
 from onebit.core.compiling import (
     HOOKS,
     compiled,
+    compiled_separately,
     entry_point,
     kernel,
     lean_kernel,
+    link,
+    link_nothing,
     no_alias,
 )
 from onebit.core.example import Example
@@ -65,6 +68,11 @@ inner = None
 
 
 def call_inner(x, out):
+    return inner(x, out)
+
+
+def call_again(x, out):
+    inner(x, out)
     return inner(x, out)
 
 
@@ -248,6 +256,59 @@ class TestNumbasPrivateParts:
             function = compiled("fails", calls, nogil=False, called=fails)
             with pytest.raises(ValueError, match=r"two.*2"):
                 function(self.state)
+
+    def test_what_is_compiled_separately_is_called_by_all_and_compiled_once(
+        self, tmp_path, monkeypatch
+    ):
+        """Also from what was loaded. If not: OneBitClassifier compiles for each loop anew."""
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+
+        @lean_kernel
+        def scaled(x, out):
+            if x.n_features < 0:
+                raise ValueError("negative")
+            for i in range(out.size):
+                out[i] = 3.0 * x.values[i]
+            return out.size
+
+        for hits in (0, 1):
+            separate = compiled_separately(
+                "inner", call_inner, self.signature[1:], numba.int64, inner=scaled
+            )
+            link(separate, self.signature)
+            for name in ("call_inner", "call_again"):
+                caller = compiled(name, globals()[name], nogil=False, inner=separate.call)
+                call, out = entry_point(caller, self.signature), np.zeros(2)
+                assert call(self.state, out) == 2
+                assert out.tolist() == [3.0, 3.0]
+                with pytest.raises(ValueError, match="negative"):
+                    call(self.state._replace(n_features=-1), out)
+                assert sum(caller.stats.cache_hits.values()) == hits
+                if not hits:
+                    (result,) = caller.overloads.values()
+                    lines = result.library.get_llvm_str().splitlines()
+                    assert not [
+                        one for one in lines if one.startswith("define") and "scaled" in one
+                    ]
+
+    def test_code_for_another_process_can_call_what_is_not_there(self, tmp_path, monkeypatch):
+        """If not: two processes that compile parts of one learner would wait for each other."""
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+
+        @lean_kernel
+        def size(x, out):
+            return out.size
+
+        types, out = self.signature[1:], np.zeros(3)
+        separate = compiled_separately("inner", call_inner, types, numba.int64, inner=size)
+        link_nothing(separate, self.signature)
+        caller = compiled("call_inner", call_inner, nogil=False, inner=separate.call)
+        with pytest.raises(RuntimeError, match="unresolved"):
+            entry_point(caller, self.signature)(self.state, out)
+        link(separate, self.signature)
+        loaded = compiled("call_inner", call_inner, nogil=False, inner=separate.call)
+        assert entry_point(loaded, self.signature)(self.state, out) == 3
+        assert sum(loaded.stats.cache_hits.values()) == 1
 
     def test_dispatchers_ask_their_cache(self, tmp_path, monkeypatch):
         """If not: every process compiles anew."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from numba import typeof
+from numba.core.errors import TypingError
 
 from onebit import Banditron
 from onebit.core.compiling import HOOKS, compiled, entry_point, open_state, pack, packed_type
@@ -55,6 +56,38 @@ def test_compiled_code_reads_and_writes_what_the_state_has():
         assert call(packed) == (24_432, 6.0, 1.0, 2.0, (-0.25, -3, 5, True))
         assert state.count == 7 + n
         assert state.inner.cube[1, 2, 3] == 23.0 + 0.5 * n
+
+
+def look_without_opening(state):
+    inner = state.inner
+    state.count[()] += 1
+    cube = inner.cube
+    cube[1, 2, 3] += 0.5
+    nothing = 1.0 if inner.nothing is None else 0.0
+    numbers = (state.number, state.whole, state.pairs[1], inner.flag)
+    return cube[0, 1, 2], state.columns[2, 1], cube.shape[2], nothing, numbers
+
+
+def test_compiled_code_reads_fields_of_a_packed_state_one_by_one():
+    state = new_state()
+    function = compiled("look", look_without_opening, nogil=False)
+    call = entry_point(function, (packed_type(typeof(state)),))
+    assert call(pack(state)) == (6.0, 1.0, 4, 1.0, (-0.25, -3, 5, True))
+    assert state.count == 8
+    assert state.inner.cube[1, 2, 3] == 23.5
+
+
+def test_a_field_that_there_is_not_is_an_error():
+    function = compiled("look", lambda state: state.inner.missing, nogil=False)
+    with pytest.raises(TypingError, match="missing"):
+        function.compile((packed_type(typeof(new_state())),))
+
+
+def test_types_of_packed_states_differ_if_any_field_does():
+    state = new_state()
+    other = state._replace(inner=state.inner._replace(cube=np.zeros(3)))
+    assert packed_type(typeof(state)) == packed_type(typeof(new_state()))
+    assert packed_type(typeof(state)) != packed_type(typeof(other))
 
 
 def test_an_argument_that_is_no_address_is_refused():

@@ -4,12 +4,14 @@ import copy
 
 import numpy as np
 import pytest
-from scipy.special import log_softmax
+from scipy.special import expit, log_softmax
 from scipy.stats import chisquare
 
 from onebit import (
+    Decision,
     LinTS,
     LinUCB,
+    LogisticThompson,
     Newtron,
     OneBitClassifier,
     SoftmaxThompson,
@@ -18,9 +20,11 @@ from onebit import (
     play,
 )
 from onebit.core.terms import (
+    KNOWN_AFTER,
     WINDOW,
     Window,
     limit_exploration,
+    new_labels_from_json,
     terms_from_json,
     window_from_json,
 )
@@ -49,11 +53,12 @@ def draws(trained, x):
     """Return means and deviations of what each label's value is drawn from."""
     run = trained._run
     trained.decide(x, explore=False)
+    if isinstance(trained, LinTS):
+        return run.scores.copy(), run.state.scratch.deviations.copy()
+    means = log_softmax(run.scores) if trained.exclusive else run.scores.copy()
     if isinstance(trained, OneBitClassifier):
-        return log_softmax(run.scores), run.state.mixture.deviations.copy()
-    if isinstance(trained, SoftmaxThompson):
-        return log_softmax(run.scores), run.state.model.posterior.scratch.deviations.copy()
-    return run.scores.copy(), run.state.scratch.deviations.copy()
+        return means, run.state.mixture.deviations.copy()
+    return means, run.state.model.posterior.scratch.deviations.copy()
 
 
 def simulated(trained, x, n):
@@ -62,7 +67,8 @@ def simulated(trained, x, n):
     rng, counts = np.random.default_rng(0), np.zeros(m.size)
     for _ in range(-(-n // 1_000_000)):
         t = m + d * rng.normal(size=(min(n, 1_000_000), m.size))
-        P = t if isinstance(trained, LinTS) else np.exp(np.minimum(t, 0.0))
+        P = np.exp(np.minimum(t, 0.0)) if trained.exclusive else expit(t)
+        P = t if isinstance(trained, LinTS) else P
         counts += np.bincount((w * P - c).argmax(axis=1), minlength=m.size)
     return counts / counts.sum()
 
@@ -73,6 +79,8 @@ THOMPSONS = [
     (SoftmaxThompson, {"explore": 1.0}),
     (SoftmaxThompson, {"explore": 0.5, "view": "cells"}),
     (LinTS, {}),
+    (LogisticThompson, {"explore": 1.0, "view": "features", "covariance": "diagonal"}),
+    (OneBitClassifier, {"explore": 1.0, "views": "line", "exclusive": False}),
 ]
 
 
@@ -257,3 +265,97 @@ def test_a_limit_holds_over_files_copies_and_the_log(tmp_path):
     before = limited._run.window.count()
     limited.decide(X[0], explore=False)
     assert limited._run.window.count() <= before
+
+
+# New labels
+
+
+def with_new(cls=LinUCB, **parameters):
+    """A learner that has just got a new label, and prefers it."""
+    trained = learner(cls, **parameters).set_limits(max_new_share=0.05)
+    return trained.add_classes(["fir"])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.004, 0.05, 1.0])
+def test_no_window_has_more_of_a_new_label_than_its_share(share):
+    """LinUCB would choose a label that it knows nothing of in most rounds; here it is never known.
+
+    Of any 1,000 decisions, at most so many are for it, and hardly fewer.
+    """
+    trained, (X, _) = with_new(alpha=5.0), stream(2_500, seed=2)
+    trained.set_limits(max_new_share=share)
+    assert trained.policy(X[:200])[:, 4].max() <= min(1.0, share * round(share * WINDOW)) + 1e-12
+    new = []
+    for x in X:
+        decision = trained.decide(x)
+        new.append(decision.label == "fir")
+        assert 0.0 < decision.probability <= 1.0
+    assert windows(new).max() <= share * WINDOW
+    assert np.mean(new) >= min(0.8 * share, 0.5)
+
+
+def test_a_label_is_new_until_there_is_enough_feedback(tmp_path):
+    trained, (X, _) = with_new().set_limits(max_new_share=0.005), stream(400, seed=2)
+    new = {4: 0}
+    for i, x in enumerate(X[: KNOWN_AFTER - 1]):
+        assert trained._run.new_labels == new
+        trained.learn(Decision(x, "fir", 0.5), correct=True)
+        new = {4: i + 1}
+    trained.learn(Decision(X[0], "ash", 0.5), correct=True)
+    trained.save(tmp_path / "model")
+    for one in (trained, copy.deepcopy(trained), load(tmp_path / "model")):
+        assert one._run.new_labels == {4: KNOWN_AFTER - 1}
+        assert one.policy(X)[:, 4].max() == 5 * 0.005
+        one.learn(Decision(X[0], "fir", 0.5), correct=True)
+        assert one._run.new_labels == {}
+        assert one.policy(X)[:, 4].max() == 1.0
+
+
+def test_all_that_teaches_of_a_new_label_counts():
+    trained, (X, _) = with_new(), stream(60, seed=2)
+    trained.teach(X[:10], ["fir"] * 10)
+    trained.replay(X[:10], ["fir", "ash"] * 5, np.full(10, 0.5), np.ones(10))
+    trained.learn_many([Decision(x, "fir", 0.5) for x in X[:7]], correct=[True] * 7)
+    assert trained._run.new_labels == {4: 22}
+    trained.set_limits()
+    trained.replay(X[:10], ["fir", "ash"] * 5, np.full(10, 0.5), np.ones(10))
+    assert trained._run.new_labels == {4: 27}
+    trained.set_limits(max_new_share=0.1)
+    history = play(trained, X, np.full(60, "fir"))
+    assert trained._run.new_labels == {4: 27 + 60 - history.n_mistakes}
+
+
+def test_both_limits_hold_together():
+    trained, (X, y) = with_new(Newtron, gamma=0.5), stream(2_500, seed=2)
+    trained.set_limits(max_exploration=0.05, max_new_share=0.01)
+    log = Log(keeps_policy=True)
+    history = play(trained, X, y, log=log)
+    assert windows(history.explored).max() <= 50
+    assert windows(log.labels == 4).max() <= 10 or not trained._run.new_labels
+    np.testing.assert_allclose(log.policy.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(log.policy[np.arange(2_500), log.labels], log.probabilities)
+
+
+def test_where_a_new_label_is_limited_the_decision_is_among_the_others():
+    """Probabilities are those of a mixture: new labels at the limit, and a policy among others."""
+    trained, (X, _) = with_new(SoftmaxThompson, explore=1.0), stream(30, seed=2)
+    trained.set_limits(max_new_share=0.003)
+    p = trained.policy(X, worth=WORTH, cost=COST)
+    trained.set_limits()
+    free = trained.policy(X, worth=WORTH, cost=COST)
+    others = trained.policy(X, LABELS, worth=WORTH, cost=COST)
+    is_limited = free[:, 4] > 0.009
+    assert is_limited.any()
+    np.testing.assert_array_equal(p[~is_limited], free[~is_limited])
+    expected = np.c_[(1.0 - 0.009) * others[:, :4], np.full(30, 0.009)]
+    np.testing.assert_allclose(p[is_limited], expected[is_limited], rtol=1e-12, atol=1e-15)
+
+
+def test_unsound_new_labels_in_files_are_refused():
+    window = {"decisions": 3, "explored": [1]}
+    assert new_labels_from_json({"feedback": [[1, 5]], **window}, 2)[0] == {1: 5}
+    for feedback in (None, [[2, 5]], [[1, 100]], [[1]], [["a", 5]], [[1, -1]]):
+        with pytest.raises(ValueError, match="new_labels"):
+            new_labels_from_json({"feedback": feedback, **window}, 2)
+    with pytest.raises(ValueError, match="window"):
+        new_labels_from_json({"feedback": []}, 2)

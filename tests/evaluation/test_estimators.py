@@ -274,3 +274,16 @@ def test_labels_on_offer():
 def test_bad_arguments_are_refused(arguments, words):
     with pytest.raises((ValueError, TypeError), match=words):
         estimate(random_log(100)[0], **arguments)
+
+
+def test_greedy_labels_are_those_of_worth_and_cost():
+    log, _, _ = random_log(300)
+    learner = OneBitClassifier(classes=range(4), random_state=0)
+    learner.replay(log.x, log.labels, log.probabilities, log.correct)
+    by_score = estimate(log, learner, "ips", greedy=True).value
+    learner.set_utility(cost={0: 5.0, 1: 5.0, 2: 5.0})
+    by_value = estimate(log, learner, "ips", greedy=True).value
+    assert by_value == estimate(log, 3, "ips").value != by_score
+    assert estimate(log, learner, "ips").value == pytest.approx(by_value, abs=0.02)
+    learner.set_utility()
+    assert estimate(log, learner, "ips", greedy=True).value == by_score

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onebit import OneBitClassifier, load, play
+from onebit import NONE_OF_THESE, Decision, OneBitClassifier, load, play
 from onebit.numerics import neighbours
 from references.one_bit_classifier import Neighbours
 
@@ -48,6 +48,23 @@ def test_a_full_memory_has_the_last_examples(monkeypatch):
     assert state.mixture.neighbours.examples.shape == (2, 20)
 
 
+@pytest.mark.parametrize(
+    ("feedback", "label", "share"),
+    [
+        ({"correct": True}, 0, 1.0),
+        ({"correct": False}, 0, 0.0),
+        ({"truth": 2}, 2, 1.0),
+        ({"truth": NONE_OF_THESE}, 0, 0.0),
+    ],
+    ids=str,
+)
+def test_what_is_stored_is_what_was_said(feedback, label, share):
+    learner = OneBitClassifier(classes=range(3), random_state=0)
+    learner.learn(Decision([1.0, 2.0], 0, 0.5), **feedback)
+    stored = learner._run.state.mixture.neighbours.cases[0]
+    assert stored[[neighbours.LABEL, neighbours.SHARE_RIGHT]].tolist() == [label, share]
+
+
 @pytest.mark.parametrize(("d", "n"), [(1, 4096), (24, 4096), (100, 1000), (256, 390), (10**6, 1)])
 def test_memory_is_bounded(d, n):
     assert neighbours.n_examples(d) == n
@@ -75,11 +92,19 @@ def test_labels_that_are_retired_are_right_for_no_neighbour():
     assert learner.members_[-1].n_inputs == 300
 
 
-def test_a_label_out_of_range_in_a_file_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        (neighbours.LABEL, 3, "cases has a label that is not from 0 to 2"),
+        (neighbours.LABEL, 0.5, "cases has a label that is not from 0 to 2"),
+        (neighbours.SHARE_RIGHT, 2, "cases has a share of right that is not from 0 to 1"),
+    ],
+)
+def test_unsound_cases_in_a_file_are_refused(tmp_path, column, value, message):
     X, y = clouds(50)
     learner = OneBitClassifier(random_state=0, classes=range(3))
     play(learner, X, y)
-    learner._run.state.mixture.neighbours.cases[0, neighbours.LABEL] = 3
+    learner._run.state.mixture.neighbours.cases[0, column] = value
     learner.save(tmp_path / "learner")
-    with pytest.raises(ValueError, match="cases has a label that is not from 0 to 2"):
+    with pytest.raises(ValueError, match=message):
         load(tmp_path / "learner")

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from references.logistic_thompson import LogisticThompson
-from references.one_bit_classifier import winning_probabilities
+from references.logistic_thompson import LogisticThompson, policy_of
 
 
 class IndependentMixture:
@@ -24,11 +23,11 @@ class IndependentMixture:
         return sum(w * m.all_right(x) for w, m in zip(self.says, self.members, strict=True))
 
     def policy(self, x):
-        means = variances = 0.0
-        for w, member in zip(self.says, self.members, strict=True):
-            deviations = member.deviations(x)
-            means, variances = means + w * member.s, variances + w * deviations**2
-        return winning_probabilities(means, np.sqrt(variances))
+        variances = sum(
+            w * np.square(member.deviations(x))
+            for w, member in zip(self.says, self.members, strict=True)
+        )
+        return policy_of(self.right(x), np.sqrt(variances))
 
     def learn(self, x, label, p, correct):
         q = np.array([m.all_right(x)[label] for m in self.members]).clip(1e-3, 1 - 1e-3)

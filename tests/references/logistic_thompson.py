@@ -13,12 +13,19 @@ from references.one_bit_classifier import (
 from references.scales import Scales
 
 
+def policy_of(q, deviations):
+    """The probability that the draw of each label is the highest."""
+    best = highest(q)
+    slope = q[best] * (1 - q[best])
+    return winning_probabilities(q, slope * np.asarray(deviations))
+
+
 class LogisticThompson:
     """Each label is right on its own; scores are drawn from the posterior, and the highest wins."""
 
     def __init__(self, d, K, view, full):
         self.view, self.K, self.full = view, K, full
-        self.explore, self.a = (0.15, 0.5) if full else (0.05, 0.05)
+        self.explore, self.a = (0.25, 0.5) if full else (0.05, 0.05)
         a = self.a
         self.scales = None if view == "features" else Scales(d)
         self.columns, self.rounds = [Column() for _ in range(d)], 0
@@ -29,15 +36,18 @@ class LogisticThompson:
         self.S = np.array([np.diag(first) if full else first] * K)
         self.W = np.zeros((K, n))
         self.b, self.V = 0.0, np.pi**2 / 3
+        self.lengths = []
 
     def look(self, x):
         z = x if self.scales is None else self.scales.scaled(x)
         seen = encoded(self.view, x, z, self.columns, self.scales, self.K)
-        self.x = seen / np.linalg.norm(seen) if seen.any() else seen
+        self.seen = seen
+        L = np.sqrt(np.mean([*self.lengths, seen @ seen]))
+        self.x = seen / L if L > 0 else seen
         self.s = self.W @ self.x
         self.Sx = self.S @ self.x if self.full else self.S * self.x
         self.uncapped = self.Sx @ self.x
-        self.v = np.minimum(self.uncapped, 1 / self.a)
+        self.v = np.minimum(self.uncapped, self.x @ self.x / self.a)
 
     def right(self, k):
         """The probability that label k is right, and the c of its notes."""
@@ -50,22 +60,19 @@ class LogisticThompson:
         return np.array([self.right(k)[0] for k in range(self.K)])
 
     def deviations(self, x):
-        """Of the draws."""
+        """Of the draws of log-odds."""
         self.look(x)
-        best = highest(self.s)
-        r = np.array([max(0, 1 - self.v[best] / v) if v > 0 else 0.0 for v in self.v])
-        nu = self.explore + (1 - self.explore) * ((1 - self.right(best)[0]) * r) ** 2
-        return nu * np.sqrt(self.v)
+        return [self.explore * self.right(k)[1] * np.sqrt(self.v[k]) for k in range(self.K)]
 
     def policy(self, x):
-        deviations = self.deviations(x)
-        return winning_probabilities(self.s, deviations)
+        return policy_of(self.all_right(x), self.deviations(x))
 
     def learn(self, x, label, p, correct):
         self.rounds += 1
         self.look(x)
         for k in range(self.K) if correct is None else [label]:  # None: no label is right
             self.step(k, float(correct or 0.0))
+        self.lengths.append(self.seen @ self.seen)
         if self.scales is not None:
             # Only weights of the line change with the scales.
             self.scales.observe(x, self.W if self.view == "line" else 0.0 * self.W)

@@ -152,8 +152,9 @@ def test_the_cost_of_exploration_is_the_difference_to_the_best_guess():
         is_explored = rng.random() < 0.2
         correct = bool(rng.random() < (0.3 if is_explored else 0.9))
         body = DecisionBody("x", "a", 0.2 if is_explored else 0.8, 1, explored=is_explored)
-        found.add_bit(body, correct)
-        found.add_bit(DecisionBody("x", "a", 0.5, 1, chosen="a"), correct)  # of a product
+        found.add_bit(body, correct, float(correct))
+        beside = DecisionBody("x", "a", 0.5, 1, chosen="a")
+        found.add_bit(beside, correct, float(correct))
         bits.append(correct)
         weights.append(0.0 if is_explored else 1.25)
     reference.update(np.array(bits, float), np.array(weights))
@@ -164,3 +165,43 @@ def test_the_cost_of_exploration_is_the_difference_to_the_best_guess():
     assert len(found.pending) == 7
     assert found.right + found.wrong == weights.count(0.0)
     assert found.right / (found.right + found.wrong) == pytest.approx(0.3, abs=0.15)
+
+
+def test_a_new_label_has_at_most_its_share(tmp_path):
+    """Until there is enough feedback for it; and the log reproduces every decision."""
+    spec = {"learner": "Banditron", "parameters": {"gamma": 0.9}, "max_new_share": 0.01}
+    with in_folder(tmp_path) as service:
+        assert service.make(**spec)["max_new_share"] == 0.01
+        service.ask("POST", "/v1/models/m/labels", {"add": ["fax"]})
+        made = []
+        for _ in range(13):
+            made += service.ask("POST", DECIDE, [{"record": f"card {i}"} for i in range(100)])
+        new = np.array([one["label"] == "fax" for one in made])
+        assert np.convolve(new, np.ones(WINDOW), "valid").max() <= 10
+        assert new.sum() >= 8
+        assert service.model().choosing_new == set()
+        rows = service.do(service.app.service.log.rows(service.live().key, 0, 10_000))
+        bodies = [row.body for row in rows if row.kind == "decision"]
+        assert sum('"is_new":true' in body for body in bodies) == new.sum()
+        still = [{"record": "card", "explore": False}]
+        assert service.ask("POST", DECIDE, still)[0]["label"] != "fax"
+        service.ask("PATCH", "/v1/models/m", {"max_new_share": None})
+        free = service.ask("POST", DECIDE, [{"record": f"card {i}"} for i in range(100)])
+        assert sum(one["label"] == "fax" for one in free) > 10
+        faxes = [one["id"] for one in made + free if one["label"] == "fax"]
+        while len(faxes) < 100:
+            more = service.ask("POST", DECIDE, [{"record": f"card {i}"} for i in range(100)])
+            faxes += [one["id"] for one in more if one["label"] == "fax"]
+        said = [{"id": name, "correct": True} for name in faxes[:100]]
+        service.ask("POST", "/v1/models/m/feedback", said[:99])
+        assert service.model().learner.is_new("fax")
+        service.ask("POST", "/v1/models/m/feedback", said[99:])
+        assert not service.model().learner.is_new("fax")
+        service.ask("PATCH", "/v1/models/m", {"max_new_share": 0.0, "max_exploration": 0.5})
+        service.ask("POST", "/v1/models/m/labels", {"add": ["post"]})
+        made = service.ask("POST", DECIDE, [{"record": f"card {i}"} for i in range(300)])
+        assert "post" not in {one["label"] for one in made}
+        assert "fax" in {one["label"] for one in made}
+        found = service.do(verify(service.app.service.log, service.live().key))
+        assert found.faults == []
+        assert found.checked > 1_700

@@ -93,9 +93,26 @@ def escape_bars(app, what, name, obj, options, lines):
             lines[i] = "".join(p if p.startswith("`") else p.replace("|", "\\|") for p in parts)
 
 
+PROPERTIES: dict[str, list[str]] = {}
+
+
+def hide_property(app, what, name, obj, options, lines):
+    """Hide the docstring of a property from Napoleon, which takes "In words: ..." for a type."""
+    if what == "property":
+        PROPERTIES[name] = list(lines)
+        lines.clear()
+
+
+def show_property(app, what, name, obj, options, lines):
+    """Show it again."""
+    lines[:] = PROPERTIES.pop(name, lines)
+
+
 def setup(app):
     """Connect what is done to docstrings, before and after Napoleon."""
     app.connect("autodoc-skip-member", skip_routing)
     app.connect("autodoc-process-docstring", own_docstrings, priority=90)
     app.connect("autodoc-process-docstring", literal_formulas, priority=100)
+    app.connect("autodoc-process-docstring", hide_property, priority=110)
+    app.connect("autodoc-process-docstring", show_property, priority=800)
     app.connect("autodoc-process-docstring", escape_bars, priority=900)

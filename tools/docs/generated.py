@@ -199,7 +199,8 @@ def module_page(path: str) -> str:
         if getattr(value, "__module__", None) == path and not name.startswith("_")
     ]
     head = ["```{eval-rst}", f".. automodule:: {path}", "   :no-members:", "```"]
-    return "\n\n".join([f"# {path}", "\n".join(head), *(documented(path, n) for n in names)])
+    ordered = sorted(names, key=str.isupper)  # constants come last
+    return "\n\n".join([f"# {path}", "\n".join(head), *(documented(path, n) for n in ordered)])
 
 
 def documented(path: str, name: str, without: Iterable[str] = ()) -> str:

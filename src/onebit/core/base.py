@@ -210,7 +210,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
         if full:
             run.refuse_retired(truth)
         run.kernels.play(
-            run.state, rows, truth, full, run.scores, run.play_offer, run.p, flags, recorded
+            run.packed, rows, truth, full, run.scores, run.play_offer, run.p, flags, recorded
         )
         return flags
 
@@ -225,7 +225,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
         taken: np.ndarray,
     ) -> None:
         """Learn a block of rounds of a log, while holding the lock."""
-        run.kernels.replay(run.state, rows, logged, bound, run.scores, offer, run.p, chosen, taken)
+        run.kernels.replay(run.packed, rows, logged, bound, run.scores, offer, run.p, chosen, taken)
 
     # Worth and cost
 

@@ -59,6 +59,7 @@ class BatchesMixin(ChoosingMixin):
                 for i, label in enumerate(truth[lo:hi].tolist()):
                     feedback = label if run.feedback == "full" else self._truth_feedback
                     self._update(run, row.py_func(block, i), label, 1.0, run.all_labels, feedback)
+                    run.count_feedback(label)
         return self
 
     def replay(
@@ -121,6 +122,8 @@ class BatchesMixin(ChoosingMixin):
                 is_plain = self._terms is None and logged.feedback.dtype == np.int64
                 replay = self._replay if is_plain else self._replay_each
                 replay(run, *some, chosen[lo:hi], taken[lo:hi])
+                for k in list(run.new_labels) if is_plain else ():
+                    run.count_feedback(k, int((taken & (logged.labels == k))[lo:hi].sum()))
         return chosen, taken
 
     def _check_replay(

@@ -47,7 +47,7 @@ class ChoosingMixin(BaseLearner):
     def set_utility(
         self, *, worth: Mapping[Any, float] | None = None, cost: Mapping[Any, float] | None = None
     ) -> Self:
-        """Say what labels are worth if they are right, and what choosing them costs.
+        """Set what labels are worth if they are right, and what choosing them costs.
 
         From then on `decide` prefers the label with the highest worth * P(right) - cost. It
         changes nothing that is learned, nor `predict`. ``decide(x, worth=..., cost=...)`` does the
@@ -71,26 +71,37 @@ class ChoosingMixin(BaseLearner):
         self._set_terms(new)
         return self
 
-    def set_limits(self, *, max_exploration: float | None = None) -> Self:
-        """Limit the share of decisions that explore.
+    def set_limits(
+        self, *, max_exploration: float | None = None, max_new_share: float | None = None
+    ) -> Self:
+        """Limit the share of decisions that explore, and of labels that are new.
 
         Parameters
         ----------
         max_exploration : float in [0, 1], optional
-            Of any 1,000 decisions that follow each other, at most this share is another label than
-            the greedy one. The probability to explore is at most `max_exploration` times the
+            Of any 1,000 consecutive decisions, at most this share is another label than the greedy
+            one. The probability of exploring is at most `max_exploration` times the
             number of such decisions that are left, so that they are spread over the window; the
             probabilities of decisions are exact, given those before. None is no limit.
+        max_new_share : float in [0, 1], optional
+            Of any 1,000 decisions that follow each other, at most this share is a label that is
+            new: `add_classes` added it, and there was feedback for it fewer than 100 times. If new
+            labels would be more probable than the limit leaves, the decision is among the others
+            with the probability that remains. With ``explore=False``, it is always among the
+            others. The limit gives way only where all labels on offer are new.
 
         Returns
         -------
         self
         """
         new = self._own_terms()._replace(
-            max_exploration=check_share(max_exploration, "max_exploration")
+            max_exploration=check_share(max_exploration, "max_exploration"),
+            max_new_share=check_share(max_new_share, "max_new_share"),
         )
         if new.max_exploration is None and self._started:
             self._run.window = Window()
+        if new.max_new_share is None and self._started:
+            self._run.new_window = Window()
         self._set_terms(new)
         return self
 
@@ -118,9 +129,8 @@ class ChoosingMixin(BaseLearner):
         terms = self._own_terms()
         if options is None:
             if run.conditions is None or run.conditions[:2] != (id(terms), run.classes.size):
-                found = Conditions(
-                    self._utility(run, terms.worth, terms.cost), True, terms.max_exploration
-                )
+                utility = self._utility(run, terms.worth, terms.cost)
+                found = Conditions(utility, True, terms.max_exploration, terms.max_new_share)
                 run.conditions = id(terms), run.classes.size, found, terms
             return run.conditions[2]
         worth, cost, explore = check_worth(options[0]), check_cost(options[1]), options[2]
@@ -132,6 +142,7 @@ class ChoosingMixin(BaseLearner):
             ),
             check_explore(explore),
             terms.max_exploration,
+            terms.max_new_share,
         )
 
     # Policies
@@ -144,20 +155,49 @@ class ChoosingMixin(BaseLearner):
         conditions: Conditions,
         scores: np.ndarray,
         p: np.ndarray,
+        most_new: float | None = None,
     ) -> int:
-        """Fill scores and policy of one example; return the greedy label."""
+        """Fill scores and policy of one example; return the greedy label.
+
+        New labels have at most the probability that a limit leaves, or `most_new` if it is given.
+        """
         if run.choose is None:
             run.compile_decide()
             run.decide = run.choose if self._terms is None else None
-        _, _, greedy = run.choose(run.packed, example, scores, offer, p, CHOOSE)
-        utility, explore, share = conditions
-        if utility is not None and utility.distinguishes(offer):
-            greedy = self._fill_valued_policy(run, utility, offer, scores, p, greedy)
+        utility, explore, share, new_share = conditions
+        if new_share is not None:
+            most_new = run.new_window.probability(new_share)
+        others = offer if most_new is None else not_new(run, offer)
+        if not explore:
+            offer = others
+        greedy = self._fill_free_policy(run, example, offer, utility, scores, p)
+        if others.size < offer.size and most_new is not None:
+            of_new = p.copy()
+            of_new[others] = 0.0
+            if of_new.sum() > most_new:
+                greedy = self._fill_free_policy(run, example, others, utility, scores, p)
+                p *= 1.0 - most_new
+                p += most_new / of_new.sum() * of_new
         if not explore:
             p[:] = 0.0
             p[greedy] = 1.0
         elif share is not None:
             limit_exploration(p, greedy, run.window.probability(share))
+        return greedy
+
+    def _fill_free_policy(
+        self,
+        run: Run,
+        example: Example,
+        offer: np.ndarray,
+        utility: Utility | None,
+        scores: np.ndarray,
+        p: np.ndarray,
+    ) -> int:
+        """Fill scores and policy without limits; return the greedy label."""
+        _, _, greedy = run.choose(run.packed, example, scores, offer, p, CHOOSE)
+        if utility is not None and utility.distinguishes(offer):
+            greedy = self._fill_valued_policy(run, utility, offer, scores, p, greedy)
         return int(greedy)
 
     def _choose(
@@ -168,8 +208,7 @@ class ChoosingMixin(BaseLearner):
         greedy = self._fill_policy(run, example, offer, conditions, run.scores, p)
         # A decision that does not explore leaves the generator alone.
         label = int(draw_entry()(run.state.rng, p)) if conditions.explore else greedy
-        if conditions.max_exploration is not None:
-            run.window.append(label != greedy)
+        _count_decision(run, conditions, label, greedy)
         return label, float(p[label]), greedy
 
     def _fill_each_policy(
@@ -204,6 +243,7 @@ class ChoosingMixin(BaseLearner):
             record_round(recorded, i, label, run.p, run.scores, offer)
             feedback = y if full else int(label == y)
             updated = self._update(run, x, label, probability, offer, feedback)
+            run.count_feedback(label)
             flags[i] = (
                 MISTAKE * (label != y) | EXPLORED * (label != greedy) | UPDATED * bool(updated)
             )
@@ -237,16 +277,32 @@ class ChoosingMixin(BaseLearner):
                 if logged.draws[i] * bound * probability >= chosen[i]:
                     continue
                 probability = float(chosen[i])
-                if conditions.max_exploration is not None:
-                    run.window.append(label != greedy)
+                _count_decision(run, conditions, label, greedy)
             feedback = float(logged.feedback[i])
             if 0.0 < feedback < 1.0:
                 self._update_by_grade(run, x, label, probability, offer, feedback)
             else:
                 self._update(run, x, label, probability, offer, int(feedback))
+            run.count_feedback(label)
             taken[i] = True
 
     @staticmethod
     def _compile_learn(run: Run) -> None:
         if run.learn is None:
             run.learn = run.kernels.learn(run.state)
+
+
+def not_new(run: Run, offer: np.ndarray) -> np.ndarray:
+    """Return the labels on offer that are not new; all, if all are new."""
+    if not run.new_labels:
+        return offer
+    others = offer[~np.isin(offer, list(run.new_labels))]
+    return others if others.size else offer
+
+
+def _count_decision(run: Run, conditions: Conditions, label: int, greedy: int) -> None:
+    """Count a decision in the windows of the limits that there are."""
+    if conditions.max_exploration is not None:
+        run.window.append(label != greedy)
+    if conditions.max_new_share is not None:
+        run.new_window.append(label in run.new_labels)

@@ -182,12 +182,13 @@ pack, unpacked, packed_type, open_state = _packing()
 MARKS[open_state] = "open_state"
 
 
-def chosen_by_type(function: Callable[..., Any]) -> Callable[[Any], Any]:
+def chosen_by_type(function: Callable[..., Any], *, inline: bool = True) -> Callable[[Any], Any]:
     """Decorate a function that chooses how kernels implement a call of `function`.
 
     It takes the types of the arguments, and returns a function that is inlined in place of the
-    call. The inlined function may return one of its arguments, also in lean kernels. In Python,
-    `function` itself is called, and must do the same.
+    call. The inlined function may return one of its arguments, also in lean kernels. If it returns
+    a number, it need not be inlined, and is then compiled once. In Python, `function` itself is
+    called, and must do the same.
 
     In a kernel, assign the result in a statement of its own: in ``a, b = c, function(d)`` Numba
     0.68 was seen to lose the code after it.
@@ -195,7 +196,10 @@ def chosen_by_type(function: Callable[..., Any]) -> Callable[[Any], Any]:
 
     def decorate(choose: Any) -> Any:
         if COMPILES:
-            overload(function, inline="always")(choose)
+            # Numba compiles also what it inlines.
+            options: Any = _options(lean=True) | (_private.PART if Hook.PARTS in HOOKS else {})
+            how: Any = "always" if inline else "never"
+            overload(function, jit_options=options, inline=how)(choose)
         REPLACEMENTS[function] = choose
         return choose
 
@@ -216,27 +220,81 @@ def compiled(name: str, template: Callable[..., Any], *, nogil: bool, **kernels:
     return _compiled(name, template, kernels, nogil=nogil, lean=True)
 
 
+class Separate(NamedTuple):
+    """A function that is compiled separately, for compiled code that calls it.
+
+    Attributes
+    ----------
+    function
+        What is compiled; its code is in the cache.
+    call
+        What compiled code calls in its place.
+    symbol
+        The symbol that `link` defines, by the type of the first argument.
+    """
+
+    function: Any
+    call: Any
+    symbol: Callable[[Any], str]
+
+
+def compiled_separately(
+    name: str, template: Callable[..., Any], types: tuple[Any, ...], result: Any, **kernels: Any
+) -> Separate:
+    """Compile `template`, as `compiled` does, for compiled code; only if `SEPARATES`.
+
+    `types` are those of its arguments after the first, `result` is that of its result.
+    """
+    function = _compiled(name, template, kernels, nogil=False, lean=True, separate=True)
+    key = _key(name, function.py_func, OPTIONS[function]) or (os.urandom(8).hex(),)
+    return Separate(function, *_private.new_call(function.py_func, key, types, result))
+
+
+def link(separate: Separate, signature: tuple[Any, ...]) -> None:
+    """Load or compile a function for these types, before any code is loaded that calls it."""
+    _private.link(separate.function, signature, separate.symbol(signature[0]))
+
+
+def link_nothing(separate: Separate, signature: tuple[Any, ...]) -> None:
+    """Let code be compiled that calls a function, but is not run in this process."""
+    _private.link_nothing(separate.function, separate.symbol(signature[0]))
+
+
+def type_key(values: tuple[Any, ...]) -> Any:
+    """Return what is equal for values of equal types; only if `SEPARATES`."""
+    return _private.type_key(values)
+
+
+SEPARATES = frozenset(Hook) - {Hook.ALIASES} <= HOOKS
+"""Whether functions can be compiled separately."""
+
+
 def called_from_python(function: Callable[..., Any]) -> Any:
     """Compile a function that Python calls, and that may make arrays (a decorator)."""
     name = f"{function.__module__}.{function.__name__}"
     return _compiled(name, function, {}, nogil=False, lean=False)
 
 
-def _compiled(name: str, template: Any, kernels: dict[str, Any], *, nogil: bool, lean: bool) -> Any:
+def _compiled(
+    name: str,
+    template: Any,
+    kernels: dict[str, Any],
+    *,
+    nogil: bool,
+    lean: bool,
+    separate: bool = False,
+) -> Any:
     bound = FunctionType(template.__code__, {**template.__globals__, **kernels})
     bound.__module__, bound.__doc__ = template.__module__, template.__doc__
     bound.__dict__["compiled_as"] = name
     if not COMPILES:
         return _as_python(bound)
     options = {"nogil": nogil, **_options(lean)}
-    try:
-        key = name, fingerprint(bound, options), fence.linker(HOOKS)
-    except FingerprintError:
-        key = None
+    key = _key(name, bound, options)
     if key is not None and Hook.CACHE not in HOOKS:
         dispatcher = _cached_by_numba(bound, code_cache.folders(*key), options)
     else:
-        new = _new_whole if Hook.PARTS in HOOKS else _njit
+        new = partial(_new_whole, separate) if Hook.PARTS in HOOKS else _njit
         dispatcher = new(_named(bound), **options)
         if key is not None:
             dispatcher._cache = _private_cache(*key)
@@ -245,8 +303,17 @@ def _compiled(name: str, template: Any, kernels: dict[str, Any], *, nogil: bool,
     return dispatcher
 
 
-def _new_whole(function: Any, **options: Any) -> Any:
-    return _private.new_whole(function, values=Hook.VALUES in HOOKS, **options)
+def _key(name: str, function: Any, options: dict[str, Any]) -> tuple[str, str, str] | None:
+    """Return what the code of a function is stored under; None if it cannot be stored."""
+    try:
+        return name, fingerprint(function, options), fence.linker(HOOKS)
+    except FingerprintError:
+        return None
+
+
+def _new_whole(separate: bool, function: Any, **options: Any) -> Any:
+    new = _private.new_separate if separate else _private.new_whole
+    return new(function, values=Hook.VALUES in HOOKS, **options)
 
 
 def _private_cache(*key: str) -> Any:

@@ -43,14 +43,19 @@ from numba.core.types import NoneType, none
 
 from onebit.core import code_cache, compiling, progress, workers
 from onebit.core.compiling import (
+    Separate,
     chosen_by_type,
     compiled,
+    compiled_separately,
     entry_point,
     is_stored,
     lean_kernel,
+    link,
+    link_nothing,
     open_state,
     pack,
     packed_type,
+    type_key,
     unpacked,
 )
 from onebit.core.confidence import right_probability
@@ -181,6 +186,9 @@ class Kernels:
     weighted : kernel, optional
         ``weighted(state, x, truth, weight)`` of a full-information learner that takes weights of
         examples: with weight one it does what `learn` does.
+    separate : bool, default=False
+        Whether each kernel is compiled separately, once, and all functions call it, where Numba's
+        hooks allow it. For kernels that take seconds to compile: a call takes some nanoseconds.
     """
 
     def __init__(
@@ -193,14 +201,18 @@ class Kernels:
         feedback: Any = int64,
         made_by: tuple[Any, tuple[Any, ...]] | None = None,
         weighted: Any = None,
+        separate: bool = False,
     ) -> None:
+        self._is_separate = separate and compiling.SEPARATES
         self._feedback = feedback
         self.weighted = weighted
         self.made_by = made_by
         self._module, self._name = getattr(learn, "py_func", learn).__module__, name
         self._kernels = {"score": score, "policy": policy, "learn": learn}
-        self._single_rounds: dict[str, Any] = {}
+        self._entries: dict[Any, Any] = {}
+        self._linked: set[str] = set()
         self._worker: Worker | None = None
+        self._n_awaited = 0
         _ALL[self._module, name] = self
 
     @property
@@ -228,20 +240,30 @@ class Kernels:
 
     @cached_property
     def play(self) -> Any:
-        """``play(state, rows, truth, full, scores, offer, p, flags, recorded)``: play all rows.
+        """``play(packed, rows, truth, full, scores, offer, p, flags, recorded)``: play all rows.
 
         `recorded` is a `RoundRecord` to fill, or None.
         """
-        return self.function("play")
+        play = self._loop("play")
+        if not self._is_separate:
+            return play
+
+        def play_arrays(
+            packed: Any, rows: Any, truth: Any, full: bool, scores: Any, offer: Any, *others: Any
+        ) -> None:
+            offer = np.arange(scores.size) if offer is None else offer
+            play(packed, rows, truth, full, scores, offer, *others)
+
+        return play_arrays
 
     @cached_property
     def replay(self) -> Any:
-        """``replay(state, rows, logged, bound, scores, offer, p, chosen, taken)``: learn a log.
+        """``replay(packed, rows, logged, bound, scores, offer, p, chosen, taken)``: learn a log.
 
         `logged` is a `LoggedRounds`. `chosen` is filled with the probability of each label under
         the current policy, `taken` with whether it was learned from.
         """
-        return self.function("replay")
+        return self._loop("replay")
 
     def evaluate(self, n: int) -> Any:
         """Return ``evaluate(packed, rows, scores, offer, p)``, for `n` rows in all.
@@ -250,15 +272,12 @@ class Kernels:
         policy may take much longer.
         """
         is_compiled = "evaluate_loop" in self.__dict__
-        return self._evaluate_all if is_compiled or n > FEW_ROWS else self._evaluate_each
+        return self.evaluate_loop if is_compiled or n > FEW_ROWS else self._evaluate_each
 
     @cached_property
     def evaluate_loop(self) -> Any:
-        """``evaluate(state, rows, scores, offer, p)``: the compiled loop over many rows."""
-        return self.function("evaluate")
-
-    def _evaluate_all(self, packed: Any, *arguments: Any) -> None:
-        self.evaluate_loop(unpacked(packed), *arguments)
+        """``evaluate(packed, rows, scores, offer, p)``: the compiled loop over many rows."""
+        return self._loop("evaluate")
 
     def _evaluate_each(self, packed: Any, rows: Any, scores: Any, offer: Any, p: Any) -> None:
         decide, unused = self.decide(unpacked(packed)), np.empty(scores.shape[1])
@@ -268,6 +287,22 @@ class Kernels:
                 decide(packed, x, of_row, offer, p[i], CHOOSE)
             else:
                 decide(packed, x, of_row, offer, unused, SCORE)
+
+    def _loop(self, name: str) -> Any:
+        """Return a function of many rounds, which takes a state as single rounds do."""
+        if not self._is_separate:
+            function = self.function(name)
+            return lambda packed, *arguments: function(unpacked(packed), *arguments)
+
+        def call(packed: Any, *arguments: Any) -> Any:
+            key = name, type_key(arguments)
+            if key not in self._entries:
+                state, types = unpacked(packed), tuple(map(typeof, arguments))
+                self._start_compiling_learn(state)
+                self._entries[key] = self._linked_entry(name, state, types)
+            return self._entries[key](packed, *arguments)
+
+        return call
 
     def pack(self, state: Any) -> Any:
         """Return the state as single rounds take it; see `onebit.core.packed_states`."""
@@ -294,30 +329,46 @@ class Kernels:
     @property
     def takes_grades_now(self) -> bool:
         """Whether `grade` needs no compiling."""
-        return "grade" in self._single_rounds
+        return "grade" in self._entries
 
     def _entry(self, name: str, state: Any) -> Any:
-        if name not in self._single_rounds:
-            self._single_rounds[name] = self._new_entry(name, state)
-        return self._single_rounds[name]
+        if name not in self._entries:
+            self._entries[name] = self._new_entry(name, state)
+        return self._entries[name]
 
     def _new_entry(self, name: str, state: Any) -> Any:
         if name == "decide":
             self._start_compiling_learn(state)
         elif name == "learn":
             self._await_compiled_learn()
-        return entry_point(self.function(name), self.signature(name, state))
+        return self._linked_entry(name, state, self.signature(name, state)[1:])
+
+    def _linked_entry(self, name: str, state: Any, types: tuple[Any, ...]) -> Any:
+        """Return the function for arguments of these types, which calls kernels that are linked."""
+        for kernel in CALLED[name] if self._is_separate else ():
+            if kernel not in self._linked:
+                if kernel == "learn":
+                    self._await_compiled_learn()
+                link(self._separate[kernel], self.signature(f"{kernel}_kernel", state))
+                self._linked.add(kernel)
+        return entry_point(self.function(name), (self._state_type(state, name), *types))
 
     def _start_compiling_learn(self, state: Any) -> None:
-        """Compile `learn` in another process, if this one is about to compile `decide`.
+        """Compile `learn` in another process, if this one is about to compile what decides.
 
         A learner that decides will soon learn, and each takes seconds to compile.
         """
-        tasks = self.missing(state, ("decide", "learn"))
-        if len(tasks) == 2 and self.is_own and workers.can_start():
+        if self._worker is not None:
+            return
+        missing = self.missing(state, ("decide", "learn"))
+        both = {"score_kernel", "learn_kernel"} if self._is_separate else {"decide", "learn"}
+        if both <= missing.keys() and self.is_own and workers.can_start():
             with suppress(OSError, WorkerError):
                 self._worker = Worker()
-                self._worker.start(tasks["learn"])
+                tasks = [missing[name] for name in OF_LEARN if name in missing]
+                for task in tasks:
+                    self._worker.start(task)
+                self._n_awaited = len(tasks)
 
     def _await_compiled_learn(self) -> None:
         """Wait for the process that compiles `learn`; if it fails, this one compiles it."""
@@ -325,29 +376,63 @@ class Kernels:
         if worker is not None:
             title = compiling.title(f"{self._module}.{self._name}")
             with progress.compiling(title, code_cache.writable_root), suppress(WorkerError):
-                worker.result()
+                for _ in range(self._n_awaited):
+                    worker.result()
             worker.close()
 
+    @cached_property
+    def _separate(self) -> dict[str, Separate]:
+        """The kernels that are compiled separately."""
+        return {
+            name: compiled_separately(
+                f"{self._module}.{self._name}.{name}_kernel",
+                template,
+                self._arguments(f"{name}_kernel"),
+                result,
+                **self._kernels,
+            )
+            for name, (template, result) in SEPARATE.items()
+        }
+
     def function(self, name: str) -> Any:
-        """Return the function for Python made from a template, one of `TEMPLATES`."""
+        """Return the function made from a template, one of `TEMPLATES`, or a separate kernel."""
+        if name.endswith("_kernel"):
+            return self._separate[name.removesuffix("_kernel")].function
         template, nogil = TEMPLATES[name]
         full_name = f"{self._module}.{self._name}.{name}"
-        return compiled(full_name, template, nogil=nogil, **self._kernels)
+        kernels = self._kernels
+        if self._is_separate:
+            kernels = {kernel: one.call for kernel, one in self._separate.items()}
+            kernels |= {"learn": kernels.pop("grade")} if name == "grade" else {}
+            kernels["opened"] = unopened
+        return compiled(full_name, template, nogil=nogil, **kernels)
 
     def signature(self, name: str, state: Any) -> tuple[Any, ...]:
-        """Return the types of the arguments of a function, one of `ENTRY_POINTS`."""
+        """Return the types of the arguments of a function, one of `ENTRY_POINTS`, or a kernel."""
+        return self._state_type(state, name), *self._arguments(name)
+
+    def _state_type(self, state: Any, name: str) -> Any:
+        is_single = name in ("decide", "learn", "grade")
+        is_packed = self._is_separate or (is_single and pack(state) is not state)
+        return packed_type(typeof(state)) if is_packed else typeof(state)
+
+    def _arguments(self, name: str) -> tuple[Any, ...]:
         x, rows, scores, labels = typeof(EXAMPLE), typeof(ROWS), float64[::1], int64[::1]
-        matrix = float64[:, ::1]
-        arguments = {
+        matrix, offer = float64[:, ::1], labels if self._is_separate else none
+        lesson = (x, scores, int64, float64, labels, self._feedback)
+        grade = (*lesson[:-1], float64)
+        arguments: dict[str, tuple[Any, ...]] = {
             "decide": (x, scores, labels, scores, int64),
-            "learn": (x, scores, int64, float64, labels, self._feedback),
-            "grade": (x, scores, int64, float64, labels, float64),
-            "play": (rows, labels, boolean, scores, none, scores, uint8[::1], none),
+            "learn": lesson,
+            "grade": grade,
+            "play": (rows, labels, boolean, scores, offer, scores, uint8[::1], none),
             "evaluate": (rows, matrix, labels, matrix),
+            "score_kernel": (x, scores),
+            "policy_kernel": (x, scores, labels, scores),
+            "learn_kernel": lesson,
+            "grade_kernel": grade,
         }
-        if name in ("decide", "learn", "grade") and pack(state) is not state:
-            return packed_type(typeof(state)), *arguments[name]
-        return typeof(state), *arguments[name]
+        return arguments[name]
 
     def missing(
         self, state: Any, entries: tuple[str, ...] = ENTRY_POINTS, *, native: bool = False
@@ -360,11 +445,20 @@ class Kernels:
         }
 
     def tasks(self, state: Any, entries: tuple[str, ...] = ENTRY_POINTS) -> dict[str, Task]:
-        """Return tasks that compile `entries` in another process."""
+        """Return tasks that compile `entries` in another process, and the kernels they call."""
+        called = {kernel for entry in entries for kernel in CALLED[entry]}
+        kernels = [f"{name}_kernel" for name in SEPARATE if self._is_separate and name in called]
         return {
             name: Task(compile_entry, (self.reference, name, self.signature(name, state)))
-            for name in entries
+            for name in (*kernels, *entries)
         }
+
+    def compile(self, name: str, signature: tuple[Any, ...]) -> None:
+        """Compile a function, or a separate kernel, that this process does not call."""
+        if self._is_separate and name in CALLED:
+            for kernel in CALLED[name]:
+                link_nothing(self._separate[kernel], signature)
+        self.function(name).compile(signature)
 
 
 class PythonKernels(Kernels):
@@ -384,7 +478,7 @@ class PythonKernels(Kernels):
         """Return the function of that name."""
         template, _ = TEMPLATES[name]
         # Called from Python, a compiled lean kernel would return whole arrays in place of views.
-        python = {"row": row.py_func, "open_state": self.pack}
+        python = {"row": row.py_func, "open_state": self.pack, "opened": self.pack}
         names = {**template.__globals__, **self._kernels, **python}
         return FunctionType(template.__code__, names)
 
@@ -420,7 +514,7 @@ def compile_entry(reference: tuple[Any, ...], name: str, signature: tuple[Any, .
     """Compile a function of the kernels with this `reference`; return the seconds it took."""
     start = perf_counter()
     _import_modules(reference)
-    kernels_named(*reference).function(name).compile(signature)
+    kernels_named(*reference).compile(name, signature)
     return perf_counter() - start
 
 
@@ -436,14 +530,22 @@ def _import_modules(reference: tuple[Any, ...]) -> None:
 score: Any = None
 policy: Any = None
 learn: Any = None
+opened: Any = open_state
 
 
-def _play(state, rows, truth, full, scores, offer, p, flags, recorded):
+@lean_kernel
+def unopened(packed):
+    """Return a packed state as it is, for kernels that are compiled separately."""
+    return packed
+
+
+def _play(packed, rows, truth, full, scores, offer, p, flags, recorded):
+    state, rng = opened(packed), open_state(packed).rng
     for i in range(truth.size):
         x = row(rows, i)
         score(state, x, scores)
         greedy = policy(state, x, scores, offer, p)
-        label = draw(state.rng, p)
+        label = draw(rng, p)
         record_round(recorded, i, label, p, scores, offer)
         feedback = truth[i] if full else np.int64(label == truth[i])
         updated = learn(state, x, scores, label, p[label], offer, feedback)
@@ -452,7 +554,8 @@ def _play(state, rows, truth, full, scores, offer, p, flags, recorded):
         )
 
 
-def _replay(state, rows, logged, bound, scores, offer, p, chosen, taken):
+def _replay(packed, rows, logged, bound, scores, offer, p, chosen, taken):
+    state = opened(packed)
     for i in range(chosen.size):
         x, label = row(rows, i), logged.labels[i]
         score(state, x, scores)
@@ -472,25 +575,26 @@ def _replay(state, rows, logged, bound, scores, offer, p, chosen, taken):
 
 
 def _decide(packed, x, scores, offer, p, until):
-    state = open_state(packed)
+    state = opened(packed)
     score(state, x, scores)
     label = greedy = np.int64(-1)
     probability = 0.0
     if until >= CHOOSE:
         greedy = policy(state, x, scores, offer, p)
     if until == DRAW:
-        label = draw(state.rng, p)
+        label = draw(open_state(packed).rng, p)
         probability = p[label]
     return label, probability, greedy
 
 
 def _learn(packed, x, scores, label, probability, offer, feedback):
-    state = open_state(packed)
+    state = opened(packed)
     score(state, x, scores)
     return learn(state, x, scores, label, probability, offer, feedback)
 
 
-def _evaluate(state, rows, scores, offer, p):
+def _evaluate(packed, rows, scores, offer, p):
+    state = opened(packed)
     for i in range(scores.shape[0]):
         x = row(rows, i)
         score(state, x, scores[i])
@@ -507,3 +611,40 @@ TEMPLATES: dict[str, tuple[Any, bool]] = {
     "replay": (_replay, True),
 }
 """Templates of the compiled functions, by name, and whether they release the GIL."""
+
+
+def _score_kernel(state, x, scores):
+    score(state, x, scores)
+
+
+def _policy_kernel(state, x, scores, offer, p):
+    return policy(state, x, scores, offer, p)
+
+
+def _learn_kernel(state, x, scores, label, probability, offer, feedback):
+    return bool(learn(state, x, scores, label, probability, offer, feedback))
+
+
+SEPARATE: dict[str, tuple[Any, Any]] = {
+    "learn": (_learn_kernel, boolean),
+    "grade": (_learn_kernel, boolean),
+    "score": (_score_kernel, none),
+    "policy": (_policy_kernel, int64),
+}
+"""Templates of the kernels that are compiled separately, the longest first, and their results.
+
+`grade` is `learn` for a fraction of right.
+"""
+
+CALLED = {
+    "decide": ("score", "policy"),
+    "learn": ("score", "learn"),
+    "grade": ("score", "grade"),
+    "play": ("score", "policy", "learn"),
+    "evaluate": ("score", "policy"),
+    "replay": ("score", "policy", "learn"),
+}
+"""The kernels that each of `TEMPLATES` calls."""
+
+OF_LEARN = ("learn_kernel", "learn")
+"""What another process compiles while this one compiles what decides."""

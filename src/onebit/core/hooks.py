@@ -26,8 +26,11 @@ class Hook(StrEnum):
     STATES = "states"
     """Single rounds get the address of a state, not all its arrays; it needs `ENTRY_POINTS`."""
 
+    CALLS = "calls"
+    """Kernels that take long are compiled separately, and called; it needs all hooks above."""
+
     CACHE = "cache"
     """Compiled code is stored in files of onebit's own; otherwise by Numba's ``cache=True``."""
 
     ALIASES = "aliases"
-    """`no_alias` tells LLVM that arrays share no memory."""
+    """`no_alias` declares to LLVM that arrays share no memory."""

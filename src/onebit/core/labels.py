@@ -30,7 +30,7 @@ class LabelsMixin(BaseLearner):
     """`describe`, `add_classes` and `retire_classes`."""
 
     def describe(self, descriptions: Mapping[Any, Any]) -> Self:
-        """Say what labels mean, before the first round or at any time.
+        """Describe what labels mean, before the first round or at any time.
 
         A description is the mean of the prior of a label's weights: without any feedback, examples
         that are similar to it are likely to have this label. How much descriptions are worth is
@@ -157,6 +157,7 @@ class LabelsMixin(BaseLearner):
             state = grown(run.state, first)
         except ValueError as error:
             raise ValueError(f"{name} cannot take further classes: {error}") from None
+        run.new_labels |= dict.fromkeys(range(run.classes.size, classes.size), 0)
         run.replace_state(classes, kernels, state, form.get_params(deep=False))
 
 

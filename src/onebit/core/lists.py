@@ -127,29 +127,42 @@ def decide_list(
 
     `options` are the arguments worth, cost and explore; None if all have their defaults.
     """
-    if not isinstance(top, Integral) or isinstance(top, bool) or top < 1:
-        raise ValueError(f"top is a number of places, at least 1; got {top!r}")
-    if name is not None:
-        check_id(id_of_place(check_id(name), int(top)))
+    check_top(top, [name])
     among = None if among is None else label_list(among, "among")
     run, example = learner._validated(type(learner)._check_decide, x, among, name, options)
-    name = new_id() if name is None else name
     with run.lock:
-        left = list(run.labels_at(run.current_offer(among)))
-        places: list[Decision] = []
-        for place in range(1, min(int(top), len(left)) + 1):
-            arguments = run, example, among if place == 1 else left, id_of_place(name, place)
-            if options is None:
-                decision = learner._decide(*arguments)
-            else:
-                decision = learner._decide_with(options, *arguments)
-            left.remove(decision.label)
-            places.append(decision)
+        return decided_list(learner, run, example, among, name, options, top)
+
+
+def check_top(top: Any, names: Sequence[str | None]) -> None:
+    """Raise ValueError unless `top` is a number of places, and ids are short enough for them."""
+    if not isinstance(top, Integral) or isinstance(top, bool) or top < 1:
+        raise ValueError(f"top is a number of places, at least 1; got {top!r}")
+    for name in names:
+        if name is not None:
+            check_id(id_of_place(check_id(name), int(top)))
+
+
+def decided_list(
+    learner: Any, run: Any, example: Any, among: Any, name: str | None, options: Any, top: int
+) -> DecisionList:
+    """Return the list for an example, as `decide_list` does, while holding the lock."""
+    name = new_id() if name is None else name
+    left = list(run.labels_at(run.current_offer(among)))
+    places: list[Decision] = []
+    for place in range(1, min(int(top), len(left)) + 1):
+        arguments = run, example, among if place == 1 else left, id_of_place(name, place)
+        if options is None:
+            decision = learner._decide(*arguments)
+        else:
+            decision = learner._decide_with(options, *arguments)
+        left.remove(decision.label)
+        places.append(decision)
     return DecisionList(places, name)
 
 
 def learn_list(learner: Any, chosen: Any, correct: Any, truth: Any, taken: Any) -> None:
-    """Let a learner learn from the feedback for a list."""
+    """Learn from the feedback for a list."""
     if not isinstance(chosen, DecisionList):
         raise ValueError("taken=... is for a list, decide(x, top=...); for one label, correct=...")
     if sum(one is not None for one in (correct, truth, taken)) != 1:

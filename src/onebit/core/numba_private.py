@@ -10,6 +10,7 @@ All kernels below are Numba dispatchers, as `numba.njit` returns them.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import itertools
 import os
 import pickle
@@ -24,7 +25,8 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from llvmlite import binding as llvm
-from numba.core import ir, sigutils
+from numba._dispatcher import compute_fingerprint
+from numba.core import cgutils, ir, sigutils
 from numba.core.analysis import must_use_alloca
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import NullCache
@@ -37,7 +39,7 @@ from numba.extending import intrinsic
 
 from onebit.core import code_cache
 from onebit.core.hooks import Hook
-from onebit.core.packed_states import PackedType, open_state, pack
+from onebit.core.packed_states import PackedType, described, open_state, pack
 
 _njit: Any = numba.njit
 config: Any = numba.config
@@ -279,19 +281,17 @@ def _numba_functions_as_parts() -> Iterator[None]:
         Compiler.compile_extra = usual  # type: ignore[method-assign]
 
 
+PART = {"pipeline_class": PartCompiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Options of functions that only compiled code calls."""
+
+
 def new_part(function: Any, **options: Any) -> Any:
     """Compile `function` for compiled code, and once more for Python if it is called from there.
 
     What lets Python call compiled code, unpacking all arrays of a state, is a fifth of the work of
     compiling, and most kernels are called by others only.
     """
-    dispatcher = _njit(
-        function,
-        pipeline_class=PartCompiler,
-        no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
-        **options,
-    )
+    dispatcher = _njit(function, **PART, **options)
     for_python = _njit(function, pipeline_class=WholeCompiler, **options)
     # What calls from Python find is what was compiled for them, and nothing else.
     for_python._insert, dispatcher._insert = dispatcher._insert, lambda *_: None
@@ -308,6 +308,75 @@ def new_whole(function: Any, *, values: bool, **options: Any) -> Any:
 def entry_point(dispatcher: Any, signature: tuple[Any, ...]) -> Any:
     """Return what Python can call with arguments of these types, and that trusts them."""
     return dispatcher.overloads[signature].entry_point
+
+
+# Calls
+
+
+def new_separate(function: Any, *, values: bool, **options: Any) -> Any:
+    """Compile `function`, with all its parts, for compiled code that calls it by a symbol."""
+    dispatcher = new_whole(function, values=values, no_cpython_wrapper=True, **options)
+    dispatcher._insert = lambda *_: None  # Python cannot call it
+    return dispatcher
+
+
+def new_call(
+    function: Any, key: tuple[str, ...], types: tuple[Any, ...], result: Any
+) -> tuple[Any, Callable[[Any], str]]:
+    """Return what compiled code calls, in place of `function`, and the symbol by its first type.
+
+    `types` are those of its arguments after the first, `result` is that of its result. What calls
+    it has only the symbol, which `link` must define before the caller is loaded. So code of the
+    caller can be stored, and neither of them is compiled again for the other.
+    """
+
+    def symbol(first: Any) -> str:
+        texts = (*key, *map(described, (first, *types, result)))
+        return f"onebit.{hashlib.sha256(repr(texts).encode()).hexdigest()[:32]}"
+
+    def typed(first: Any, *_: Any) -> Any:
+        def call(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            convention, returned = context.call_conv, signature.return_type
+            kind = convention.get_function_type(returned, signature.args)
+            called = cgutils.get_or_insert_function(builder.module, kind, symbol(first))
+            status, found = convention.call_function(
+                builder, called, returned, signature.args, values
+            )
+            with cgutils.if_unlikely(builder, status.is_error):
+                convention.return_status_propagate(builder, status)
+            return found
+
+        return result(first, *types), call
+
+    names = ", ".join(inspect.signature(function).parameters)
+    scope: dict[str, Any] = {"typed": typed}
+    exec(f"def call(context, {names}):\n    return typed({names})", scope)
+    call: Any = intrinsic(scope["call"])
+    call.py_func = function  # for fingerprints
+    return call, symbol
+
+
+def link(dispatcher: Any, signature: tuple[Any, ...], symbol: str) -> None:
+    """Define the symbol as the code that `new_separate` compiled for these types."""
+    dispatcher.compile(signature)
+    found = dispatcher.overloads[signature]
+    address = found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
+    llvm.add_symbol(symbol, address)
+
+
+def type_key(values: tuple[Any, ...]) -> Any:
+    """Return what is equal for values of equal types, in a hundredth of the time of `typeof`."""
+    return compute_fingerprint(values)
+
+
+def link_nothing(dispatcher: Any, symbol: str) -> None:
+    """Define the symbol, if nothing has, in a process that only compiles its callers.
+
+    If they were called, they would raise RuntimeError.
+    """
+    if llvm.address_of_symbol(symbol) is None:
+        rtsys.initialize(dispatcher.targetctx)
+        llvm.add_symbol(symbol, rtsys.library.get_pointer_to_function("nrt_unresolved_abort"))
 
 
 # Aliases
@@ -402,21 +471,8 @@ class BuildCache(DiskCache):
 def _file_name(arguments: tuple[Any, ...], processor: Any = None) -> str:
     """Return the name of a file for everything that code depends on besides its function."""
     switches = config.BOUNDSCHECK, config.OPT, config.DEBUGINFO_DEFAULT
-    parts = (*map(_described, arguments), processor, switches)
+    parts = (*map(described, arguments), processor, switches)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16] + ".compiled"
-
-
-def _described(type_: Any) -> str:
-    """Return all that code knows of a type: Numba's own names of named tuples lack the fields."""
-    if isinstance(type_, PackedType):
-        return f"packed {_described(type_.state)}"
-    cls = getattr(type_, "instance_class", None)
-    if cls is None:
-        return str(type_)
-    fields = [
-        f"{name}: {_described(field)}" for name, field in zip(type_.fields, type_, strict=True)
-    ]
-    return f"{cls.__module__}.{cls.__qualname__}({', '.join(fields)})"
 
 
 # The check
@@ -456,6 +512,8 @@ def check(enabled: frozenset[Hook], folder: Path) -> None:
             raise RuntimeError("compiled code is not found again")
     if {Hook.STATES, Hook.ENTRY_POINTS} <= enabled:
         _check_packed(whole(_read, **lean))
+    if {Hook.PARTS, Hook.ENTRY_POINTS, Hook.CALLS} <= enabled:
+        _check_calls(outer, signature, partial(new_separate, values=values, **lean), whole, lean)
 
 
 def _check_packed(dispatcher: Any) -> None:
@@ -465,6 +523,26 @@ def _check_packed(dispatcher: Any) -> None:
     found = entry_point(dispatcher, signature)(pack(state))
     if found != (5.0, 3, 2, 0.5, True, 3) or state.count != 8:
         raise RuntimeError(f"compiled code reads something else from a packed state: {found}")
+
+
+def _check_calls(
+    part: Any, signature: tuple[Any, ...], separate: Any, whole: Any, lean: dict[str, Any]
+) -> None:
+    array = np.array([1.0, 2.0])
+    separated = separate(_bound(_call, called=part))
+    call, symbol = new_call(separated.py_func, ("check",), signature[1:], numba.float64)
+    link(separated, signature, symbol(signature[0]))
+    caller = whole(_bound(_call, called=call), **lean)
+    caller.compile(signature)
+    if entry_point(caller, signature)(array, 3.0) != 6.0:
+        raise RuntimeError("compiled code that is called computes something else")
+    if len({type_key((one, 1.0)) for one in (array, array[:1], array[::-1], None)}) != 3:
+        raise RuntimeError("arrays of different types have the same key")
+    try:
+        entry_point(caller, signature)(array, -1.0)
+    except ValueError:
+        return
+    raise RuntimeError("an error of compiled code that is called does not reach Python")
 
 
 def _plain(function: Any, **options: Any) -> Any:

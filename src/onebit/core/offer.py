@@ -35,23 +35,24 @@ def n_on_offer(offer, n):
     return n if offer is None else offer.size
 
 
-@chosen_by_type(n_on_offer)
+@chosen_by_type(n_on_offer, inline=False)
 def _n_on_offer(offer, n):
     if isinstance(offer, types.NoneType):
         return lambda offer, n: n
     return lambda offer, n: offer.size
 
 
-def nth_on_offer(offer, i):
-    """Return the position of the `i`-th label on offer."""
+def nth_on_offer(offer, i, n):
+    """Return the position of the `i`-th label on offer, of `n` labels in all."""
     return i if offer is None else offer[i]
 
 
-@chosen_by_type(nth_on_offer)
-def _nth_on_offer(offer, i):
+@chosen_by_type(nth_on_offer, inline=False)
+def _nth_on_offer(offer, i, n):
     if isinstance(offer, types.NoneType):
-        return lambda offer, i: i
-    return lambda offer, i: offer[i]
+        return lambda offer, i, n: i
+    # If all are on offer, a loop reads no positions.
+    return lambda offer, i, n: i if offer.size == n else offer[i]
 
 
 def label_list(given: Any, name: str) -> list[Any]:

@@ -12,6 +12,7 @@ to Numba: `onebit.core.fence` decides whether states are packed.
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from typing import Any
 
@@ -19,7 +20,16 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import NativeValue, intrinsic, models, register_model, unbox
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import (
+    NativeValue,
+    infer_getattr,
+    intrinsic,
+    lower_getattr_generic,
+    models,
+    register_model,
+    unbox,
+)
 
 _WORD = ir.IntType(64)
 
@@ -71,17 +81,73 @@ def _append(value: Any, codes: list[str], words: list[Any]) -> bool:
     return True
 
 
+def described(type_: Any) -> str:
+    """Return all that code knows of a type: Numba's own names of named tuples lack the fields."""
+    if isinstance(type_, PackedType):
+        return type_.name
+    cls = getattr(type_, "instance_class", None)
+    if cls is None:
+        return str(type_)
+    fields = [
+        f"{name}: {described(field)}" for name, field in zip(type_.fields, type_, strict=True)
+    ]
+    return f"{cls.__module__}.{cls.__qualname__}({', '.join(fields)})"
+
+
 class PackedType(types.Type):
-    """The type of packed states of one type."""
+    """The type of packed states of one type; its short name stands for that whole type.
+
+    Compiled code has the fields of the state as attributes: those that are named tuples are packed
+    too, at their place in the same table, and others are read when they are used.
+    """
 
     def __init__(self, state: Any) -> None:
         self.state = state
-        super().__init__(name=f"PackedState({state})")
+        digest = hashlib.sha256(described(state).encode()).hexdigest()[:16]
+        super().__init__(name=f"Packed{digest}")
 
     @property
-    def key(self) -> Any:
-        """The type of the state: its name alone lacks the types of the fields."""
-        return self.state
+    def instance_class(self) -> Any:
+        """The class of the state."""
+        return self.state.instance_class
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the fields."""
+        return self.state.fields
+
+    @property
+    def types(self) -> tuple[Any, ...]:
+        """Their types."""
+        return tuple(type_ for type_, _ in self._layout().values())
+
+    def field(self, name: str) -> tuple[Any, int] | None:
+        """Return the type of a field, and its place in the table; None if there is none."""
+        return self._layout().get(name)
+
+    def _layout(self) -> dict[str, tuple[Any, int]]:
+        if self.name not in _LAYOUTS:
+            place, layout = 0, {}
+            for field, type_ in zip(self.state.fields, self.state, strict=True):
+                is_named = isinstance(type_, types.BaseNamedTuple)
+                layout[field] = PackedType(type_) if is_named else type_, place
+                place += _n_words(type_)
+            _LAYOUTS[self.name] = layout
+        return _LAYOUTS[self.name]
+
+
+_LAYOUTS: dict[str, dict[str, tuple[Any, int]]] = {}
+"""Types and places of the fields of packed types, by the names of these."""
+
+
+def _n_words(type_: Any) -> int:
+    """Return how many words of a table a value of this type has."""
+    if isinstance(type_, types.BaseTuple):
+        inside: Any = type_
+        return sum(map(_n_words, inside))
+    if isinstance(type_, types.Array):
+        return 1 + 2 * type_.ndim
+    return 0 if type_ == types.none else 1
 
 
 def packed_type(state: Any) -> Any:
@@ -113,7 +179,10 @@ class _Table:
     def _word(self) -> Any:
         place = ir.Constant(_WORD, self._n_read)
         self._n_read += 1
-        return self._builder.load(self._builder.gep(self._address, [place], inbounds=True))
+        word = self._builder.load(self._builder.gep(self._address, [place], inbounds=True))
+        # Nothing writes to a table while code runs that reads from it.
+        word.set_metadata("invariant.load", self._builder.module.add_metadata([]))
+        return word
 
     def read(self, type_: Any) -> Any:
         """Return the next value of this type."""
@@ -159,6 +228,24 @@ class _Table:
         for name, value in fields.items():
             array = builder.insert_value(array, value, model.get_field_position(name))
         return array
+
+
+@infer_getattr
+class _PackedAttributes(AttributeTemplate):
+    key = PackedType
+
+    def generic_resolve(self, typ: Any, attr: str) -> Any:  # type: ignore[override]
+        found = typ.field(attr)
+        return None if found is None else found[0]
+
+
+@lower_getattr_generic(PackedType)
+def _lower_getattr(context: Any, builder: Any, packed: Any, address: Any, name: str) -> Any:
+    type_, place = packed.field(name)
+    address = builder.gep(address, [ir.Constant(_WORD, place)], inbounds=True)
+    if isinstance(type_, PackedType):
+        return address
+    return _Table(context, builder, address).read(type_)
 
 
 def _open_state(_context: Any, packed: Any) -> Any:

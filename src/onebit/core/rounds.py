@@ -32,7 +32,7 @@ from onebit.core.lesson import (
     check_probability,
     check_reward,
 )
-from onebit.core.lists import DecisionList, decide_list, learn_list
+from onebit.core.lists import DecisionList, check_top, decide_list, decided_list, learn_list
 from onebit.core.offer import label_list
 from onebit.core.run import Run
 
@@ -99,7 +99,7 @@ class RoundsMixin(ChoosingMixin):
             score, or value if there is worth or cost. Feedback for it teaches as any other does,
             but a log of such decisions says nothing about other labels.
         top : int, optional
-            Choose a list of so many labels, or of all that are on offer if these are fewer. Each
+            Choose a list of this many labels, or of all that are on offer if these are fewer. Each
             place is drawn as a decision among the labels that the places before it left.
 
         Returns
@@ -142,6 +142,7 @@ class RoundsMixin(ChoosingMixin):
         self._conditions(run, options)
         return run, example
 
+    @overload
     def decide_many(
         self,
         X: Any,
@@ -151,7 +152,30 @@ class RoundsMixin(ChoosingMixin):
         worth: Mapping[Any, float] | None = None,
         cost: Mapping[Any, float] | None = None,
         explore: bool = True,
-    ) -> list[Decision]:
+    ) -> list[Decision]: ...
+    @overload
+    def decide_many(
+        self,
+        X: Any,
+        among: Any = None,
+        *,
+        ids: Any = None,
+        worth: Mapping[Any, float] | None = None,
+        cost: Mapping[Any, float] | None = None,
+        explore: bool = True,
+        top: int,
+    ) -> list[DecisionList]: ...
+    def decide_many(
+        self,
+        X: Any,
+        among: Any = None,
+        *,
+        ids: Any = None,
+        worth: Mapping[Any, float] | None = None,
+        cost: Mapping[Any, float] | None = None,
+        explore: bool = True,
+        top: int | None = None,
+    ) -> Any:
         """Choose a label for each row of `X`, as `decide` would, one row after the other.
 
         Parameters
@@ -161,17 +185,18 @@ class RoundsMixin(ChoosingMixin):
             The labels on offer, in every row.
         ids : sequence of str, optional
             One for each row.
-        worth, cost, explore : optional
+        worth, cost, explore, top : optional
             As in `decide`, for every row.
 
         Returns
         -------
-        list of Decision
+        list of Decision; of DecisionList if `top` is given
         """
         options = options_of(worth, cost, explore)
         among = None if among is None else label_list(among, "among")
-        run, rows, names = self._validated(RoundsMixin._check_decide_many, X, among, ids, options)
-        decisions: list[Decision] = []
+        arguments = X, among, ids, options, top
+        run, rows, names = self._validated(RoundsMixin._check_decide_many, *arguments)
+        decisions: list[Any] = []
         for lo, hi in blocks(count_rows(rows), most=most_in_block(rows)):
             block = slice_rows(rows, lo, hi)
             with run.lock:
@@ -179,18 +204,23 @@ class RoundsMixin(ChoosingMixin):
                     x = row.py_func(block, i - lo)
                     indices = x.indices.copy() if rows.sparse else run.all_features
                     example = Example(indices, x.values.copy(), x.n_features)
-                    if options is None:
+                    if top is not None:
+                        given = run, example, among, names[i], options, top
+                        decisions.append(decided_list(self, *given))
+                    elif options is None:
                         decisions.append(self._decide(run, example, among, names[i]))
                     else:
                         decisions.append(self._decide_with(options, run, example, among, names[i]))
         return decisions
 
     def _check_decide_many(
-        self, X: Any, among: Any, ids: Any, options: Options | None
+        self, X: Any, among: Any, ids: Any, options: Options | None, top: int | None
     ) -> tuple[Run, Rows, list[str | None]]:
         """Validate the arguments of `decide_many`."""
         run, rows = self._prepare_rows(X)
         names = _one_each(ids, count_rows(rows), "ids")
+        if top is not None:
+            check_top(top, names)
         with run.lock:
             run.current_offer(among)
             self._conditions(run, options)
@@ -427,6 +457,8 @@ class RoundsMixin(ChoosingMixin):
                 self._update_by_grade(run, example, label, probability, offer, feedback)
             else:
                 self._update(run, example, label, probability, offer, feedback)
+            if run.new_labels:
+                run.count_feedback(subject)
         decision._learned_by += (ref(self),)
         if key is not None:
             run.remember(key)

@@ -16,7 +16,7 @@ from onebit.core.engine import Kernels, kernels_named
 from onebit.core.example import INDEX, inspect_entry
 from onebit.core.fair_lock import FairLock
 from onebit.core.offer import check_among
-from onebit.core.terms import Window
+from onebit.core.terms import KNOWN_AFTER, Window
 from onebit.core.validation import unknown
 
 _TOO_MANY = MAX_REMEMBERED_IDS + MAX_REMEMBERED_IDS // 4
@@ -62,6 +62,10 @@ class Run:
         The keys of decisions that were learned from, the oldest first.
     window
         Which of the last decisions explored, if that is limited.
+    new_labels
+        How much feedback there was for each label that is new, by its position.
+    new_window
+        Which of the last decisions chose one of these, if that is limited.
     conditions
         The terms that decisions have by default, once they were needed.
     """
@@ -85,6 +89,8 @@ class Run:
         "learn",
         "learned",
         "lock",
+        "new_labels",
+        "new_window",
         "p",
         "packed",
         "parameters",
@@ -109,6 +115,8 @@ class Run:
         feature_names: np.ndarray | None = None,
         exclusive: bool = True,
         window: tuple[int, list[int]] = (0, []),
+        new_labels: Iterable[tuple[int, int]] = (),
+        new_window: tuple[int, list[int]] = (0, []),
         *,
         lock: FairLock | None = None,
     ) -> None:
@@ -122,7 +130,8 @@ class Run:
         self.feature_names = feature_names
         self.lock = FairLock() if lock is None else lock
         self.learned = dict.fromkeys(map(key_of, learned))
-        self.window = Window(*window)
+        self.window, self.new_window = Window(*window), Window(*new_window)
+        self.new_labels = dict(new_labels)
         self.conditions: Any = None
         self.right_probability: Any = None
         self.choose: Any = None
@@ -227,6 +236,13 @@ class Run:
         p = np.exp(z - z.max())
         return p / p.sum()
 
+    def count_feedback(self, label: int, n: int = 1) -> None:
+        """Count feedback for a label, which may be new until then."""
+        if label in self.new_labels:
+            self.new_labels[label] += n
+            if self.new_labels[label] >= KNOWN_AFTER:
+                del self.new_labels[label]
+
     def remember(self, key: int | str) -> None:
         """Remember the key of a decision that was learned from."""
         self.learned[key] = None
@@ -256,4 +272,6 @@ class Run:
                 self.feature_names,
                 self.exclusive,
                 (self.window.decisions, list(self.window.explored)),
+                list(self.new_labels.items()),
+                (self.new_window.decisions, list(self.new_window.explored)),
             )

@@ -41,6 +41,8 @@ from onebit.core.state import (
 )
 from onebit.core.steps import step_from_json, step_to_json
 from onebit.core.terms import (
+    new_labels_from_json,
+    new_labels_to_json,
     terms_from_json,
     terms_to_json,
     window_from_json,
@@ -173,6 +175,8 @@ def _content(learner: Learner, run: Run, steps: list[Any]) -> bytes:
         "learned": run.last_ids(),
         **({"window": window_to_json(run.window)} if run.window.decisions else {}),
     }
+    if run.new_labels or run.new_window.decisions:
+        header["new_labels"] = new_labels_to_json(run.new_labels, run.new_window)
     return _in_file(
         header, {name: np.ascontiguousarray(value) for name, value in arrays_of(run.state)}
     )
@@ -285,6 +289,9 @@ def _parts_in(content: bytes) -> tuple[list[Any], Learner]:
     learner._run.learned = dict.fromkeys(map(key_of, _learned(header)))
     if "window" in header:
         learner._run.window = window_from_json(_item(header, "window", dict))
+    if "new_labels" in header:
+        found = new_labels_from_json(_item(header, "new_labels", dict), classes.size)
+        learner._run.new_labels, learner._run.new_window = found
     _restore_terms(learner, header)
     if learner._terms is not None:
         learner._conditions(learner._run)

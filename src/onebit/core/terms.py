@@ -26,7 +26,13 @@ if TYPE_CHECKING:
     from onebit.core.run import Run
 
 WINDOW = 1_000
-"""Decisions among which the explored ones are limited: any so many that follow each other."""
+"""Length of the window of consecutive decisions in which the explored ones are limited."""
+
+KNOWN_AFTER = 100
+"""Feedback after which a label that was added is no longer new.
+
+The standard error of its share of right decisions is then at most 0.5 / sqrt(100) = 0.05.
+"""
 
 
 class Utility(NamedTuple):
@@ -55,11 +61,14 @@ class Terms(NamedTuple):
         Numbers by label; labels that are not mentioned are worth 1 and cost 0.
     max_exploration
         The largest share of explored decisions; None without a limit.
+    max_new_share
+        The largest share of decisions for labels that are new; None without a limit.
     """
 
     worth: dict[Any, float] | None = None
     cost: dict[Any, float] | None = None
     max_exploration: float | None = None
+    max_new_share: float | None = None
 
 
 class Conditions(NamedTuple):
@@ -71,17 +80,18 @@ class Conditions(NamedTuple):
         None if labels have neither worth nor cost.
     explore
         Whether the label may be another than the greedy one.
-    max_exploration
+    max_exploration, max_new_share
         As in `Terms`.
     """
 
     utility: Utility | None
     explore: bool
     max_exploration: float | None
+    max_new_share: float | None = None
 
 
 class Window:
-    """Which of the last decisions explored.
+    """Which of the last decisions explored, or chose a label that was new.
 
     Attributes
     ----------
@@ -218,6 +228,7 @@ def terms_to_json(terms: Terms) -> dict[str, Any]:
         "worth": None if terms.worth is None else _pairs(terms.worth),
         "cost": None if terms.cost is None else _pairs(terms.cost),
         "max_exploration": terms.max_exploration,
+        **({} if terms.max_new_share is None else {"max_new_share": terms.max_new_share}),
     }
 
 
@@ -227,6 +238,7 @@ def terms_from_json(found: Mapping[str, Any]) -> Terms:
         check_worth(_from_pairs(found.get("worth"), "worth")),
         check_cost(_from_pairs(found.get("cost"), "cost")),
         check_share(found.get("max_exploration"), "max_exploration"),
+        check_share(found.get("max_new_share"), "max_new_share"),
     )
 
 
@@ -253,6 +265,23 @@ def window_to_json(window: Window) -> dict[str, Any]:
     """Return a window as a file has it."""
     window.count()
     return {"decisions": window.decisions, "explored": list(window.explored)}
+
+
+def new_labels_to_json(feedback: Mapping[int, int], window: Window) -> dict[str, Any]:
+    """Return which labels are new, with their feedback so far, and the window, for a file."""
+    return {"feedback": [list(pair) for pair in feedback.items()], **window_to_json(window)}
+
+
+def new_labels_from_json(found: Mapping[str, Any], n_classes: int) -> tuple[dict[int, int], Window]:
+    """Return what `new_labels_to_json` was given; raise ValueError if it is unsound."""
+    pairs: Any = found.get("feedback")
+    sound = isinstance(pairs, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and all(type(n) is int for n in pair)
+        for pair in pairs
+    )
+    if not sound or not all(0 <= k < n_classes and 0 <= n < KNOWN_AFTER for k, n in pairs):
+        raise ValueError(f"new_labels is {short(dict(found))}, and should list new labels")
+    return dict(pairs), window_from_json(found)
 
 
 def window_from_json(found: Mapping[str, Any]) -> Window:

@@ -143,7 +143,8 @@ def estimate(
         "anytime" is for a log that grows and is evaluated more than once: all of its intervals hold
         simultaneously with probability `level`.
     greedy : bool, default=False
-        Judge a learner as if it did not explore.
+        Judge a learner as if it did not explore: by its scores, or its worth and cost if
+        `set_utility` set them.
     model : learner or array of shape (n, n_classes), optional
         For "direct" and doubly robust: a learner with `right_proba` or `predict_proba`, a copy of
         which keeps learning from the log; or predicted probabilities of each label being right,

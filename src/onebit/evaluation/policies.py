@@ -52,7 +52,10 @@ def _of_learner(learner: Any, log: Log, greedy: bool) -> np.ndarray:
     p = np.empty((len(log), log.classes.size))
     for rows, among in _by_offer(log):
         x = [log.x[i] for i in rows.tolist()] if isinstance(log.x, list) else log.x[rows]
-        if greedy:
+        known = None if among is None else _known_to(learner, among)
+        if greedy and _has_utility(learner):
+            found = learner.policy(x, known, explore=False)
+        elif greedy:
             found = learner.scores(x)
             if among is not None:
                 found = np.where(np.isin(_classes(learner), among), found, -np.inf)
@@ -60,10 +63,16 @@ def _of_learner(learner: Any, log: Log, greedy: bool) -> np.ndarray:
             found = np.zeros(found.shape)
             found[np.arange(rows.size), best] = 1.0
         else:
-            known = None if among is None else _known_to(learner, among)
             found = learner.policy(x) if known is None else learner.policy(x, known)
         p[rows] = _aligned(found, _classes(learner), log.classes)
     return p
+
+
+def _has_utility(learner: Any) -> bool:
+    """Return whether labels differ in worth or cost, so that the best is not the likeliest."""
+    last = learner.steps[-1][1] if hasattr(learner, "steps") else learner
+    terms = getattr(last, "_terms", None)
+    return terms is not None and (terms.worth is not None or terms.cost is not None)
 
 
 def _by_offer(log: Log) -> Any:

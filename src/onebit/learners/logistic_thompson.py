@@ -14,8 +14,9 @@ class LogisticThompson(SoftmaxThompson):
     Label k is right with probability sigma(b + w_k . x), whatever other labels are, where sigma is
     the logistic function: several labels may be right for one x, or none, as a visitor may like
     several articles or none. A bit updates the posterior of the chosen label's weights, and of the
-    level b that all labels share; of other labels' weights it says nothing. To decide, the score of
-    each label is drawn from its posterior, and the highest wins.
+    level b that all labels share; of other labels' weights it says nothing. To decide, the
+    probability that each label is right is drawn, the wider the less is known of it, and the
+    highest wins.
 
     Where exactly one label is right, `SoftmaxThompson` learns faster: there, a wrong label makes
     all others likelier.
@@ -23,14 +24,15 @@ class LogisticThompson(SoftmaxThompson):
     Parameters
     ----------
     view : {"line", "cells", "products", "features"}, default="line"
-        What the model sees of x, as in `SoftmaxThompson`.
+        What the model sees of x, as in `SoftmaxThompson`, but divided by the usual length of x: see
+        the notes.
     covariance : {"auto", "diagonal", "full"}, default="auto"
         "full" keeps a matrix of n^2 numbers for each label, where n is the number of inputs that
         the view has, and makes fewer mistakes; "diagonal" keeps n numbers. "auto" is "full" if
         n^2 K is at most 200,000, else "diagonal"; for cells, "diagonal".
     explore : float >= 0 or None, default=None
-        nu, the width of the draws in standard deviations of the scores; see the notes. None is 0.05
-        in the diagonal form, 0.15 in the full.
+        nu, the width of the draws in standard deviations of the log-odds; see the notes. None is
+        0.05 in the diagonal form, 0.25 in the full.
     a : float > 0 or None, default=None
         The precision of each weight before the first round. None is 0.05, full: 0.5.
     forgetting : float in [0, 10] or None, default=None
@@ -49,20 +51,24 @@ class LogisticThompson(SoftmaxThompson):
     weight of the constant that the view adds has the precision 10 a: a label differs from others
     more by what it depends on than by its level.
 
-    With s_k = w_k . x and v_k = x' S_k x, where S_k is the covariance of the weights w_k, the
-    chosen label is that of the largest draw from N(s_k, nu_k^2 v_k). Its probability is exact, to
-    1e-7, by quadrature. nu_k is nu, and more for labels that are known less well than the one with
-    the highest mean, l: with r_k = 1 - v_l / v_k and q the probability that l is right,
+    Log-odds are linear in x: a visitor who differs more from the average one has surer tastes. So x
+    is not normalised to unit length, but divided by L, where L^2 is the mean of ||x||^2 over all
+    rounds.
 
-        nu_k = nu + (1 - nu) ((1 - q) r_k)^2 if v_k > v_l.
+    With s_k = w_k . x and v_k = x' S_k x, where S_k is the covariance of the weights w_k, label k
+    is right with probability q_k = sigma((b + s_k) c_k), c_k = 1 / sqrt(1 + pi (V + v_k) / 8),
+    which is about the mean of sigma over N(b + s_k, V + v_k) (MacKay 1992). The chosen label is
+    that of the largest draw from N(q_k, (nu c_k q_l (1 - q_l))^2 v_k), where l is the label with
+    the highest q. Its probability is exact, to 1e-7, by quadrature. The draws are around q_k, not
+    around sigma(b + s_k): where clicks are rare, a label of which little is known is clicked more
+    often than one that is known to have the same log-odds. Their width in log-odds, nu c_k
+    sqrt(v_k), counts at the slope of sigma for the label that another one would have to exceed.
 
-    After a bit y, 1 or 0, about label l:
+    After a bit y, 1 or 0, about label l, with q = q_l and c = c_l:
 
-    1. q = sigma((b + s_l) c) with c = 1 / sqrt(1 + pi (V + v_l) / 8), about the mean of sigma over
-       N(b + s_l, V + v_l), which is the probability that l is right (MacKay 1992);
-    2. g = (q - y) c and h = q (1 - q) c^2, the first and the second derivative of minus the
+    1. g = (q - y) c and h = q (1 - q) c^2, the first and the second derivative of minus the
        logarithm of the bit's probability by the score;
-    3. b -= g V, V -= h V^2, w_l -= g S_l x and S_l -= h S_l x x' S_l: the means and covariances
+    2. b -= g V, V -= h V^2, w_l -= g S_l x and S_l -= h S_l x x' S_l: the means and covariances
        after the bit (assumed density filtering; Opper 1998). In the diagonal form, the diagonal of
        S_l^{-1} grows by that of h / (1 - h v_l) x x'.
 
@@ -95,10 +101,10 @@ class LogisticThompson(SoftmaxThompson):
     ...     learner.learn(decision, correct=bool(liked[decision.label]))
     ...     clicks += bool(liked[decision.label])
     >>> clicks
-    641
+    645
     >>> learner.right_proba([[1.0, 1.0], [-1.0, 0.5]]).round(2)
-    array([[0.02, 0.71, 1.  ],
-           [0.01, 0.07, 0.14]])
+    array([[0.04, 0.64, 1.  ],
+           [0.03, 0.09, 0.2 ]])
     """
 
     exclusive = False

@@ -28,8 +28,8 @@ def migrated(
     Version 0 has no members but the line, whose arrays have no prefix; its oldest files have
     neither scales nor changes. Version 1 has the evidence for the former weights in an array of its
     own. Version 2 has no descriptions, and scales that do not look for embeddings; version 3 has no
-    level, which is zero where exactly one label is right. Version 4 has no neighbours: they begin
-    without an example.
+    level, which is zero where exactly one label is right. Version 4 has no neighbours, which begin
+    without an example, and no lengths of examples, which count where labels are not exclusive.
     """
     named = arrays if version >= 2 else _with_mixture(arrays)
     totals = named.get("scales.totals")

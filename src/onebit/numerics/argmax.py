@@ -9,10 +9,10 @@ from onebit.core.offer import n_on_offer, nth_on_offer
 @lean_kernel
 def argmax(scores, offer=None):
     """Return the class on offer with the largest score; ties go to the lowest."""
-    best = nth_on_offer(offer, 0)
+    best = nth_on_offer(offer, 0, scores.size)
     largest = scores[best]
     for i in range(1, n_on_offer(offer, scores.size)):
-        k = nth_on_offer(offer, i)
+        k = nth_on_offer(offer, i, scores.size)
         if scores[k] > largest:
             best, largest = k, scores[k]
     return best
@@ -24,13 +24,13 @@ def argmax_except(scores, excluded, offer=None):
 
     Ties go to the lowest.
     """
-    first = 0 if nth_on_offer(offer, 0) != excluded else 1
+    first = 0 if nth_on_offer(offer, 0, scores.size) != excluded else 1
     n = n_on_offer(offer, scores.size)
     if first >= n:
         return -1
-    best = nth_on_offer(offer, first)
+    best = nth_on_offer(offer, first, scores.size)
     for i in range(first + 1, n):
-        k = nth_on_offer(offer, i)
+        k = nth_on_offer(offer, i, scores.size)
         if k != excluded and scores[k] > scores[best]:
             best = k
     return best

@@ -1,7 +1,7 @@
 """A hedge against a model that is worse than one label for all x.
 
-Where the model's label and the best constant one differ, the bits of such rounds tell which of the
-two ways is right more often. What is believed of the constant one begins with Beta(1, K - 1), as
+Where the model's label and the best constant one differ, the bits of such rounds show which of the
+two is right more often. What is believed of the constant one begins with Beta(1, K - 1), as
 of one label of the K on offer; the model is believed to be good at first. Labels that differ are
 not both right, so that the constant one is right at most as often as the model is wrong. It is
 chosen in place of others with the probability that it is better, as by Thompson (1933), both
@@ -20,7 +20,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from onebit.core.compiling import lean_kernel
-from onebit.core.offer import n_on_offer, on_offer
+from onebit.core.offer import n_on_offer, nth_on_offer
 from onebit.core.state import Count, Field
 from onebit.numerics import tuning
 from onebit.numerics.argmax import argmax
@@ -102,7 +102,8 @@ def constant_label(rates, offer):
     """Return the label on offer that may be right most often; of several, the lowest."""
     labels, known, ends = rates.labels, rates.scratch.known, rates.scratch.ends
     n = n_on_offer(offer, ends.size)
-    for k in on_offer(offer, ends.size):
+    for i in range(n_on_offer(offer, ends.size)):
+        k = nth_on_offer(offer, i, ends.size)
         right, rounds = labels[k, RIGHT], labels[k, ROUNDS]
         if known[k, RIGHT] != right or known[k, ROUNDS] != rounds or known[k, ON_OFFER] != n:
             mean, variance = belief(labels[k], 1.0, n)

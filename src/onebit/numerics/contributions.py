@@ -126,7 +126,7 @@ def added_by(model: Weighed, scales: Scales | None, example: Example) -> Added:
     at = np.flatnonzero(seen.indices < d)
     rows = descriptions.place[seen.indices[at]] - 1
     at, D = at[rows >= 0], descriptions.D[rows[rows >= 0]]
-    theta = descriptions.numbers[MEAN]
+    theta = descriptions.numbers[MEAN] / math.sqrt(max(member.posterior.scratch.stretch[0], 1e-300))
     more = theta * unit[at] * sum(factor * D[:, k] for k, factor in model.factors.items())
     return Added(
         np.concatenate([added.amounts, more]),

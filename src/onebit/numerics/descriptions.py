@@ -248,7 +248,7 @@ def renew(descriptions, scales):
 
 @called_from_python
 def begin_descriptions(descriptions, scales, posterior, was_described):
-    """Fill D; let the prior of labels be narrow if they are described, and wide if not."""
+    """Fill D; make the prior of described labels narrow, and that of others wide."""
     renew(descriptions, scales)
     narrow = descriptions.numbers[NARROWING]
     for k in range(was_described.size):
@@ -268,7 +268,7 @@ def scale_of(scales, j):
 
 @lean_kernel
 def renew_if_settled(descriptions, scales):
-    """Fill D anew if scales were settled since it was filled."""
+    """Fill D again if scales were settled since it was filled."""
     if scales is None:
         return
     if descriptions.D.shape[0] > 0 and descriptions.numbers[RENEWED] != scales.totals[SETTLED]:
@@ -276,15 +276,21 @@ def renew_if_settled(descriptions, scales):
 
 
 @lean_kernel
-def add_similarities(descriptions, x, unit, scores):
-    """Fill what is said of x, and add its worth to the scores; `unit` are the values of x / |x|."""
+def add_similarities(descriptions, x, values, stretch, scores):
+    """Fill what is said of x, and add its worth to the scores.
+
+    `values` are those of x, normalised, and `stretch` is the square of its length then.
+    """
     if descriptions is None:
         return
     D, scratch = descriptions.D, descriptions.scratch
     if D.shape[0] > 0:
-        n = fill_rows(descriptions.place, x.indices, unit, scratch.rows, scratch.values)
+        n = fill_rows(descriptions.place, x.indices, values, scratch.rows, scratch.values)
         described = Example(scratch.rows[:n], scratch.values[:n], D.shape[0])
         products(D, described, scratch.similarities)
+        if stretch != 1.0:
+            for k in range(scratch.similarities.size):
+                scratch.similarities[k] /= math.sqrt(max(stretch, 1e-300))
         fill_worth(descriptions)
         add_worth(descriptions, scores)
 

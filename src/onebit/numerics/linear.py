@@ -48,7 +48,7 @@ def products(W, x, scores):
 def assign(target, values):
     """Do ``target[:] = values`` for two C-ordered arrays of one shape.
 
-    For the statement itself, Numba compiles seconds' worth of code that tells of unequal shapes.
+    For the statement itself, Numba takes seconds to compile code that checks shapes.
     """
     to, of = target.reshape(-1), values.reshape(-1)
     for i in range(to.size):
@@ -98,7 +98,7 @@ def norm(x):
 
 @lean_kernel
 def fill_unit(x, values, squares):
-    """Fill the values of x / ||x||, and their squares; an x too short to tell stays as it is."""
+    """Fill the values of x / ||x||, and their squares; an x that is too short stays as it is."""
     size = norm(x)
     c = 1.0 / size if size > 1e-300 else 1.0
     for i in range(x.values.size):
@@ -110,17 +110,6 @@ def fill_unit(x, values, squares):
 def with_values(x, values):
     """Return an example with the features of x and the first of `values`, which may be scratch."""
     return Example(x.indices, values[: x.indices.size], x.n_features)
-
-
-@lean_kernel
-def unit_scores(W, D, x, scratch, scores, v):
-    """Fill ``scores[k] = w_k . x`` and ``v[k] = x' D_k x`` for normalised x and diagonals D.
-
-    The values of that x stay in ``scratch.x``, their squares in ``scratch.squares``.
-    """
-    fill_unit(x, scratch.x, scratch.squares)
-    products(W, with_values(x, scratch.x), scores)
-    products(D, with_values(x, scratch.squares), v)
 
 
 class Scaled(NamedTuple):

@@ -26,7 +26,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from onebit.core.compiling import lean_kernel
-from onebit.core.offer import on_offer
+from onebit.core.offer import n_on_offer, nth_on_offer
 from onebit.core.state import Field, Within
 from onebit.numerics import tuning
 from onebit.numerics.argmax import argmax
@@ -60,6 +60,8 @@ from onebit.numerics.posterior import (
     doubt_level,
     exchange_former,
     fill_deviations,
+    fill_linearised,
+    fill_policy,
     fill_scores,
     forget_class,
     grow_older,
@@ -72,6 +74,7 @@ from onebit.numerics.posterior import (
     score_posterior,
     sum_of_others,
 )
+from onebit.numerics.softmax import logistic
 from onebit.numerics.tuning import MixtureConstants
 from onebit.numerics.views import (
     encode,
@@ -315,10 +318,10 @@ def score_mixture(mixture, x, inputs, scores):
 def score_members(member, i, x, inputs):
     """Fill the scores and the probabilities of each member."""
     posterior = member.posterior
-    scores = posterior.scratch.scores
+    scratch, scores = posterior.scratch, posterior.scratch.scores
     seen = encode(member.view_of_x, x, inputs, scores.size)
     score_posterior(posterior, seen, scores)
-    add_similarities(member.descriptions, seen, posterior.scratch.x, scores)
+    add_similarities(member.descriptions, seen, scratch.x, scratch.stretch[0], scores)
     predict(posterior, scores)
 
 
@@ -360,7 +363,8 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
 
     The score of a label is drawn around the weighted mean of the members' scores, with the weighted
     mean of the variances of their draws. Those of neighbours, the logarithms of their
-    probabilities, have the same variance.
+    probabilities, have the same variance. If labels are not exclusive, the probability of each is
+    drawn, as that of one model is (`fill_policy`).
     """
     best = argmax(scores, offer)
     for k in range(p.size):
@@ -370,13 +374,16 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
         return best
     line = mixture.members.line.posterior
     if mixture.trust.size == 1:
-        means, deviations = line.scratch.scores, line.scratch.deviations
-        fill_deviations(line, means, offer)
-    else:
-        means, deviations = mixture.scratch.means, mixture.scratch.deviations
-        least = mixture.settings.least_weight
-        fill_moments(mixture.members, mixture.trust, least, offer, means, deviations)
+        return fill_policy(line, scores, offer, p)
+    means, deviations = mixture.scratch.means, mixture.scratch.deviations
+    least = mixture.settings.least_weight
+    fill_moments(mixture.members, mixture.trust, least, offer, means, deviations)
+    if line.settings.exclusive:
         add_log_probabilities(mixture.neighbours, least, means)
+    else:
+        for k in range(p.size):
+            p[k] = logistic(scores[k])
+        fill_linearised(p, best, means)
     fill_winning(means, deviations, argmax(means, offer), p, line.scratch.room, offer)
     return best
 
@@ -388,7 +395,8 @@ def fill_moments(members, trust, least, offer, means, deviations):
     for k in range(means.size):
         means[k] = deviations[k] = 0.0
     add_moments(members, trust, least, offer, means, deviations)
-    for k in on_offer(offer, means.size):
+    for i in range(n_on_offer(offer, means.size)):
+        k = nth_on_offer(offer, i, means.size)
         means[k] /= total
         deviations[k] = math.sqrt(deviations[k] / total)
 
@@ -401,7 +409,8 @@ def add_moments(member, i, trust, least, offer, means, variances):
     if weight > 0.0:
         scratch = posterior.scratch
         fill_deviations(posterior, scratch.scores, offer)
-        for k in on_offer(offer, means.size):
+        for n in range(n_on_offer(offer, means.size)):
+            k = nth_on_offer(offer, n, means.size)
             means[k] += weight * scratch.scores[k]
             variances[k] += weight * (scratch.deviations[k] * scratch.deviations[k])
 
@@ -411,7 +420,7 @@ def add_moments(member, i, trust, least, offer, means, variances):
 
 @lean_kernel
 def learn_mixture(mixture, inputs, rounds, label, correct):
-    """Let every member learn from the bit; weigh them by it; return whether any was updated.
+    """Update every member and its weight by the bit; return whether any was updated.
 
     `score_mixture` was given the same x last.
     """
@@ -464,7 +473,7 @@ def likelihood_of_right(posterior, label, correct):
 
 @lean_kernel
 def share_weights(trust, share):
-    """Let weights add up to one again, and give a share of them back to all members."""
+    """Normalise the weights, and give a share of them back to all members."""
     if trust.size == 1:
         trust[0] = 1.0
         return
@@ -480,7 +489,7 @@ def share_weights(trust, share):
 def end_round(member, i, rounds, since):
     """Count the values of x, and age each member.
 
-    There were so many rounds before, and `since` with this one since the last change of everything.
+    There were `rounds` before, and `since` with this one since the last change of everything.
     """
     observe_view(member.view_of_x, rounds)
     grow_older(member.posterior, since)

@@ -21,11 +21,11 @@ from numba.core.types import Array, Float
 
 from onebit.core.compiling import chosen_by_type, lean_kernel, no_alias
 from onebit.core.example import INDEX
-from onebit.core.offer import n_on_offer, on_offer
+from onebit.core.offer import n_on_offer, nth_on_offer
 from onebit.core.state import Amount, Field, Within
 from onebit.numerics import tuning
 from onebit.numerics.argmax import argmax
-from onebit.numerics.linear import fill_unit, products, unit_scores, with_values
+from onebit.numerics.linear import fill_unit, norm, products, with_values
 from onebit.numerics.second_order import (
     Inverse,
     fill_times,
@@ -52,11 +52,14 @@ LEVEL_VARIANCE = math.pi**2 / 3.0
 MEAN, VARIANCE = 0, 1
 """Places in `Posterior.level`."""
 
+MEAN_SQUARE, COUNTED = 0, 1
+"""Places in `Posterior.lengths`."""
+
 OLDEST = 1e100
 """No age is higher."""
 
 
-class Settings(NamedTuple):
+class PosteriorSettings(NamedTuple):
     """What parameters stand for.
 
     Attributes
@@ -90,10 +93,12 @@ class Scratch(NamedTuple):
     ----------
     x, squares
         Its values, normalised, and their squares.
+    stretch
+        The square of the length of x so normalised; one if labels are exclusive.
     scores
         The mean of each class's score.
     v, share
-        x' S_k x, at most 1 / a, and the part of it that is left so.
+        x' S_k x, at most what it was at first, stretch / a, and the part of it that is left so.
     f, p
         How much each score is shrunk by its doubt, and the probability that each label is right,
         by the scores so shrunk; in a lesson, f becomes the information.
@@ -111,6 +116,7 @@ class Scratch(NamedTuple):
 
     x: np.ndarray
     squares: np.ndarray
+    stretch: np.ndarray
     scores: np.ndarray
     v: np.ndarray
     share: np.ndarray
@@ -137,6 +143,8 @@ class Posterior(NamedTuple):
         By how much forgetting has widened the posterior.
     level
         MEAN and VARIANCE of b, the level of all scores; zero if labels are exclusive.
+    lengths
+        MEAN_SQUARE of the lengths of x, and how many were COUNTED; zero if labels are exclusive.
     former
         The weights that were forgotten when everything changed last.
     """
@@ -148,8 +156,9 @@ class Posterior(NamedTuple):
     )
     age: Amount
     level: Annotated[np.ndarray, Field(2)]
+    lengths: Annotated[np.ndarray, Field(2, least=0.0)]
     former: Annotated[np.ndarray, Field("inputs", "classes")]
-    settings: Settings
+    settings: PosteriorSettings
     scratch: Scratch
 
     def check(self) -> None:
@@ -160,7 +169,7 @@ class Posterior(NamedTuple):
             raise ValueError(f"the variance of level is {self.level[VARIANCE]}, out of its range")
 
     def begin_classes(self, first: int) -> None:
-        """Give new classes, from `first` on, the variances of before the first round."""
+        """Give new classes, from `first` on, the initial variances."""
         new = self.S[:, first:] if isinstance(self.S, np.ndarray) else self.S.base[first:]
         new /= self.age
 
@@ -184,7 +193,7 @@ def new_posterior(
     # To stand out among K exclusive labels, a score must exceed ln K.
     ln_K = max(1.0, math.log(n_classes)) if exclusive else 1.0
     a = constants.prior / ln_K**2 if a is None else float(a)
-    settings = Settings(
+    settings = PosteriorSettings(
         explore=constants.explore * ln_K if explore is None else float(explore),
         widest=1.0 / a,
         widest_constant=(constants.constant if has_constant else 1.0) / a,
@@ -205,6 +214,7 @@ def new_posterior(
     scratch = Scratch(
         x=x,
         squares=squares,
+        stretch=np.ones(1),
         scores=scores,
         v=v,
         share=share,
@@ -218,7 +228,7 @@ def new_posterior(
         informed=np.zeros(n_classes, dtype=INDEX),
     )
     level = np.array([0.0, 0.0 if exclusive else LEVEL_VARIANCE])
-    return Posterior(W, S, np.ones(()), level, former, settings, scratch)
+    return Posterior(W, S, np.ones(()), level, np.zeros(2), former, settings, scratch)
 
 
 # Scores
@@ -242,8 +252,11 @@ def _score_posterior(posterior, x, scores):
 @lean_kernel
 def score_diagonal(posterior, x, scores):
     """`score_posterior` with variances."""
-    v, age = posterior.scratch.v, posterior.age[()]
-    unit_scores(posterior.W, posterior.S, x, posterior.scratch, scores, v)
+    scratch, age = posterior.scratch, posterior.age[()]
+    v = scratch.v
+    normalise(posterior, x)
+    products(posterior.W, with_values(x, scratch.x), scores)
+    products(posterior.S, with_values(x, scratch.squares), v)
     for k in range(v.size):
         v[k] *= age
     end_score(posterior.scratch, posterior.settings.widest, scores)
@@ -253,7 +266,7 @@ def score_diagonal(posterior, x, scores):
 def score_full(posterior, x, scores):
     """`score_posterior` with covariance matrices."""
     scratch = posterior.scratch
-    fill_unit(x, scratch.x, scratch.squares)
+    normalise(posterior, x)
     unit = with_values(x, scratch.x)
     products(posterior.W, unit, scores)
     for k in range(scores.size):
@@ -264,9 +277,39 @@ def score_full(posterior, x, scores):
 
 
 @lean_kernel
+def normalise(posterior, x):
+    """Fill the values of x / ||x|| if labels are exclusive, else of x / L.
+
+    L^2 is the mean of ||x||^2 over all rounds with this one. Where each label is right on its own,
+    log-odds are linear in x, so a longer x is a surer one. A softmax is sure enough without.
+    """
+    scratch, lengths = posterior.scratch, posterior.lengths
+    fill_unit(x, scratch.x, scratch.squares)
+    if posterior.settings.exclusive:
+        return
+    square = norm(x) ** 2
+    n = lengths[COUNTED]
+    mean = (n * lengths[MEAN_SQUARE] + square) / (n + 1.0)
+    stretch = square / mean if mean > 1e-300 else 1.0
+    scratch.stretch[0] = stretch
+    for i in range(x.values.size):
+        scratch.x[i] *= math.sqrt(stretch)
+        scratch.squares[i] *= stretch
+
+
+@lean_kernel
+def count_length(posterior, x):
+    """Count the length of x, if labels are not exclusive."""
+    if not posterior.settings.exclusive:
+        lengths = posterior.lengths
+        lengths[COUNTED] += 1.0
+        lengths[MEAN_SQUARE] += (norm(x) ** 2 - lengths[MEAN_SQUARE]) / lengths[COUNTED]
+
+
+@lean_kernel
 def end_score(scratch, widest, scores):
     """Cap variances at the prior; mask retired labels."""
-    v, share = scratch.v, scratch.share
+    v, share, widest = scratch.v, scratch.share, widest * scratch.stretch[0]
     for k in range(scores.size):
         share[k] = 1.0
         if v[k] > widest:
@@ -303,15 +346,16 @@ def fill_scores(posterior, scores):
     """Fill the public scores: the means, or the log-odds that each label is right on its own."""
     means = posterior.scratch.scores
     for k in range(scores.size):
-        scores[k] = means[k] if posterior.settings.exclusive else log_odds(posterior, means[k], k)
+        scores[k] = means[k]
+        if not posterior.settings.exclusive:
+            scores[k] = (means[k] + posterior.level[MEAN]) * shrinkage(posterior, k)
 
 
 @lean_kernel
-def log_odds(posterior, score, k):
-    """Return the log-odds that label k is right on its own, its score shrunk by its doubt."""
+def shrinkage(posterior, k):
+    """Return the factor by which the doubt about a score shrinks log-odds."""
     variance = posterior.scratch.v[k] + posterior.level[VARIANCE]
-    doubt = posterior.settings.constants.doubt
-    return (score + posterior.level[MEAN]) / math.sqrt(1.0 + doubt * variance)
+    return 1.0 / math.sqrt(1.0 + posterior.settings.constants.doubt * variance)
 
 
 # The policy
@@ -331,8 +375,25 @@ def fill_policy(posterior, scores, offer, p):
         p[greedy] = 1.0
         return greedy
     best = fill_deviations(posterior, means, offer)
+    if not settings.exclusive:
+        for k in range(p.size):
+            p[k] = logistic(scores[k])
+        means, best = scratch.g, greedy
+        fill_linearised(p, greedy, means)
     fill_winning(means, scratch.deviations, best, p, scratch.room, offer)
     return greedy
+
+
+@lean_kernel
+def fill_linearised(p, best, means):
+    """Fill p_k / (p_b (1 - p_b)): the means of draws of probabilities, in log-odds at the best, b.
+
+    Whether another label is better than the best shows at the probability of the best; there, a
+    probability changes by p_b (1 - p_b) for each unit of log-odds.
+    """
+    slope = max(p[best] * (1.0 - p[best]), 1e-9)
+    for k in range(p.size):
+        means[k] = p[k] / slope
 
 
 @lean_kernel
@@ -340,21 +401,22 @@ def fill_deviations(posterior, scores, offer):
     """Fill the deviation of each class's draw: nu_k sqrt(v_k), with nu_k at least nu.
 
     Where the label with the highest score is not likely to be right, labels that are known less
-    well have draws up to as wide as the model says. Return the label with the highest score.
+    well have draws up to as wide as the model says. Return the label with the highest score. If
+    labels are not exclusive, deviations are those of log-odds: nu times the shrinkage.
     """
     scratch, settings, best = posterior.scratch, posterior.settings, argmax(scores, offer)
     v, deviations = scratch.v, scratch.deviations
     constants = settings.constants
-    for k in on_offer(offer, scores.size):
+    for i in range(n_on_offer(offer, scores.size)):
+        k = nth_on_offer(offer, i, scores.size)
         deviations[k] = settings.explore * math.sqrt(v[k])
-    if not 0.0 < settings.explore < 1.0:
-        return best
-    if not settings.exclusive:
-        wrong = 1.0 - logistic(log_odds(posterior, scores[best], best))
-        widen(settings.explore, constants.openness, wrong, v, best, deviations)
+        if not settings.exclusive:
+            deviations[k] *= shrinkage(posterior, k)
+    if not (settings.exclusive and 0.0 < settings.explore < 1.0):
         return best
     least, near = math.log(n_on_offer(offer, scores.size) / constants.unlikely), 0
-    for k in on_offer(offer, scores.size):
+    for i in range(n_on_offer(offer, scores.size)):
+        k = nth_on_offer(offer, i, scores.size)
         gap = scores[best] - scores[k]
         near += gap * gap <= least * least * (1.0 + constants.doubt * (v[best] + v[k]))
     if near > 1:  # best itself is one of them
@@ -370,7 +432,8 @@ def doubt_of_best(doubt, scores, v, best, offer, z):
     for k in range(v.size):
         z[k] = (scores[k] - scores[best]) / math.sqrt(1.0 + doubt * (v[best] + v[k]))
     likely = 0.0
-    for k in on_offer(offer, scores.size):
+    for i in range(n_on_offer(offer, scores.size)):
+        k = nth_on_offer(offer, i, scores.size)
         likely += math.exp(z[k])
     return 1.0 - 1.0 / likely
 
@@ -537,7 +600,7 @@ def sum_of_others(p, label):
 
 @lean_kernel
 def n_others(retired):
-    """Return how many labels there are beside one, but for those that are retired; at least one."""
+    """Return how many other labels there are that are not retired; at least one."""
     n = 0
     for k in range(retired.size):
         n += not retired[k]
@@ -586,6 +649,7 @@ def learn_diagonal(posterior, x, scores, rounds, label, correct):
     """`learn_posterior` with variances: features count as independent."""
     scratch, age = posterior.scratch, posterior.age[()]
     constants = posterior.settings.constants
+    count_length(posterior, x)
     if not lesson(posterior, scores, rounds, label, correct):
         return False
     informed, n = scratch.informed, 0
@@ -617,6 +681,7 @@ def learn_full(posterior, x, scores, rounds, label, correct):
     """`learn_posterior` with covariance matrices."""
     scratch, age = posterior.scratch, posterior.age[()]
     constants = posterior.settings.constants
+    count_length(posterior, x)
     if not lesson(posterior, scores, rounds, label, correct):
         return False
     for k in range(scores.size):
@@ -661,7 +726,7 @@ def predict_by_former(posterior, scores):
 
 @lean_kernel
 def exchange_former(posterior):
-    """Exchange the weights with those of before the last change of everything."""
+    """Exchange the weights with those from before the last change of everything."""
     W, former = posterior.W, posterior.former
     for j in range(W.shape[0]):
         for k in range(W.shape[1]):

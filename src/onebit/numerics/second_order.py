@@ -113,8 +113,14 @@ def _memory() -> int:
 
 def of_class(A_inv, k):
     """Return the inverse of class `k`, as a view."""
-    base, vectors, weights, n_pending, first, rounding = A_inv
-    return Inverse(base[k], vectors[k], weights[k], n_pending[k], first, rounding)
+    return Inverse(
+        A_inv.base[k],
+        A_inv.vectors[k],
+        A_inv.weights[k],
+        A_inv.n_pending[k],
+        A_inv.first,
+        A_inv.rounding,
+    )
 
 
 class_inverse = kernel(of_class)

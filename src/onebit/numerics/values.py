@@ -266,6 +266,12 @@ def valued_policy(
     return int(_fill_valued_entry()(means, deviations, worth, cost, logistic, offer, p, room))
 
 
+def compile_values() -> None:
+    """Compile what decisions with worth and cost need."""
+    _fill_valued_entry()
+    _winning_entry()
+
+
 @called_from_python
 def _winning_for_python(means, deviations, p, room, offer):
     return winning_probabilities(means, deviations, p, room, offer)

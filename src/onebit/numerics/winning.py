@@ -10,7 +10,7 @@ from safetensors.numpy import load_file
 from scipy.special import log_ndtr
 
 from onebit.core.compiling import lean_kernel, no_alias
-from onebit.core.offer import n_on_offer, on_offer
+from onebit.core.offer import n_on_offer, nth_on_offer
 from onebit.numerics.argmax import argmax
 
 _REACH = 6.0
@@ -162,7 +162,8 @@ def fill_winning(means, deviations, best, p, room, offer):
     highest = best
     for k in range(p.size):
         p[k] = 0.0
-    for k in on_offer(offer, p.size):
+    for i in range(n_on_offer(offer, p.size)):
+        k = nth_on_offer(offer, i, p.size)
         # A difference of means has more digits to tell than the two ends of the draws.
         if means[k] - means[highest] > reach * (deviations[k] - deviations[highest]):
             highest = k
@@ -172,7 +173,8 @@ def fill_winning(means, deviations, best, p, room, offer):
     gaps, widths, scales, hazards = room[0], room[1], room[2], room[3]
     labels, won, counts = room[4], room[5], room[6]
     n = 0
-    for k in on_offer(offer, p.size):
+    for i in range(n_on_offer(offer, p.size)):
+        k = nth_on_offer(offer, i, p.size)
         if means[k] - origin + reach * deviations[k] > bottom and deviations[k] >= _POINT:
             gaps[n], widths[n], labels[n] = means[k] - origin, deviations[k], k
             n += 1
@@ -224,11 +226,13 @@ def fill_winning(means, deviations, best, p, room, offer):
         _put(p, at_nodes, int(labels[i]), won[i])
     _interpolate(room, n_alike, p)
     total = 0.0
-    for k in on_offer(offer, p.size):
+    for i in range(n_on_offer(offer, p.size)):
+        k = nth_on_offer(offer, i, p.size)
         if n_equal > 1 and deviations[k] == widest and means[k] - origin == gap:
             p[k] = p[first]
         total += p[k]
-    for k in on_offer(offer, p.size):
+    for i in range(n_on_offer(offer, p.size)):
+        k = nth_on_offer(offer, i, p.size)
         p[k] /= total
 
 

@@ -232,6 +232,7 @@ class ModelView(Struct, frozen=True):
     expiry_seconds: float | None
     expired_counts_as: str
     max_exploration: float | None
+    max_new_share: float | None
     """Of any 1,000 decisions, at most this share explores; null is no limit."""
     decisions: int
     explored: int

@@ -317,16 +317,22 @@ class _Methods:
         """
         return self._change({"expiry_seconds": seconds, "expired_counts_as": counts_as})
 
-    def set_limits(self, *, max_exploration: float | None = None) -> Any:
-        """Limit the share of decisions that explore. Return the client.
+    def set_limits(
+        self, *, max_exploration: float | None = None, max_new_share: float | None = None
+    ) -> Any:
+        """Limit the share of decisions that explore, and of new labels. Return the client.
 
         Parameters
         ----------
         max_exploration : float in [0, 1], optional
             Of any 1,000 decisions, at most this share is another label than the best guess. None
             is no limit.
+        max_new_share : float in [0, 1], optional
+            Of any 1,000 decisions, at most this share is a label that was added and had feedback
+            fewer than 100 times. None is no limit.
         """
-        return self._change({"max_exploration": max_exploration})
+        limits = {"max_exploration": max_exploration, "max_new_share": max_new_share}
+        return self._change(limits)
 
     def apprentice(self, **settings: Any) -> Any:
         """Make the model an apprentice of a product that already decides. Return the client.

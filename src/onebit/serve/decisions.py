@@ -91,6 +91,7 @@ def _choose(
                     request.chosen_probability,
                     explore=request.explore,
                     cap=model.exploration_cap(),
+                    new_cap=model.new_cap(),
                 )
             except (ValueError, TypeError) as error:
                 where = f"item {i}: " if len(requests) > 1 else ""
@@ -99,6 +100,8 @@ def _choose(
                 body = structs.replace(body, deferred=True)
             if body.explored and body.exploration_cap is not None:
                 model.exploring.add(name)
+            if body.is_new:
+                model.choosing_new.add(name)
             entry = Entry(live.key, "decision", name, at, text_of(body))
             rows.append(PendingRow(entry, body, PendingDecision(body, decision)))
         results.append(DecisionResult(name, body.label, body.probability, body.confidence))
@@ -122,9 +125,11 @@ def _write(
 ) -> asyncio.Future[list[int]]:
     """Write decisions; requests for the same ids wait in the meantime."""
     future = service.writer.write(live, rows)
-    if exploring := live.model.exploring:
+    exploring, choosing_new = live.model.exploring, live.model.choosing_new
+    if exploring or choosing_new:
         names = [str(row.entry.id) for row in rows]
         future.add_done_callback(lambda _: exploring.difference_update(names))
+        future.add_done_callback(lambda _: choosing_new.difference_update(names))
     if ids:
         live.deciding.update(dict.fromkeys(ids, future))
         future.add_done_callback(lambda _: [live.deciding.pop(name, None) for name in ids])

@@ -15,7 +15,7 @@ BITS_AT_ONCE = 256
 
 
 class ExplorationLimit(Struct):
-    """The limit of a model, and which of its last decisions explored.
+    """The limit of a model, and which of its last decisions explored, or chose new labels.
 
     Decisions that are being made count, too, so that requests at the same time keep to the limit;
     those that other processes are making do not. Each decision has, in the log, how probable other

@@ -88,6 +88,8 @@ class Meta(Struct):
     """What labels mean, by the label as text: records, as JSON."""
     exploration: Exploration = msgspec.field(default_factory=Exploration)
     exploration_limit: ExplorationLimit | None = None
+    new_limit: ExplorationLimit | None = None
+    """Limits labels that are new; its `explored` decisions are those that chose one."""
 
 
 class Shape(NamedTuple):
@@ -115,6 +117,8 @@ class Model:
         self.awaited: dict[str, PendingDecision] = {}
         self.exploring: set[str] = set()
         """Decisions that explore, count for the limit, and are being written."""
+        self.choosing_new: set[str] = set()
+        """The same for decisions that choose a new label."""
 
     @classmethod
     def begin(cls, row: Row) -> Model:
@@ -143,6 +147,8 @@ class Model:
         )
         if spec.max_exploration is not UNSET:
             meta.exploration_limit = ExplorationLimit(spec.max_exploration)
+        if spec.max_new_share is not UNSET:
+            meta.new_limit = ExplorationLimit(spec.max_new_share)
         if spec.apprentice is not UNSET:
             meta.apprentice = Apprentice(1)
             meta.apprentice.change(spec.apprentice, 1)
@@ -242,6 +248,7 @@ class Model:
         *,
         explore: bool = True,
         cap: float | None = None,
+        new_cap: float | None = None,
     ) -> tuple[Decision, DecisionBody]:
         """Choose a label for a record; return the decision and the content of its row.
 
@@ -261,11 +268,14 @@ class Model:
             Whether another label than the best guess may be chosen.
         cap : float, optional
             The largest probability that such labels may have, see `exploration_cap`.
+        new_cap : float, optional
+            The largest probability that new labels may have, see `new_cap`.
         """
         learner = self.learner
         x = learner.example(record)
         self.check_size(x, most_features)
-        decision = learner.decide(x, among, decision_id, explore=explore, cap=cap)
+        caps: dict[str, Any] = {"explore": explore, "cap": cap, "new_cap": new_cap}
+        decision = learner.decide(x, among, decision_id, **caps)
         body = DecisionBody(
             record,
             decision.label,
@@ -273,9 +283,11 @@ class Model:
             self.n,
             decision.confidence,
             None if decision.among is None else list(decision.among),
-            learner.explored(decision),
+            learner.explored(decision, new_cap),
             explore=explore,
             exploration_cap=cap,
+            new_cap=new_cap,
+            is_new=new_cap is not None and learner.is_new(decision.label),
         )
         if chosen is None:
             return decision, body
@@ -311,7 +323,9 @@ class Model:
         if learner.product_decides(share, decision_id) and label != chosen:
             label = chosen
             given |= {"label": label, "confidence": None, "explored": False}
-        policy = learner.policy(decision.x, among, explore=body.explore, cap=body.exploration_cap)
+            given["is_new"] = body.new_cap is not None and learner.is_new(label)
+        caps = {"cap": body.exploration_cap, "new_cap": body.new_cap}
+        policy = learner.policy(decision.x, among, explore=body.explore, **caps)
         model = float(policy[learner.position_of(label)])
         p = probability_of(label == chosen, model, chosen_probability, share)
         given |= {"probability": p, "product_share": share, "model_probability": model}
@@ -322,6 +336,11 @@ class Model:
         """Return how probable the next decision may be to explore; None without a limit."""
         limit = self.meta.exploration_limit
         return None if limit is None else limit.cap(len(self.exploring))
+
+    def new_cap(self) -> float | None:
+        """Return how probable new labels may be in the next decision; None without a limit."""
+        limit = self.meta.new_limit
+        return None if limit is None else limit.cap(len(self.choosing_new))
 
     def checked_decision(self, body: DecisionBody) -> Decision:
         """Return the decision of a row; raise ValueError if nothing could be learned from it."""
@@ -422,6 +441,9 @@ class Model:
         if self.meta.exploration_limit is not None:
             self.meta.exploration_limit.add(body.explored)
             self.exploring.discard(name)
+        if self.meta.new_limit is not None:
+            self.meta.new_limit.add(body.is_new)
+            self.choosing_new.discard(name)
         self.awaited[name] = PendingDecision(body) if pending is None else pending
         if len(self.awaited) > MOST_AWAITED:
             del self.awaited[next(iter(self.awaited))]
@@ -486,6 +508,8 @@ class Model:
             meta.frozen = body.frozen
         if body.max_exploration is not UNSET:
             meta.exploration_limit = _limit(body.max_exploration, meta.exploration_limit)
+        if body.max_new_share is not UNSET:
+            meta.new_limit = _limit(body.max_new_share, meta.new_limit)
         if body.expiry_seconds is not UNSET:
             meta.expiry_seconds = body.expiry_seconds
         if body.expired_counts_as is not UNSET:

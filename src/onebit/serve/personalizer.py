@@ -173,7 +173,10 @@ def _probabilities(
     learner, apprentice = live.model.learner, live.model.meta.apprentice
     try:
         policy = learner.policy(
-            learner.example(question.record), [*offered], cap=live.model.exploration_cap()
+            learner.example(question.record),
+            [*offered],
+            cap=live.model.exploration_cap(),
+            new_cap=live.model.new_cap(),
         )
     except (ValueError, TypeError) as error:
         raise RefusedError(422, str(error)) from None

@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from onebit import learners
 from onebit.core import NONE_OF_THESE, Decision, storage
+from onebit.core.choosing import not_new
 from onebit.core.decision import new_id
 from onebit.core.example import INDEX, Example
 from onebit.core.explanation import Explanation, naming_by
@@ -138,6 +139,7 @@ class ReplayableLearner:
         *,
         explore: bool = True,
         cap: float | None = None,
+        new_cap: float | None = None,
     ) -> Decision:
         """Choose a label, which depends only on the id, the cap and on what was learned.
 
@@ -151,17 +153,29 @@ class ReplayableLearner:
             Whether another label than the best guess may be chosen.
         cap : float, optional
             The largest probability that such labels may have.
+        new_cap : float, optional
+            The largest probability that labels may have that were added and are new.
         """
         name = new_id() if decision_id is None else decision_id
         self._draw_from(b"decision" + name.encode(errors="surrogatepass"))
-        if explore and cap is not None:
-            return self._decide_within(x, among, cap)
+        if new_cap is not None and not self.learner._run.new_labels:
+            new_cap = None
+        if new_cap is not None or (explore and cap is not None):
+            return self._decide_within(x, among, explore, cap, new_cap)
         decision = self.learner.decide(x, among, id=name, explore=explore)
         decision.id = None  # the log says what was learned: the learner need not remember ids
         return decision
 
-    def _decide_within(self, x: Example, among: list[Any] | None, cap: float) -> Decision:
-        run, p = self.learner._run, self.policy(x, among, cap=cap)
+    def _decide_within(
+        self,
+        x: Example,
+        among: list[Any] | None,
+        explore: bool,
+        cap: float | None,
+        new_cap: float | None,
+    ) -> Decision:
+        run = self.learner._run
+        p = self.policy(x, among, explore=explore, cap=cap, new_cap=new_cap)
         label = int(draw_entry()(run.state.rng, p))
         offered = run.default_among if among is None else tuple(among)
         confidence = run.confidence(run.scores, label)
@@ -174,14 +188,16 @@ class ReplayableLearner:
         *,
         explore: bool = True,
         cap: float | None = None,
+        new_cap: float | None = None,
     ) -> np.ndarray:
         """Return the probability of each label, as `decide` chooses them."""
-        if explore and cap is None:
+        if explore and cap is None and new_cap is None:
             return self.learner.policy(x, among)[0]
         run = self.learner._run
         p = np.empty(run.classes.size)
         terms = Conditions(None, explore, None)
-        greedy = self.learner._fill_policy(run, x, run.current_offer(among), terms, run.scores, p)
+        offer = run.current_offer(among)
+        greedy = self.learner._fill_policy(run, x, offer, terms, run.scores, p, new_cap)
         if explore and cap is not None:
             limit_exploration(p, greedy, cap)
         return p
@@ -204,9 +220,20 @@ class ReplayableLearner:
         naming = None if self.records is None else naming_by(self.records.names(record))
         return self.learner._explain(example, label, against, among, naming)
 
-    def explored(self, decision: Decision) -> bool:
-        """Return whether the decision that was just made differs from the greedy label."""
+    def is_new(self, label: Any) -> bool:
+        """Return whether a label was added, and there was little feedback for it since then."""
+        return self.position_of(label) in self.learner._run.new_labels
+
+    def explored(self, decision: Decision, new_cap: float | None = None) -> bool:
+        """Return whether the decision that was just made differs from the greedy label.
+
+        Where new labels are limited, others are compared with others.
+        """
         run = self.learner._run
+        if new_cap is not None and run.new_labels and not self.is_new(decision.label):
+            scores, label = run.scores.tolist(), run.positions[decision.label]
+            offer = not_new(run, run.current_offer(decision.among)).tolist()
+            return max(offer, key=scores.__getitem__) != label
         # Not NumPy's argmax, which releases the GIL and waits for it again.
         scores, label = run.scores.tolist(), run.positions[decision.label]
         if decision.among is None:

@@ -120,6 +120,9 @@ class ModelSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     """Makes the model the apprentice of a product that already decides; null ends that."""
     max_exploration: Share | UnsetType | None = UNSET
     """Of any 1,000 decisions, at most this share explores; null is no limit."""
+    max_new_share: Share | UnsetType | None = UNSET
+    """Of any 1,000 decisions, at most this share is a label that was added and is new; null is no
+    limit."""
 
 
 class LearnerSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -151,6 +154,8 @@ class ModelSpec(LearnerSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Makes the model the apprentice of a product that already decides."""
     max_exploration: Share | UnsetType = UNSET
     """Of any 1,000 decisions, at most this share explores."""
+    max_new_share: Share | UnsetType = UNSET
+    """Of any 1,000 decisions, at most this share is a label that was added and is new."""
 
 
 class DecisionBody(Struct, frozen=True, omit_defaults=True):
@@ -175,6 +180,10 @@ class DecisionBody(Struct, frozen=True, omit_defaults=True):
     """Whether another label than the best guess could be chosen."""
     exploration_cap: float | None = None
     """The largest probability that such labels could have, by the limit of the model."""
+    new_cap: float | None = None
+    """The largest probability that new labels could have, by the limit of the model."""
+    is_new: bool = False
+    """Whether the label was new, if that is limited."""
     deferred: bool = False
     """Whether its label may never be shown: unless activated, it expires as nothing."""
 

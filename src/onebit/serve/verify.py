@@ -227,6 +227,7 @@ class _Replay:
             body.chosen_probability,
             explore=body.explore,
             cap=body.exploration_cap,
+            new_cap=body.new_cap,
         )
         if (decision.label, float(decision.probability)) == (body.label, body.probability):
             self._checked += 1

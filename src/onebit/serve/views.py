@@ -105,6 +105,7 @@ def _fields(live: LiveModel) -> dict[str, Any]:
         "expiry_seconds": meta.expiry_seconds,
         "expired_counts_as": meta.expired_counts_as,
         "max_exploration": None if meta.exploration_limit is None else meta.exploration_limit.share,
+        "max_new_share": None if meta.new_limit is None else meta.new_limit.share,
         "decisions": statistics.decisions,
         "explored": statistics.explored,
         "right": statistics.right,
