@@ -547,7 +547,7 @@ class OneBitClassifier(ProbabilityLearner):
     def members_(self) -> list[WeightedMember]:
         """The models in the mixture: each has a name, a weight and how many inputs it sees.
 
-        The weight is the probability, given all bits so far, that this member foresees the next
+        The weight is the probability, given all bits so far, that this member predicts the next
         ones best. "line" sees the features; "cells" also sees an indicator for the bin of each
         column and for the cell of each pair of columns; "products" sees the products of all pairs
         of features, squares included. "neighbours" are the nearest of the last examples, which
