@@ -141,3 +141,26 @@ def test_it_is_a_model_of_a_log_in_which_several_labels_may_be_right():
         assert one.predict(log[200:]).sum(axis=1).mean() > 1.5
     np.testing.assert_array_equal(model.predict(log), same.learner.right_proba(X))
     assert estimate(log, learner, "dr").low < np.mean(X > -1.0)
+
+
+def test_where_clicks_are_rare_a_label_of_which_little_is_known_is_drawn_more_often():
+    """All labels have the same mean log-odds, which are low, and the last one was never tried."""
+    learner, x = LogisticThompson(classes=range(3), random_state=0), np.ones(2)
+    for _ in range(400):
+        for label in (0, 1):
+            learner.learn(Decision(x, label, 1.0), correct=False)
+    posterior = learner._run.state.model.posterior
+    posterior.W[:] = 0.0
+    right = learner.right_proba([x])[0]
+    assert right[0] == pytest.approx(right[1], rel=1e-3)
+    assert right[0] < right[2] < 0.5
+    assert learner.policy([x])[0].argmax() == learner.predict([x])[0] == 2
+
+
+def test_longer_examples_are_surer_ones():
+    rng = np.random.default_rng(0)
+    learner = LogisticThompson(classes=range(3), random_state=0)
+    for x in rng.normal(size=(300, 2)):
+        learner.learn(Decision(x, 0, 1.0), correct=bool(x[0] > 0.0))
+    near, far = learner.decision_function([[0.5, 0.0], [2.0, 0.0]])[:, 0]
+    assert far > 2.0 * near > 0.0

@@ -101,13 +101,20 @@ def test_members_that_explore_otherwise_walk_the_path_of_the_reference(explore):
     walk(mixed_columns, 3, views="products", explore=explore)
 
 
-def changing(K, n):
-    """A cloud for each label; half way, all labels change places."""
+def changing(K, n, back=None):
+    """A cloud for each label; half way, all labels change places, and may change back."""
     rng = np.random.default_rng(0)
     y = rng.integers(K, size=n)
     X = 4.0 * np.eye(K)[y] + rng.normal(size=(n, K))
-    y[n // 2 :] = (y[n // 2 :] + 1) % K
+    y[n // 2 : back] = (y[n // 2 : back] + 1) % K
     return X, y
+
+
+def swapping(K, n):
+    """The same, where only the first two labels change places."""
+    X, y = changing(K, n, back=n // 2)
+    late = np.arange(n) >= n // 2
+    return X, np.where(late & (y < 2), 1 - y, y)
 
 
 def test_members_change_together_as_in_the_reference():
@@ -116,6 +123,21 @@ def test_members_change_together_as_in_the_reference():
     changes = [(change.round, change.label, change.returned) for change in learner.changes_]
     assert changes == slow.seen
     assert [label for _, label, _ in changes] == [None]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("stream", "expected"),
+    [
+        (partial(changing, n=1_400, back=1_100), [(None, False), (None, True)]),
+        (partial(swapping, n=1_400), [(0, False), (1, False)]),
+    ],
+)
+def test_members_return_and_forget_labels_as_in_the_reference(stream, expected):
+    learner, slow = walk(stream, 4, **CELLS)
+    changes = [(change.round, change.label, change.returned) for change in learner.changes_]
+    assert changes == slow.seen
+    assert sorted(change[1:] for change in changes) == expected
 
 
 def is_product(n, seed=0):

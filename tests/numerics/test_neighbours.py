@@ -43,7 +43,7 @@ def test_a_full_memory_has_the_last_examples(monkeypatch):
         slow.look(z, state.mixture.neighbours.scratch.labels[neighbours.OTHERS])
         assert_same(state, slow)
         learner.learn(decision, correct=decision.label == truth)
-        slow.learn(decision.label, decision.label == truth)
+        slow.learn(decision.label, int(decision.label == truth))
     assert learner.members_[-1].n_inputs == 20
     assert state.mixture.neighbours.examples.shape == (2, 20)
 
@@ -62,7 +62,7 @@ def test_what_is_stored_is_what_was_said(feedback, label, share):
     learner = OneBitClassifier(classes=range(3), random_state=0)
     learner.learn(Decision([1.0, 2.0], 0, 0.5), **feedback)
     stored = learner._run.state.mixture.neighbours.cases[0]
-    assert stored[[neighbours.LABEL, neighbours.RIGHT_SHARE]].tolist() == [label, share]
+    assert stored[[neighbours.LABEL, neighbours.SHARE_RIGHT]].tolist() == [label, share]
 
 
 @pytest.mark.parametrize(("d", "n"), [(1, 4096), (24, 4096), (100, 1000), (256, 390), (10**6, 1)])
@@ -97,7 +97,7 @@ def test_labels_that_are_retired_are_right_for_no_neighbour():
     [
         (neighbours.LABEL, 3, "cases has a label that is not from 0 to 2"),
         (neighbours.LABEL, 0.5, "cases has a label that is not from 0 to 2"),
-        (neighbours.RIGHT_SHARE, 2, "cases has a share of right that is not in"),
+        (neighbours.SHARE_RIGHT, 2, "cases has a share of right that is not from 0 to 1"),
     ],
 )
 def test_unsound_cases_in_a_file_are_refused(tmp_path, column, value, message):

@@ -325,14 +325,15 @@ class Neighbours:
 
     def __init__(self, d, K, room=None):
         self.K, self.room = K, min(4096, 100_000 // d) if room is None else room
-        self.last, self.former, self.weight = [], [], 0.5
+        self.cases, self.now, self.former, self.newest, self.weight = [], 0, 0, 0, 0.5
 
     def look(self, z, others):
         self.z, self.others = z, others
         right, wrong = np.zeros((2, self.K))
-        for weight, (_, label, correct) in zip(self.weights(), self.seen, strict=True):
-            right[label] += weight * correct
-            wrong[label] += weight * (1 - correct)
+        seen = [case for case in self.cases if case["era"] == self.now]
+        for weight, case in zip(self.weights(seen), seen, strict=True):
+            right[case["label"]] += weight * case["correct"]
+            wrong[case["label"]] += weight * (1 - case["correct"])
         b = (2 * others + right) / (2 * others + right).sum()
         self.counts = right.copy()
         for j in range(self.K):
@@ -340,14 +341,9 @@ class Neighbours:
             self.counts += wrong[j] * rest / max(1 - b[j], 1e-3)
         self.p = (2 * others + self.counts) / (2 + self.counts.sum())
 
-    @property
-    def seen(self):
-        """The examples of this era that are among the last ones of all."""
-        return [case for case in self.last if not any(case is one for one in self.former)]
-
-    def weights(self):
+    def weights(self, seen):
         """Of the examples, by their squared distances; zero beyond the four nearest."""
-        squares = np.array([((z - self.z) ** 2).sum() for z, _, _ in self.seen])
+        squares = np.array([((case["z"] - self.z) ** 2).sum() for case in seen])
         if not squares.size:
             return squares
         fourth = np.sort(squares)[:4][-1] * (1 + 1e-9) + 1e-12
@@ -362,22 +358,23 @@ class Neighbours:
 
     def learn(self, label, correct):
         own, others = np.clip([self.p[label], self.others[label]], 1e-3, 1 - 1e-3)
-        own, others = (q**correct * (1 - q) ** (1 - correct) for q in (own, others))
-        own, others = self.weight * own, (1 - self.weight) * others
+        own = self.weight * own**correct * (1 - own) ** (1 - correct)
+        others = (1 - self.weight) * others**correct * (1 - others) ** (1 - correct)
         self.weight = (1 - 1e-4) * own / (own + others) + 0.5e-4
-        self.last = [*self.last, (self.z, label, correct)][-self.room :]
+        case = {"z": self.z, "label": label, "correct": correct, "era": self.now}
+        self.cases = [*self.cases, case][-self.room :]
 
     def exchange(self):
-        self.former = self.seen
+        self.now, self.former = self.former, self.now
 
     def forget(self, labels, everything):
-        """Here, unlike in the memory, what is forgotten takes no room."""
-        self.weight = 0.5 if everything else self.weight
-        self.last = [
-            case
-            for case in self.last
-            if any(case is one for one in self.former) or not (everything or case[1] in labels)
-        ]
+        if everything:
+            self.newest += 1
+            self.now, self.weight = self.newest, 0.5
+            return
+        for case in self.cases:
+            if case["era"] == self.now and case["label"] in labels:
+                case["era"] = None
 
 
 class OneBitClassifier:
@@ -474,7 +471,7 @@ class OneBitClassifier:
         for member in self.members:
             member.learn(label, correct, self.rounds)
         if self.neighbours is not None:
-            self.neighbours.learn(label, correct)
+            self.neighbours.learn(label, int(correct))
         self.rates.count(best, label, correct)
         if self.has_former:
             self.compare_former(q, rest, label, correct)

@@ -47,7 +47,7 @@ class ChoosingMixin(BaseLearner):
     def set_utility(
         self, *, worth: Mapping[Any, float] | None = None, cost: Mapping[Any, float] | None = None
     ) -> Self:
-        """Say what labels are worth if they are right, and what choosing them costs.
+        """Set what labels are worth if they are right, and what choosing them costs.
 
         From then on `decide` prefers the label with the highest worth * P(right) - cost. It
         changes nothing that is learned, nor `predict`. ``decide(x, worth=..., cost=...)`` does the
@@ -79,8 +79,8 @@ class ChoosingMixin(BaseLearner):
         Parameters
         ----------
         max_exploration : float in [0, 1], optional
-            Of any 1,000 decisions that follow each other, at most this share is another label than
-            the greedy one. The probability to explore is at most `max_exploration` times the
+            Of any 1,000 consecutive decisions, at most this share is another label than the greedy
+            one. The probability of exploring is at most `max_exploration` times the
             number of such decisions that are left, so that they are spread over the window; the
             probabilities of decisions are exact, given those before. None is no limit.
         max_new_share : float in [0, 1], optional

@@ -260,6 +260,11 @@ def link_nothing(separate: Separate, signature: tuple[Any, ...]) -> None:
     _private.link_nothing(separate.function, separate.symbol(signature[0]))
 
 
+def type_key(values: tuple[Any, ...]) -> Any:
+    """Return what is equal for values of equal types; only if `SEPARATES`."""
+    return _private.type_key(values)
+
+
 SEPARATES = frozenset(Hook) - {Hook.ALIASES} <= HOOKS
 """Whether functions can be compiled separately."""
 

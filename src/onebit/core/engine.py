@@ -13,14 +13,17 @@ A learner is a state (a NamedTuple of arrays and numbers, with a field `rng`) an
     when the first one comes, for a float in (0, 1): a fraction of right.
 
 `offer` says which labels are on offer, see `onebit.core.offer`. `play`, whose rounds are fastest,
-is compiled for None if all labels are on offer; all other functions are compiled once, for arrays.
-The learner's own choice (the greedy label, the policy, the labels to explore) ranges over the
-labels on offer. A model of the truth ranges over all labels: a label may be right without being on
-offer.
+is compiled for None if all labels are on offer; all other functions, and kernels that are compiled
+separately, are compiled once, for arrays. The learner's own choice (the greedy label, the policy,
+the labels to explore) ranges over the labels on offer. A model of the truth ranges over all labels:
+a label may be right without being on offer.
 
 The engine draws the label, from the `p` that `policy` filled, for every learner: so the policy that
 a learner reports is the distribution that it samples from. Only `learn` changes the state, except
 for `rng`.
+
+Each function has the kernels inside, so that LLVM optimises them together. Of kernels that take
+seconds to compile, `Kernels` makes functions that call them instead (`separate`).
 
 A state may have a field `scratch`, a NamedTuple of arrays for results of `score` that `learn` uses:
 `score` always runs before `learn`, with the same x. Scratch arrays are neither saved nor compared.
@@ -55,6 +58,7 @@ from onebit.core.compiling import (
     open_state,
     pack,
     packed_type,
+    type_key,
     unpacked,
 )
 from onebit.core.confidence import right_probability
@@ -294,11 +298,12 @@ class Kernels:
             return lambda packed, *arguments: function(unpacked(packed), *arguments)
 
         def call(packed: Any, *arguments: Any) -> Any:
-            types = tuple(map(typeof, arguments))
-            if (name, types) not in self._entries:
-                self._start_compiling_learn(unpacked(packed))
-                self._entries[name, types] = self._linked_entry(name, unpacked(packed), types)
-            return self._entries[name, types](packed, *arguments)
+            key = name, type_key(arguments)
+            if key not in self._entries:
+                state, types = unpacked(packed), tuple(map(typeof, arguments))
+                self._start_compiling_learn(state)
+                self._entries[key] = self._linked_entry(name, state, types)
+            return self._entries[key](packed, *arguments)
 
         return call
 

@@ -116,7 +116,7 @@ class Explanation:
     """Why one label scores higher than another one.
 
     The amounts of the reasons add up to `difference`, the difference of the scores of both labels,
-    exactly but for rounding (1e-9). Of a model of probabilities that is the logarithm of the odds:
+    up to rounding (1e-9). For a model of probabilities that is the logarithm of the odds:
     a reason of 0.69 doubles them.
 
     Attributes

@@ -33,4 +33,4 @@ class Hook(StrEnum):
     """Compiled code is stored in files of onebit's own; otherwise by Numba's ``cache=True``."""
 
     ALIASES = "aliases"
-    """`no_alias` tells LLVM that arrays share no memory."""
+    """`no_alias` declares to LLVM that arrays share no memory."""

@@ -30,7 +30,7 @@ class LabelsMixin(BaseLearner):
     """`describe`, `add_classes` and `retire_classes`."""
 
     def describe(self, descriptions: Mapping[Any, Any]) -> Self:
-        """Say what labels mean, before the first round or at any time.
+        """Describe what labels mean, before the first round or at any time.
 
         A description is the mean of the prior of a label's weights: without any feedback, examples
         that are similar to it are likely to have this label. How much descriptions are worth is

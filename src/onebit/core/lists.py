@@ -162,7 +162,7 @@ def decided_list(
 
 
 def learn_list(learner: Any, chosen: Any, correct: Any, truth: Any, taken: Any) -> None:
-    """Let a learner learn from the feedback for a list."""
+    """Learn from the feedback for a list."""
     if not isinstance(chosen, DecisionList):
         raise ValueError("taken=... is for a list, decide(x, top=...); for one label, correct=...")
     if sum(one is not None for one in (correct, truth, taken)) != 1:

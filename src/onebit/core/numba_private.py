@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from llvmlite import binding as llvm
+from numba._dispatcher import compute_fingerprint
 from numba.core import cgutils, ir, sigutils
 from numba.core.analysis import must_use_alloca
 from numba.core.bytecode import FunctionIdentity
@@ -363,6 +364,11 @@ def link(dispatcher: Any, signature: tuple[Any, ...], symbol: str) -> None:
     llvm.add_symbol(symbol, address)
 
 
+def type_key(values: tuple[Any, ...]) -> Any:
+    """Return what is equal for values of equal types, in a hundredth of the time of `typeof`."""
+    return compute_fingerprint(values)
+
+
 def link_nothing(dispatcher: Any, symbol: str) -> None:
     """Define the symbol, if nothing has, in a process that only compiles its callers.
 
@@ -530,6 +536,8 @@ def _check_calls(
     caller.compile(signature)
     if entry_point(caller, signature)(array, 3.0) != 6.0:
         raise RuntimeError("compiled code that is called computes something else")
+    if len({type_key((one, 1.0)) for one in (array, array[:1], array[::-1], None)}) != 3:
+        raise RuntimeError("arrays of different types have the same key")
     try:
         entry_point(caller, signature)(array, -1.0)
     except ValueError:

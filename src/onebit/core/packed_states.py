@@ -6,6 +6,10 @@ the code that does so is a fifth of the work of compiling. Arrays of a state are
 and stay where they are. So a table has, once for each state, the address and the shape of each
 array, and the numbers; compiled code reads from it what it uses.
 
+`open_state` reads all of it, for kernels that take a state as Numba has it. Kernels that are
+compiled separately take the address itself, and read a field where they use it: to pass hundreds of
+values from kernel to kernel is another fifth of the work of compiling.
+
 The table is onebit's own. That of an array in compiled code, which `open_state` fills, is private
 to Numba: `onebit.core.fence` decides whether states are packed.
 """

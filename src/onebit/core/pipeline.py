@@ -89,7 +89,7 @@ class Pipeline(pipeline.Pipeline):
         among : array-like of labels, optional
             The labels on offer.
         top : int, optional
-            Choose a list of so many labels.
+            Choose a list of this many labels.
         **options
             Passed to the learner's `decide`.
 

@@ -99,7 +99,7 @@ class RoundsMixin(ChoosingMixin):
             score, or value if there is worth or cost. Feedback for it teaches as any other does,
             but a log of such decisions says nothing about other labels.
         top : int, optional
-            Choose a list of so many labels, or of all that are on offer if these are fewer. Each
+            Choose a list of this many labels, or of all that are on offer if these are fewer. Each
             place is drawn as a decision among the labels that the places before it left.
 
         Returns

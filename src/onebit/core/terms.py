@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from onebit.core.run import Run
 
 WINDOW = 1_000
-"""Decisions among which the explored ones are limited: any so many that follow each other."""
+"""Length of the window of consecutive decisions in which the explored ones are limited."""
 
 KNOWN_AFTER = 100
 """Feedback after which a label that was added is no longer new.

@@ -152,7 +152,7 @@ def learn(
     offer: np.ndarray | None,
     correct: float,
 ) -> bool:
-    """Multiply each weight by the likelihood of the bit; let every member learn from it."""
+    """Multiply each weight by the likelihood of the bit; update every member."""
     trust, least = state.trust, tuning.TUNING.mixture.least_likelihood
     for i, member in enumerate(state.members):
         run, q = member._run, min(max(state.scratch.P[i, label], least), 1.0 - least)
@@ -181,7 +181,7 @@ class Mixture(ProbabilityLearner):
 
     `OneBitClassifier` is a mixture of models that see x differently, compiled as one. Take this
     class to add a member of your own, which knows something about x that no other model does, or to
-    let other learners compete: `members_` shows which of them foresees the bits.
+    compare other learners: `members_` shows which of them predicts the bits best.
 
     Parameters
     ----------

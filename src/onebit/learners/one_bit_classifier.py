@@ -71,7 +71,7 @@ from onebit.numerics.views import NAMES, affordable, is_full_affordable
 from onebit.theory import bounds
 
 
-class Settings(NamedTuple):
+class MixtureSettings(NamedTuple):
     """What parameters stand for.
 
     Attributes
@@ -112,7 +112,7 @@ class State(NamedTuple):
     scales: Scales | None
     changes: Changes
     rates: Rates
-    settings: Settings
+    settings: MixtureSettings
     rng: Generator
 
     def check(self) -> None:
@@ -165,7 +165,7 @@ def policy(state, x, scores, offer, p):
 
 @lean_kernel
 def learn(state, x, scores, label, probability, offer, correct):
-    """Let every member learn from the bit, and trust those that foresaw it."""
+    """Update every member by the bit, and increase the weights of those that predicted it."""
     mixture, scales, rounds = state.mixture, state.scales, state.rounds[()]
     inputs = last_inputs(scales, x)
     updated = learn_mixture(mixture, inputs, rounds, label, correct)
@@ -203,11 +203,15 @@ def notice(state, inputs, label, correct):
     reset(changes, what, rounds)
 
 
-# States of one form have the same types, and so have compiled functions.
+# States of one form have the same types, and so have compiled functions. With neighbours, which are
+# there for exclusive labels only, a state has another type than without.
 FORMS = {
-    (covariance, view): Kernels(f"{covariance}_{view}", score, policy, learn, separate=True)
+    (covariance, view, neighbours): Kernels(
+        f"{covariance}_{view}{neighbours * '_neighbours'}", score, policy, learn, separate=True
+    )
     for covariance in ("diagonal", "full")
     for view in ("prepared", "line", "cells", "products")
+    for neighbours in ((False, True) if view in ("cells", "products") else (False,))
 }
 
 
@@ -438,7 +442,7 @@ class OneBitClassifier(ProbabilityLearner):
             scales=new_scales(n_features) if self.standardize else None,
             changes=new_changes(n_classes),
             rates=new_rates(n_classes),
-            settings=Settings(
+            settings=MixtureSettings(
                 explores=explores,
                 floor=float(self.min_probability),
                 notices=bool(self.notice_changes),
@@ -447,7 +451,7 @@ class OneBitClassifier(ProbabilityLearner):
             rng=rng,
         )
         view = sized.views if self.standardize else "prepared"
-        return FORMS[sized.covariance, view], state
+        return FORMS[sized.covariance, view, state.mixture.neighbours is not None], state
 
     def _fill_valued_policy(
         self,

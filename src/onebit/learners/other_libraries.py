@@ -153,7 +153,7 @@ def fill_logarithms(p: np.ndarray, scores: np.ndarray) -> None:
 
 
 def learn(state: Model, x: Example, scores, label, probability, offer, truth) -> bool:
-    """Tell a classifier of scikit-learn the label of x."""
+    """Update a classifier of scikit-learn with the label of x."""
     y = [state.labels[truth]]
     state.model.partial_fit(dense(x)[np.newaxis], y, classes=state.labels)
     state.updates[()] += 1
@@ -161,14 +161,14 @@ def learn(state: Model, x: Example, scores, label, probability, offer, truth) ->
 
 
 def learn_rivers(state: Model, x: Example, scores, label, probability, offer, truth) -> bool:
-    """Tell a classifier of River the label of x."""
+    """Update a classifier of River with the label of x."""
     state.model.learn_one(by_feature(x), state.labels[truth])
     state.updates[()] += 1
     return True
 
 
 def learn_weighted(state: Model, x: Example, truth: int, weight: float) -> None:
-    """Tell a classifier of scikit-learn the label of x, with a weight."""
+    """Update a classifier of scikit-learn with the label of x, with a weight."""
     y = [state.labels[truth]]
     state.model.partial_fit(
         dense(x)[np.newaxis], y, classes=state.labels, sample_weight=np.array([weight])
@@ -177,7 +177,7 @@ def learn_weighted(state: Model, x: Example, truth: int, weight: float) -> None:
 
 
 def learn_rivers_weighted(state: Model, x: Example, truth: int, weight: float) -> None:
-    """Tell a classifier of River the label of x, with a weight."""
+    """Update a classifier of River with the label of x, with a weight."""
     state.model.learn_one(by_feature(x), state.labels[truth], w=weight)
     state.updates[()] += 1
 

@@ -28,9 +28,9 @@ from onebit.numerics.posterior import (
     fill_scores,
     grow_older,
     learn_posterior,
-    log_odds,
     predict,
     score_posterior,
+    shrinkage,
 )
 from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe_values
 from onebit.numerics.values import valued_policy, widened_by_value
@@ -313,9 +313,9 @@ class SoftmaxThompson(ProbabilityLearner):
         posterior, found = run.state.model.posterior, []
         factors = {k: 1.0, other: -1.0}
         if not run.exclusive:
-            # Log-odds are c_k (b + s_k), see `log_odds`.
+            # Log-odds are c_k (b + s_k), see `fill_scores`.
             b = posterior.level[MEAN]
-            factors = {j: f * log_odds.py_func(posterior, 1.0 - b, j) for j, f in factors.items()}
+            factors = {j: f * shrinkage.py_func(posterior, j) for j, f in factors.items()}
             found = [Contribution(Input(CONSTANT, ()), b * sum(factors.values()))]
         model = Weighed("", run.state.model, factors)
         sample, score = sample_of([model.member]), partial(self._scores_of, run)

@@ -3,7 +3,7 @@
 A column with at most `LEVELS` different values has a bin for each value and one for all that come
 later, as long as these are rare. Any other column is numeric: its bins are eighths, cut at the
 quantiles of a sample of its values. The sample is spread over the rounds so far, the newer ones
-denser. Quantiles are taken anew when the number of rounds has doubled: always while the sample
+denser. Quantiles are taken again when the number of rounds has doubled: always while the sample
 fills; later only if an edge has moved past its neighbour, which chance hardly explains. Weights
 keep their meaning by rank.
 
@@ -13,7 +13,7 @@ measurements (`onebit.numerics.scales`) and are zero in the example have none: z
 are compared with, and a row of indicators has as many bins as values. The four kinds have fixed
 shares of the squared length, and so of the prior variance of a score. Pairs are left out of an
 example that has too many. Cells are rows of a table; where pairs have more cells than `MOST_CELLS`,
-they are hashed into so many rows.
+they are hashed into that many rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LEVELS = 15
 """A column with more values that are not rare is numeric."""
 
 RARE = 16
-"""Values beyond the first `LEVELS` are rare while fewer than one round in so many has one."""
+"""Values beyond the first `LEVELS` are rare while fewer than one round in this many has one."""
 
 N_BINS = 8
 """Bins of a numeric column."""
@@ -50,7 +50,7 @@ MOST_CELLS = 2**16
 """Rows of the table for pairs; a power of two."""
 
 MOST_LISTED = 64
-"""Up to so many columns all have a bin in each example, also those that are zero."""
+"""Up to this many columns, all have a bin in each example, also those that are zero."""
 
 MOST_PAIRS = 16_384
 """An example with more pairs, times the number of classes, has none: they would take too long."""
@@ -190,7 +190,7 @@ def fill_binned(bins, x, scaled, n_classes):
 
 @lean_kernel
 def fill_features(scaled, indices, values):
-    """Fill the scaled features, but for their constant, after the first input; return the end."""
+    """Fill the scaled features, without their constant, after the first input; return the end."""
     m, total = scaled.indices.size - 1, 0.0
     for i in range(m):
         total += scaled.values[i] * scaled.values[i]
@@ -253,7 +253,7 @@ def level_of(bins, j, x_j):
 
 @lean_kernel
 def observe_bins(bins, rounds):
-    """Count the values of the last x, after so many rounds before it."""
+    """Count the values of the last x, after `rounds` earlier rounds."""
     x, kinds, n = bins.scratch.x, bins.kinds, bins.stored[()]
     if is_stored(rounds):
         for j in range(x.size):
@@ -270,7 +270,7 @@ def observe_bins(bins, rounds):
 
 @lean_kernel
 def is_stored(rounds):
-    """Return whether the values of a round, after so many others, are stored in the sample.
+    """Return whether the values of a round, after `rounds` others, are stored in the sample.
 
     All are at first; then about half a sample each time that the number of rounds doubles. Steps
     are odd, so that a stream of two alternating kinds is met in both.

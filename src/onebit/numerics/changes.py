@@ -1,4 +1,4 @@
-"""Changes noticed by the bits: those that come out worse than they used to.
+"""Changes detected from the bits: labels are wrong more often than they used to be.
 
 A model says with which probability q a label is right, and may be too sure or not sure enough. Its
 own past calibrates it: e is the share of mistakes among rounds with about the same q.
@@ -15,17 +15,17 @@ There are three kinds of sums:
   of its mistakes over what was expected of it;
 - of all rounds in which much is known: the variance of the chosen label's score is at most what it
   is on average. Here, e is the share of mistakes in such rounds, whatever q was, and rho = 0.5. A
-  model that learns from its mistakes grows unsure before there is evidence by its own word, above
-  all if the world changes gradually. Where little is known, new labels and new kinds of examples
-  bring mistakes too, and nothing that was learned is wrong.
+  model that learns from its mistakes becomes unsure before there is evidence by its own
+  confidence, above all if the world changes gradually. Where little is known, new labels and new
+  kinds of examples bring mistakes too, and nothing that was learned is wrong.
 
 If the first or the last sum is high enough, all changed; if that of a label is, it did. But if the
 sums of the labels together are higher than that of all rounds, other labels are right as before.
 Then only those changed whose own sums are high: two that were swapped, say. Soon after, less
 evidence is enough for one more label.
 
-If everything changed before, the weights of then may be true again: a fourth sum has the evidence
-that they foresee bits better than those of now, where the error rates per level calibrate both.
+If everything changed before, the previous weights may be true again: a fourth sum has the evidence
+that they predict bits better than the present ones; the error rates per level calibrate both.
 
 In each round, a learner calls `observe`, which counts a bit, then `verdict`, and if something
 changed, `reset`, after it has forgotten what `has_changed`. Before, `needs_former` says whether to

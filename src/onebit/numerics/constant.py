@@ -1,7 +1,7 @@
 """A hedge against a model that is worse than one label for all x.
 
-Where the model's label and the best constant one differ, the bits of such rounds tell which of the
-two ways is right more often. What is believed of the constant one begins with Beta(1, K - 1), as
+Where the model's label and the best constant one differ, the bits of such rounds show which of the
+two is right more often. What is believed of the constant one begins with Beta(1, K - 1), as
 of one label of the K on offer; the model is believed to be good at first. Labels that differ are
 not both right, so that the constant one is right at most as often as the model is wrong. It is
 chosen in place of others with the probability that it is better, as by Thompson (1933), both

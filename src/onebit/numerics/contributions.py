@@ -204,7 +204,9 @@ def shares_of_members(mixture: Mixture, k: int, other: int) -> list[float]:
     """Return what the difference of each member's shrunk scores is multiplied with."""
     least = mixture.settings.least_weight
     says = [say.py_func(weight, least) for weight in mixture.trust.tolist()]
-    part, added = parts_of(mixture.neighbours, least)
+    part, added = 1.0, np.zeros(mixture.scratch.p.size)
+    if mixture.neighbours is not None:
+        part, added = parts_of(mixture.neighbours, least)
     both = []
     for member, weight in zip(mixture.named.values(), says, strict=True):
         scratch = member.posterior.scratch
@@ -218,12 +220,13 @@ def added_by_neighbours(mixture: Mixture, k: int, other: int) -> list[Contributi
     """Return what neighbours add to the difference of two scores: nothing, or one contribution.
 
     The logarithm of a quotient P / Q is (P - Q) / L(P, Q), so that a part of P and Q adds its own
-    difference over L, also where it is zero.
+    difference over L, also where it is zero. Where P or Q itself is, scores are bounds, and members
+    alone explain them.
     """
-    if mixture.neighbours is None:
+    p = mixture.scratch.p
+    if mixture.neighbours is None or min(p[k], p[other]) < 1e-300:
         return []
     _, added = parts_of(mixture.neighbours, mixture.settings.least_weight)
-    p = mixture.scratch.p
     log_mean = log_logarithmic_mean(math.log(p[k]), math.log(p[other]))
     amount = float(added[k] - added[other]) * math.exp(-log_mean)
     return [Contribution(Input(NEIGHBOURS, ()), amount, "neighbours")] if amount else []

@@ -248,7 +248,7 @@ def renew(descriptions, scales):
 
 @called_from_python
 def begin_descriptions(descriptions, scales, posterior, was_described):
-    """Fill D; let the prior of labels be narrow if they are described, and wide if not."""
+    """Fill D; make the prior of described labels narrow, and that of others wide."""
     renew(descriptions, scales)
     narrow = descriptions.numbers[NARROWING]
     for k in range(was_described.size):
@@ -268,7 +268,7 @@ def scale_of(scales, j):
 
 @lean_kernel
 def renew_if_settled(descriptions, scales):
-    """Fill D anew if scales were settled since it was filled."""
+    """Fill D again if scales were settled since it was filled."""
     if scales is None:
         return
     if descriptions.D.shape[0] > 0 and descriptions.numbers[RENEWED] != scales.totals[SETTLED]:

@@ -48,7 +48,7 @@ def products(W, x, scores):
 def assign(target, values):
     """Do ``target[:] = values`` for two C-ordered arrays of one shape.
 
-    For the statement itself, Numba compiles seconds' worth of code that tells of unequal shapes.
+    For the statement itself, Numba takes seconds to compile code that checks shapes.
     """
     to, of = target.reshape(-1), values.reshape(-1)
     for i in range(to.size):
@@ -98,7 +98,7 @@ def norm(x):
 
 @lean_kernel
 def fill_unit(x, values, squares):
-    """Fill the values of x / ||x||, and their squares; an x too short to tell stays as it is."""
+    """Fill the values of x / ||x||, and their squares; an x that is too short stays as it is."""
     size = norm(x)
     c = 1.0 / size if size > 1e-300 else 1.0
     for i in range(x.values.size):

@@ -420,7 +420,7 @@ def add_moments(member, i, trust, least, offer, means, variances):
 
 @lean_kernel
 def learn_mixture(mixture, inputs, rounds, label, correct):
-    """Let every member learn from the bit; weigh them by it; return whether any was updated.
+    """Update every member and its weight by the bit; return whether any was updated.
 
     `score_mixture` was given the same x last.
     """
@@ -473,7 +473,7 @@ def likelihood_of_right(posterior, label, correct):
 
 @lean_kernel
 def share_weights(trust, share):
-    """Let weights add up to one again, and give a share of them back to all members."""
+    """Normalise the weights, and give a share of them back to all members."""
     if trust.size == 1:
         trust[0] = 1.0
         return
@@ -489,7 +489,7 @@ def share_weights(trust, share):
 def end_round(member, i, rounds, since):
     """Count the values of x, and age each member.
 
-    There were so many rounds before, and `since` with this one since the last change of everything.
+    There were `rounds` before, and `since` with this one since the last change of everything.
     """
     observe_view(member.view_of_x, rounds)
     grow_older(member.posterior, since)

@@ -1,9 +1,9 @@
 """Neighbours: what was right, and what was wrong, for examples like x.
 
-A memory has the last examples, scaled, with the label that was chosen for each and whether it was
-right. Of these, the `nearest` k say what they know of x. Their weights fall with the squared
-distance from x, as 1 - d^2 / h^2, where h is the distance of the first example further away than
-all k; those that are as far as the k-th all count. The weights add up to at most k.
+A memory has the last examples, scaled, with the label that was chosen for each and whether, or how
+far, it was right. Of these, the `nearest` k say what they know of x. Their weights fall with the
+squared distance from x, as 1 - d^2 / h^2, where h is the distance of the first example further away
+than all k; those that are as far as the k-th all count. The weights add up to at most k.
 
 A neighbour for which label j was right counts for j. One for which j was wrong counts for the other
 labels, the likely ones most. With m, the probabilities by all other members, R, the sums of weights
@@ -35,7 +35,7 @@ from onebit.numerics.tuning import NeighbourConstants
 MOST_CASES, MOST_NUMBERS = 4096, 100_000
 """Most examples in the memory, and most numbers: 0.8 MB."""
 
-LABEL, RIGHT_SHARE, ERA = 0, 1, 2
+LABEL, SHARE_RIGHT, ERA = 0, 1, 2
 """Columns of `Neighbours.cases`."""
 
 STORED, NOW, FORMER, NEWEST = 0, 1, 2, 3
@@ -83,8 +83,8 @@ class Neighbours(NamedTuple):
     examples
         Their scaled features, one column for each.
     cases
-        LABEL, the one chosen for each; RIGHT_SHARE, 1 if it was right, 0 if wrong, or a grade; ERA,
-        in which it was.
+        LABEL, the one chosen for each; SHARE_RIGHT, one if it was right, zero if not, or its grade;
+        ERA, in which it was.
     counts
         STORED, how many examples there were; NOW and FORMER, the present era and the one before the
         last change of everything; NEWEST, the last of all eras.
@@ -100,13 +100,13 @@ class Neighbours(NamedTuple):
     scratch: Scratch
 
     def check(self) -> None:
-        """Check labels, which are used as indices, and shares."""
-        labels, shares = self.cases[:, LABEL], self.cases[:, RIGHT_SHARE]
-        n_classes = self.scratch.labels.shape[1]
+        """Check what is used as an index, labels, and that no part of a bit is negative."""
+        labels, n_classes = self.cases[:, LABEL], self.scratch.labels.shape[1]
         if not np.isin(labels, np.arange(n_classes)).all():
             raise ValueError(f"cases has a label that is not from 0 to {n_classes - 1}")
-        if shares.min(initial=0.0) < 0.0 or shares.max(initial=1.0) > 1.0:
-            raise ValueError("cases has a share of right that is not in [0, 1]")
+        shares = self.cases[:, SHARE_RIGHT]
+        if shares.min(initial=0.0) < 0.0 or shares.max(initial=0.0) > 1.0:
+            raise ValueError("cases has a share of right that is not from 0 to 1")
 
 
 def n_examples(n_features: int) -> int:
@@ -211,9 +211,9 @@ def count_neighbours(distances, cases, now, n, radius, most, labels):
         if distances[s] < radius and cases[s, ERA] == now:
             weight = 1.0 - distances[s] / radius
             total += weight
-            label, share = int(cases[s, LABEL]), cases[s, RIGHT_SHARE]
-            labels[RIGHT, label] += weight * share
-            labels[WRONG, label] += weight * (1.0 - share)
+            label = int(cases[s, LABEL])
+            labels[RIGHT, label] += weight * cases[s, SHARE_RIGHT]
+            labels[WRONG, label] += weight * (1.0 - cases[s, SHARE_RIGHT])
     if total > most:
         for k in range(labels.shape[1]):
             labels[RIGHT, k] *= most / total
@@ -270,13 +270,8 @@ def say(weight, least):
     return weight if weight >= least else 0.0
 
 
-def parts_of(neighbours: Neighbours | None, least: float) -> tuple[float, np.ndarray]:
-    """Return what the probabilities by all other members are multiplied with, and what is added.
-
-    Without neighbours, the factor is one, and nothing is added.
-    """
-    if neighbours is None:
-        return 1.0, np.zeros(1)
+def parts_of(neighbours: Neighbours, least: float) -> tuple[float, np.ndarray]:
+    """Return what the probabilities by all other members are multiplied with, and what is added."""
     weight = say.py_func(float(neighbours.weight), least)
     a, counts = neighbours.settings.prior, neighbours.scratch.labels[COUNTS]
     total = a + counts.sum()
@@ -288,20 +283,21 @@ def parts_of(neighbours: Neighbours | None, least: float) -> tuple[float, np.nda
 
 @lean_kernel
 def learn_neighbours(neighbours, settings, label, correct):
-    """Weigh the neighbours by the feedback, beside all other members, and store the example."""
+    """Weigh the neighbours by the bit, beside all other members, and store the example."""
     if neighbours is None:
         return
     x, labels, least = neighbours.scratch.x, neighbours.scratch.labels, settings.least_likelihood
     own = min(max(labels[P, label], least), 1.0 - least)
     others = min(max(labels[OTHERS, label], least), 1.0 - least)
     weight = neighbours.weight[()]
-    own, others = weight * likelihood(own, correct), (1.0 - weight) * likelihood(others, correct)
+    own = weight * likelihood(own, correct)
+    others = (1.0 - weight) * likelihood(others, correct)
     neighbours.weight[()] = (1.0 - settings.share) * own / (own + others) + 0.5 * settings.share
     cases, counts = neighbours.cases, neighbours.counts
     slot = counts[STORED] % cases.shape[0]
     for j in range(x.size):
         neighbours.examples[j, slot] = x[j]
-    cases[slot, LABEL], cases[slot, RIGHT_SHARE] = label, share_of_right(correct)
+    cases[slot, LABEL], cases[slot, SHARE_RIGHT] = label, share_of_right(correct)
     cases[slot, ERA] = counts[NOW]
     counts[STORED] += 1
 

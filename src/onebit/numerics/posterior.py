@@ -59,7 +59,7 @@ OLDEST = 1e100
 """No age is higher."""
 
 
-class Settings(NamedTuple):
+class PosteriorSettings(NamedTuple):
     """What parameters stand for.
 
     Attributes
@@ -158,7 +158,7 @@ class Posterior(NamedTuple):
     level: Annotated[np.ndarray, Field(2)]
     lengths: Annotated[np.ndarray, Field(2, least=0.0)]
     former: Annotated[np.ndarray, Field("inputs", "classes")]
-    settings: Settings
+    settings: PosteriorSettings
     scratch: Scratch
 
     def check(self) -> None:
@@ -169,7 +169,7 @@ class Posterior(NamedTuple):
             raise ValueError(f"the variance of level is {self.level[VARIANCE]}, out of its range")
 
     def begin_classes(self, first: int) -> None:
-        """Give new classes, from `first` on, the variances of before the first round."""
+        """Give new classes, from `first` on, the initial variances."""
         new = self.S[:, first:] if isinstance(self.S, np.ndarray) else self.S.base[first:]
         new /= self.age
 
@@ -193,7 +193,7 @@ def new_posterior(
     # To stand out among K exclusive labels, a score must exceed ln K.
     ln_K = max(1.0, math.log(n_classes)) if exclusive else 1.0
     a = constants.prior / ln_K**2 if a is None else float(a)
-    settings = Settings(
+    settings = PosteriorSettings(
         explore=constants.explore * ln_K if explore is None else float(explore),
         widest=1.0 / a,
         widest_constant=(constants.constant if has_constant else 1.0) / a,
@@ -346,13 +346,9 @@ def fill_scores(posterior, scores):
     """Fill the public scores: the means, or the log-odds that each label is right on its own."""
     means = posterior.scratch.scores
     for k in range(scores.size):
-        scores[k] = means[k] if posterior.settings.exclusive else log_odds(posterior, means[k], k)
-
-
-@lean_kernel
-def log_odds(posterior, score, k):
-    """Return the log-odds that label k is right on its own, its score shrunk by its doubt."""
-    return (score + posterior.level[MEAN]) * shrinkage(posterior, k)
+        scores[k] = means[k]
+        if not posterior.settings.exclusive:
+            scores[k] = (means[k] + posterior.level[MEAN]) * shrinkage(posterior, k)
 
 
 @lean_kernel
@@ -604,7 +600,7 @@ def sum_of_others(p, label):
 
 @lean_kernel
 def n_others(retired):
-    """Return how many labels there are beside one, but for those that are retired; at least one."""
+    """Return how many other labels there are that are not retired; at least one."""
     n = 0
     for k in range(retired.size):
         n += not retired[k]
@@ -730,7 +726,7 @@ def predict_by_former(posterior, scores):
 
 @lean_kernel
 def exchange_former(posterior):
-    """Exchange the weights with those of before the last change of everything."""
+    """Exchange the weights with those from before the last change of everything."""
     W, former = posterior.W, posterior.former
     for j in range(W.shape[0]):
         for k in range(W.shape[1]):

@@ -9,7 +9,7 @@ stored:
   credible becomes zero: `onebit.numerics.columns`. Other values cannot be far from each other.
 - All others have no offset. Those with values beyond 1 or -1 are divided by their size, the root
   mean square of max(1, |x_j|) over their non-zero values, where one beyond `SIZE_BOUND` geometric
-  means counts as so many. Words, their weights and indicators stay as they are.
+  means counts as that many. Words, their weights and indicators stay as they are.
 
 An embedding stays as it is, too: columns that are hardly ever zero and have values between -1 and
 1, at least `LEAST_VECTOR` of them, whose squares add up to one in almost every round. Its length is
@@ -70,13 +70,13 @@ TRACKED_COUNT, BOUNDED_TRACKED_COUNT = 2, 5
 """Non-zero values of a feature before its column is tracked, for the same two kinds."""
 
 MOST_TRACKED = 4096
-"""At most so many columns are tracked, so that memory for words stays small: 2.7 MB."""
+"""At most this many columns are tracked, so that memory for words stays small: 2.7 MB."""
 
 SIZE_BOUND = 32.0
-"""Of a feature without an offset, values beyond this many geometric means count as so many."""
+"""Of a feature without an offset, values beyond this many geometric means count as that many."""
 
 LEAST_VECTOR = 32
-"""An embedding has at least so many columns."""
+"""An embedding has at least this many columns."""
 
 UNIT_TOLERANCE, UNIT_SHARE = 0.05, 0.95
 """The squares of an embedding add up to one, up to so much, in at least this share of rounds.
@@ -99,13 +99,13 @@ GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 """Its multiples, modulo one, are spread evenly: no period of a stream is met at one place only."""
 
 PAUSE = 0.1
-"""Scales are settled again after so many more rounds, as a share of those so far."""
+"""Scales are settled again after this many more rounds, as a share of those so far."""
 
 SETTLED_EACH = 4
-"""The same for a column that began anew: after so many more values in its sample."""
+"""The same for a column that was restarted: after this many more values in its sample."""
 
 CHANCE = 3.0
-"""A location that moved by more than so many standard errors did not do so by chance."""
+"""A location that moved by more than this many standard errors did not do so by chance."""
 
 LOCATION, FACTOR, CREDIBLE_Z, LOGS, EXCESS = 0, 1, 2, 3, 4
 """Columns of `Scales.features`."""
@@ -405,7 +405,7 @@ def find_measurements(features, kinds, scratch):
 
 @lean_kernel
 def observe_values(scales, rounds, x, weights):
-    """Count the values of x, which was the last one scaled, in the round after so many rounds.
+    """Count the values of x, which was the last one scaled, after `rounds` earlier rounds.
 
     `weights` are arrays of weights of what x became.
     """
@@ -419,7 +419,7 @@ def observe_values(scales, rounds, x, weights):
 
 @lean_kernel
 def weight_of(rounds):
-    """Return the weight of the round after so many rounds."""
+    """Return the weight of the round that follows `rounds` others."""
     if rounds < ALL_COUNTED:
         return 1
     place = GOLDEN * rounds

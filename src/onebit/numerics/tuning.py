@@ -188,7 +188,7 @@ class DescriptionConstants(NamedTuple):
     least_spread
         No spread is smaller.
     memory
-        H and b are averaged over about so many rounds.
+        H and b are averaged over about this many rounds.
     tolerance
         The prior is changed when a would change by this factor.
     """
@@ -284,7 +284,7 @@ def constants() -> dict[str, float]:
 
 @contextmanager
 def tuned(**values: float) -> Iterator[None]:
-    """Let new learners have other constants; ``tuned(**{"changes.label": 20.0})`` names one.
+    """Give new learners other constants; ``tuned(**{"changes.label": 20.0})`` names one.
 
     It is for measurements: files do not store constants, and other threads see them too.
     """

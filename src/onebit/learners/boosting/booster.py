@@ -158,7 +158,7 @@ def booster_kernels(
 
     @decorator
     def learn(state, x, scores, label, probability, offer, truth):
-        """Tell the label to the weak learners and to the rule; count the experts' mistakes."""
+        """Update the weak learners and the rule with the label; count the experts' mistakes."""
         state.t[()] += 1
         scratch, K = state.scratch, scores.size
         s, C = scratch.s, scratch.C

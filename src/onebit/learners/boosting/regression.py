@@ -101,7 +101,7 @@ def regress(state, i, s, label, predicted):
 
 @lean_kernel
 def update_regression(state, i, s, label, truth):
-    """Tell regression i whether the label was right."""
+    """Update regression i with whether the label was right."""
     h = half_lead(state, s, label, log_sum_except(s, label))
     bend, g = binary_surrogate(log_odds(state, i, h), truth == label, state.c)
     state.A[i, 0] += bend * h * h

@@ -174,7 +174,7 @@ def predict_with_costs(state: Model, x: Example, C, scores, p, costs) -> int:
 
 
 def update_with_costs(state: Model, x: Example, C, scores, truth, weight, rng) -> None:
-    """Tell a cost-sensitive learner the costs and the label of x."""
+    """Update a cost-sensitive learner with the costs and the label of x."""
     state.model.update(dense(x), C.copy(), int(truth))
     state.updates[()] += 1
 
