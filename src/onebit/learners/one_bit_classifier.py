@@ -66,7 +66,7 @@ from onebit.numerics.members import (
 )
 from onebit.numerics.posterior import NONE_RIGHT, TOLD, Posterior
 from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe_values
-from onebit.numerics.values import valued_policy
+from onebit.numerics.values import valued_policy, widened_by_value
 from onebit.numerics.views import NAMES, affordable, is_full_affordable
 from onebit.theory import bounds
 
@@ -471,6 +471,9 @@ class OneBitClassifier(ProbabilityLearner):
         if state.settings.explores:
             deviations = state.mixture.deviations
         means = log_softmax(scores) if run.exclusive else scores
+        if not run.exclusive:
+            nu = state.line.settings.explore
+            deviations = widened_by_value(scores, deviations, nu, *utility, offer)
         best = valued_policy(means, deviations, *utility, offer, p, logistic=not run.exclusive)
         floor = state.settings.floor
         p[offer] = floor + (1.0 - offer.size * floor) * p[offer]
