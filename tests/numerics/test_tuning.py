@@ -14,7 +14,7 @@ def test_new_parts_take_other_constants_for_a_while():
         assert new_changes(3).settings == usual._replace(label=20.0)
         line = new_member("line", 4, 3, full=True)
         assert line.posterior.settings.constants.prior == 0.6
-        assert new_mixture({"line": line}, 3).settings.share == 0.01
+        assert new_mixture({"line": line}, 4, 3).settings.share == 0.01
         assert constants()["changes.label"] == 20.0
     assert new_changes(3).settings == usual == tuning.TUNING.changes
 
