@@ -29,6 +29,7 @@ def rounds_of(X, y):
     one.partial_fit(X[:60], y[:60]).teach(X[60:120], y[60:120])
     decisions = one.decide_many(X[:30])
     yield [decision.label for decision in decisions]
+    yield [one.decide(x).x.values for x in X[:3]]
     yield [decision.x.values for decision in decisions]
     p = np.full(50, 0.25)
     yield from one.replay(X[:50], y[:50], p, np.ones(50))

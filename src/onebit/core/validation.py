@@ -325,7 +325,8 @@ def listed(names: Sequence[Any]) -> str:
     return ", ".join(shown)
 
 
-_FLOAT, _INT32, _UINT32 = np.dtype(np.float64), np.dtype(np.int32), np.dtype(INDEX)
+_FLOAT, _FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
+_INT32, _UINT32 = np.dtype(np.int32), np.dtype(INDEX)
 _CSR = (sp.csr_array, sp.csr_matrix)
 
 _as_example: Any = partial(tuple.__new__, Example)
@@ -364,6 +365,8 @@ def _trusted(x: Example) -> Example:
 def _dense_example(x: Any, all_features: np.ndarray | None) -> Example:
     if type(x) is np.ndarray and x.dtype is _FLOAT:
         values = x.copy()
+    elif type(x) is np.ndarray and x.dtype is _FLOAT32:
+        values = x.astype(_FLOAT)
     else:
         _check_storage(x, "x")
         try:
