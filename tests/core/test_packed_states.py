@@ -129,3 +129,13 @@ def test_a_run_packs_its_state_anew_when_that_is_replaced():
     learner._run.state = learner._run.state._replace(W=np.ascontiguousarray(W.T))
     assert learner.predict([[1.0, 1.0]]) == [1]
     assert learner.decide([1.0, 1.0]).confidence is None
+
+
+def test_kernels_refuse_a_state_of_another_form():
+    learner = Banditron(classes=range(3), random_state=0)
+    learner.decide([1.0, 2.0])
+    kernels, state = learner._run.kernels, learner._run.state
+    for other in (None, np.zeros(2), np.zeros((2, 3), dtype=np.int64)):
+        with pytest.raises(TypeError, match="a state of another form"):
+            kernels.pack(state._replace(W=other))
+    kernels.pack(state._replace(W=np.zeros((5, 3))))

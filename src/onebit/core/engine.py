@@ -212,6 +212,7 @@ class Kernels:
         self.made_by = made_by
         self._module, self._name = getattr(learn, "py_func", learn).__module__, name
         self._kernels = {"score": score, "policy": policy, "learn": learn}
+        self._form: Any = None
         self._entries: dict[Any, Any] = {}
         self._linked: set[str] = set()
         self._worker: Worker | None = None
@@ -308,7 +309,16 @@ class Kernels:
         return call
 
     def pack(self, state: Any) -> Any:
-        """Return the state as single rounds take it; see `onebit.core.packed_states`."""
+        """Return the state as compiled code takes it; see `onebit.core.packed_states`.
+
+        Compiled code trusts the types of a state, so a state of another form is refused: it would
+        be read as what it is not.
+        """
+        form = form_of(state)
+        if self._form is None:
+            self._form = form
+        elif form != self._form:
+            raise TypeError(f"{self._name} has a state of another form; give each form its Kernels")
         return pack(state)
 
     def decide(self, state: Any) -> Any:
@@ -511,6 +521,15 @@ def kernels_named(module: str, name: str, *arguments: Any) -> Kernels:
     if isinstance(found, Kernels):
         return found
     return found(*(kernels_named(*a) if isinstance(a, tuple) else a for a in arguments))
+
+
+def form_of(state: Any) -> Any:
+    """Return the types of a state's fields, as far as they differ between forms of a learner."""
+    if isinstance(state, tuple):
+        return type(state), *map(form_of, state)
+    if isinstance(state, np.ndarray):
+        return state.dtype.char, state.ndim
+    return None if state is None else np.result_type(state).char
 
 
 def compile_entry(reference: tuple[Any, ...], name: str, signature: tuple[Any, ...]) -> float:
