@@ -29,6 +29,7 @@ class User:
     def __init__(self, place: Place, wheel: Path) -> None:
         self._place, self._wheel, self._port = place, wheel, str(free_port())
         self._services: list[subprocess.Popen[bytes]] = []
+        self._session = ""
         path = f"{place.bin}:{place.environment['PATH']}"
         place.environment |= {"PATH": path, "PIP_NO_CACHE_DIR": "1"}
 
@@ -47,9 +48,10 @@ class User:
             self._place.run(*words)
 
     def program(self, text: str) -> None:
-        """Run a block of Python, which prints what the page says."""
-        path = self._place.work / "block.md"
-        path.write_text(text)
+        """Run a block of Python after those before it; it must print what the page says."""
+        path = self._place.work / "session.md"
+        self._session += text
+        path.write_text(self._session)
         self._place.run(self._place.python, "-I", "-c", README, str(path))
 
     def open_page(self) -> None:

@@ -104,7 +104,7 @@ def warm_up(
 def shipped_forms() -> list[Learner]:
     """Return the forms whose machine code comes with wheels: the flagship and the fast learners."""
     fast = [cls for cls in learners.classes() if cls.cost.is_linear]
-    return [cls(**form) for cls in fast for form in cls.forms]
+    return [form for cls in fast for form in _forms(cls)]
 
 
 def shipped_tasks() -> list[Task]:
@@ -132,7 +132,7 @@ def _forms(given: Any) -> Iterable[Learner]:
     if isinstance(given, str):
         given = learners.named(given)
     if isinstance(given, type) and issubclass(given, Learner):
-        return [given(**form) for form in given.forms]
+        return [given(**form) for form in (*given.forms, *given.sized_forms)]
     raise ValueError(
         f"a learner, a class of learners or the name of one is expected; got {given!r}"
     )

@@ -26,6 +26,7 @@ from onebit.core.compiling import (
     link,
     link_nothing,
     no_alias,
+    rarely_called,
 )
 from onebit.core.example import Example
 from onebit.core.hooks import Hook
@@ -124,6 +125,23 @@ class TestNumbasPrivateParts:
 
         count = [self.llvm(lean_kernel, f).count("noalias") for f in (plain, marked)]
         assert count[1] > count[0]
+
+    def test_kernels_that_are_rarely_called_are_kept_short(self, tmp_path, monkeypatch):
+        """If not: OneBitClassifier takes a tenth longer to compile; nothing else breaks."""
+        monkeypatch.setattr("onebit.core.code_cache.roots", lambda: [tmp_path])
+
+        @lean_kernel
+        def rare(x):
+            rarely_called()
+            return x.values[0] + 1.0
+
+        whole = compiled("calls", calls, nogil=False, called=rare)
+        assert whole(self.state) == 2.0
+        (result,) = whole.overloads.values()
+        text = result.library.get_llvm_str()
+        defined = [one for one in text.splitlines() if one.startswith("define") and "rare" in one]
+        assert len(defined) == 1
+        assert "optsize" in text
 
     def test_arguments_of_lean_kernels_are_values(self, tmp_path, monkeypatch):
         """If not: LLVM takes a quarter longer, as each kernel copies the whole state to memory."""

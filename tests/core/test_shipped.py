@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import llvmlite.binding as llvm
+import numpy as np
 import pytest
 
 import onebit
@@ -192,10 +193,26 @@ def test_levels_are_names_that_llvm_knows():
 
 def test_the_flagship_is_shipped_in_all_its_forms():
     forms = [form for form in shipped_forms() if isinstance(form, OneBitClassifier)]
+    given = [*OneBitClassifier.forms, *OneBitClassifier.sized_forms]
     assert [form.get_params() for form in forms] == [
-        OneBitClassifier(**form).get_params() for form in OneBitClassifier.forms
+        OneBitClassifier(**form).get_params() for form in given
     ]
     assert len(shipped_tasks()) > 4 * len(forms)
+
+
+@pytest.mark.parametrize(
+    ("n_features", "n_classes"), [(4, 3), (40, 10), (64, 10), (200, 20), (5, 40), (2**16, 2)]
+)
+def test_the_flagship_is_shipped_for_all_sizes(n_features, n_classes):
+    """Examples of any size, and records, find the code of the defaults in a wheel."""
+    found = set()
+    for form in shipped_forms():
+        if isinstance(form, OneBitClassifier):
+            run, _ = form.set_params(classes=range(3))._prepare_example(np.zeros(3))
+            found.add(run.kernels)
+    learner = OneBitClassifier(classes=range(n_classes))
+    run, _ = learner._prepare_example(np.zeros(n_features))
+    assert run.kernels in found
 
 
 KEYS = """

@@ -1,5 +1,7 @@
 """OneBitClassifier where several labels may be right, or none."""
 
+import copy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -101,3 +103,15 @@ def test_a_described_label_begins_where_its_description_says():
     right = learner.right_proba(D)[:, 5]
     assert right[5] > 0.5
     assert right[:5].max() < 0.3
+
+
+def test_changes_are_noticed_by_the_probability_of_the_label_alone():
+    """Those of all labels do not add up to one, and are not made to."""
+    X, y = columns(3)
+    learner = OneBitClassifier(exclusive=False, random_state=0).fit(X, y)
+    right = learner.right_proba(X[:1])[0]
+    for k, label in enumerate(learner.classes_.tolist()):
+        said = copy.deepcopy(learner)
+        said.learn(Decision(X[0], label, 1.0), correct=False)
+        found = said._run.state.mixture.scratch.said
+        assert found == pytest.approx([right[k], 1.0 - right[k]], rel=1e-9)

@@ -59,6 +59,7 @@ DECLARED = (
     "feedback",
     "forms",
     "reference",
+    "sized_forms",
     "state_version",
     "uses_truth",
 )

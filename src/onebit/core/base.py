@@ -126,6 +126,9 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
     forms: ClassVar[list[dict[str, Any]]] = [{}]
     """Parameters that together reach every kernel of the class; `onebit.checks` tries them all."""
 
+    sized_forms: ClassVar[list[dict[str, Any]]] = []
+    """Parameters of further forms, which defaults become at some sizes: compiled ahead of time."""
+
     exempt: ClassVar[dict[str, str]] = {}
     """Names of checks that do not hold for this learner, each with the reason."""
 

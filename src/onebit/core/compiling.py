@@ -164,6 +164,20 @@ than a loop over a few classes. If the promise does not hold, results are wrong;
 MARKS[no_alias] = "no_alias"
 
 
+def _rarely_called() -> Any:
+    if not COMPILES:
+        return _promise_nothing
+    return _private.rarely_called if Hook.RARE in HOOKS else kernel(_promise_nothing)
+
+
+rarely_called: Any = _rarely_called()
+"""Say, in the first line of a kernel, that few rounds call it.
+
+It is then compiled to short code, in half the time, and not inlined.
+"""
+MARKS[rarely_called] = "rarely_called"
+
+
 def _unchanged(state):
     return state
 
@@ -265,7 +279,7 @@ def type_key(values: tuple[Any, ...]) -> Any:
     return _private.type_key(values)
 
 
-SEPARATES = frozenset(Hook) - {Hook.ALIASES} <= HOOKS
+SEPARATES = frozenset(Hook) - {Hook.ALIASES, Hook.RARE} <= HOOKS
 """Whether functions can be compiled separately."""
 
 

@@ -32,5 +32,8 @@ class Hook(StrEnum):
     CACHE = "cache"
     """Compiled code is stored in files of onebit's own; otherwise by Numba's ``cache=True``."""
 
+    RARE = "rare"
+    """`rarely_called` tells LLVM to keep a kernel short."""
+
     ALIASES = "aliases"
     """`no_alias` declares to LLVM that arrays share no memory."""

@@ -395,6 +395,21 @@ def _mark_arguments(_context: Any) -> Any:
 no_alias: Any = intrinsic(_mark_arguments)
 
 
+# Kernels that are rarely called
+
+
+def _mark_rare(_context: Any) -> Any:
+    def mark(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+        for attribute in ("cold", "noinline", "optsize"):
+            builder.function.attributes.add(attribute)
+        return context.get_dummy_value()
+
+    return numba.types.none(), mark
+
+
+rarely_called: Any = intrinsic(_mark_rare)
+
+
 # The cache
 
 
@@ -490,7 +505,8 @@ def check(enabled: frozenset[Hook], folder: Path) -> None:
     whole = partial(new_whole, values=values) if Hook.PARTS in enabled else _plain
     mark = no_alias if Hook.ALIASES in enabled else _plain(_nothing)
     inner = part(_bound(_add, mark=mark), **lean)
-    outer = part(_bound(_add_or_raise, add=inner), **lean)
+    mark = rarely_called if Hook.RARE in enabled else _plain(_nothing)
+    outer = part(_bound(_add_or_raise, add=inner, mark=mark), **lean)
     signature = (numba.float64[::1], numba.float64)
     for expected_hits in (0, 1):
         dispatcher = whole(_bound(_call, called=outer), **lean)
@@ -572,6 +588,7 @@ def _add(a, x):
 
 
 def _add_or_raise(a, x):
+    mark()
     if x < 0.0:
         raise ValueError("negative")
     return add(a, x)

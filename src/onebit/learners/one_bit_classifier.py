@@ -361,6 +361,10 @@ class OneBitClassifier(ProbabilityLearner):
             "min_probability": 0.01,
         },
     ]
+    sized_forms: ClassVar[list[dict[str, Any]]] = [
+        {"covariance": "full", "views": "cells"},  # tables of dozens of columns
+        {"covariance": "diagonal", "views": "line"},  # texts
+    ]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "explore": [NOT_NEGATIVE, None],

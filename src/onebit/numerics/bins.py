@@ -23,7 +23,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from onebit.core.compiling import lean_kernel
+from onebit.core.compiling import lean_kernel, rarely_called
 from onebit.core.example import INDEX, LARGEST
 from onebit.core.state import MOST_ROUNDS, Count, Field
 from onebit.numerics.columns import sort
@@ -298,6 +298,7 @@ def count_level(bins, j, x_j, rounds):
 @lean_kernel
 def renew_edges(bins, j, certainly):
     """Cut column j at the quantiles of its sample, `certainly` or only if an edge has moved."""
+    rarely_called()
     edges, new, ordered = bins.edges[j], bins.scratch.edges, bins.scratch.sorted
     n = min(bins.stored[()], SAMPLE)
     for i in range(n):

@@ -39,7 +39,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from onebit.core.compiling import lean_kernel
+from onebit.core.compiling import lean_kernel, rarely_called
 from onebit.core.state import Amount, Count, Field
 from onebit.numerics import tuning
 from onebit.numerics.tuning import ChangeConstants
@@ -189,6 +189,7 @@ def observe_former(changes, q, others, then, correct):
     q and `others` are the probabilities that the label is right and wrong, `then` is that of a
     right one by the former weights.
     """
+    rarely_called()
     before = expected(changes.levels[level_of(then, 1.0 - then)])
     now = expected(changes.levels[level_of(q, others)])
     more = 0.0
@@ -327,6 +328,7 @@ def has_changed(changes, what, k):
 @lean_kernel
 def reset(changes, what, rounds):
     """Note what changed in this round, and expect of it what was expected at first."""
+    rarely_called()
     labels, totals, settings = changes.labels, changes.totals, changes.settings
     if what != SOME:
         sure = max(changes.evidence[()], totals[FAMILIAR])

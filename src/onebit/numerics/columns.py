@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from onebit.core.compiling import lean_kernel
+from onebit.core.compiling import lean_kernel, rarely_called
 from onebit.core.example import LARGEST
 from onebit.core.state import MOST_ROUNDS
 
@@ -124,6 +124,7 @@ def count_moments(column, value, weight):
 @lean_kernel
 def renew_bounds(column, room):
     """Set the bounds from the sample; return whether the moments had to begin anew from it."""
+    rarely_called()
     column[LOW], column[HIGH] = -LARGEST, LARGEST
     n = min(int(column[STORED]), SAMPLE)
     if n < ENOUGH_VALUES:

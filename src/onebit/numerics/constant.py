@@ -19,7 +19,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from onebit.core.compiling import lean_kernel
+from onebit.core.compiling import lean_kernel, rarely_called
 from onebit.core.offer import n_on_offer, nth_on_offer
 from onebit.core.state import Count, Field
 from onebit.numerics import tuning
@@ -173,6 +173,7 @@ def _count(rate, correct):
 @lean_kernel
 def forget_rates(rates, label):
     """Forget what is known of a label; if it is negative, of all and of both ways."""
+    rarely_called()
     for k in range(rates.labels.shape[0]):
         if label < 0 or k == label:
             rates.labels[k, RIGHT] = rates.labels[k, ROUNDS] = 0.0

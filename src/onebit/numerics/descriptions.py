@@ -46,7 +46,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from onebit.core.compiling import called_from_python, lean_kernel
+from onebit.core.compiling import called_from_python, lean_kernel, rarely_called
 from onebit.core.example import INDEX, LARGEST, Example
 from onebit.core.state import ANY, Field
 from onebit.numerics import tuning
@@ -228,6 +228,7 @@ def renew(descriptions, scales):
 
     A feature that a description lacks is not known to be zero, and stays zero.
     """
+    rarely_called()
     given, D = descriptions.given, descriptions.D
     if scales is not None:
         descriptions.numbers[RENEWED] = scales.totals[SETTLED]

@@ -25,7 +25,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from onebit.core.compiling import lean_kernel
+from onebit.core.compiling import lean_kernel, rarely_called
 from onebit.core.offer import n_on_offer, nth_on_offer
 from onebit.core.state import Field, Within
 from onebit.numerics import tuning
@@ -501,6 +501,7 @@ def end_round(member, i, rounds, since):
 @lean_kernel
 def former_probability(mixture, inputs, label):
     """Return the probability that the label is right, by the former weights of all members."""
+    rarely_called()
     p = mixture.scratch.p
     predict_members_by_former(mixture.members, inputs)
     fill_mixture(mixture.members, mixture.trust, mixture.settings.least_weight, p)
@@ -527,6 +528,7 @@ def change_mixture(mixture, changes, what):
     are then forgotten, unless they returned. Covariances stay if they did: they also reflect what
     x is like.
     """
+    rarely_called()
     trust = mixture.trust
     if what == EVERYTHING:
         for m in range(trust.size):

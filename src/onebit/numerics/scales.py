@@ -36,7 +36,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from onebit.core.compiling import lean_kernel, no_alias
+from onebit.core.compiling import lean_kernel, no_alias, rarely_called
 from onebit.core.example import INDEX, LARGEST, Example
 from onebit.core.state import MOST_ROUNDS, Field
 from onebit.numerics.columns import (
@@ -387,6 +387,7 @@ def limited(x_j):
 @lean_kernel
 def find_measurements(features, kinds, scratch):
     """List the measurements and the others; count the features that do not stay as they are."""
+    rarely_called()
     n = n_scaled = 0
     for j in range(kinds.shape[0]):
         scratch.place[j] = -1
@@ -483,6 +484,7 @@ def count_non_zero(features, kinds, totals, tracked, x, weight):
 @lean_kernel
 def settle(scales, weights, weight):
     """Make scales of what was counted, and weights that keep their meaning with them."""
+    rarely_called()
     kinds, totals, scratch = scales.kinds, scales.totals, scales.scratch
     rounds, n = totals[ROUNDS], 0
     totals[HAS_VECTOR] = has_vector(kinds, totals)
@@ -514,6 +516,7 @@ def settle_feature(scales, weights, j, unit, by_chance):
     not do so by chance. Nor does one of a column that is younger than what was learned of it, or of
     a counter: of a few values, its trend would look like chance.
     """
+    rarely_called()
     features, kinds, totals = scales.features, scales.kinds, scales.totals
     if kinds[j, IS_MEASUREMENT]:
         column = scales.columns[kinds[j, SLOT] - 1]
