@@ -23,6 +23,7 @@ from onebit import (
 )
 from onebit.core.engine import CHOOSE
 from onebit.features import Records
+from onebit.numerics.neighbours import P
 
 pytestmark = pytest.mark.xdist_group("one_bit_classifier")
 
@@ -65,6 +66,9 @@ def draws_of_mixture(learner, x, offer, rng, n):
     shares = trust / trust.sum()
     means = sum(w * member.scores for w, member in zip(shares, members, strict=True))
     variances = sum(w * member.deviations**2 for w, member in zip(shares, members, strict=True))
+    if mixture.neighbours is not None and mixture.neighbours.weight >= 0.01:
+        w, p = mixture.neighbours.weight, mixture.neighbours.scratch.labels[P]
+        means = (1 - w) * means + w * np.log(p)
     drawn = drawn_highest(means[offer], np.sqrt(variances)[offer], rng, n)
     share, constant = hedge(learner._run.state.rates, offer)
     return np.where(rng.random(n) < share, offer.index(constant), drawn)

@@ -57,8 +57,18 @@ def draws(trained, x):
         return run.scores.copy(), run.state.scratch.deviations.copy()
     means = log_softmax(run.scores) if trained.exclusive else run.scores.copy()
     if isinstance(trained, OneBitClassifier):
-        return means, run.state.mixture.deviations.copy()
-    return means, run.state.model.posterior.scratch.deviations.copy()
+        deviations, posterior = run.state.mixture.deviations.copy(), run.state.line
+    else:
+        posterior = run.state.model.posterior
+        deviations = posterior.scratch.deviations.copy()
+    if not trained.exclusive and posterior.settings.explore < 1.0:
+        b, narrow = int(np.argmax(w * expit(means) - c)), deviations.copy()
+        for k in range(means.size):
+            gain = min(max(w[k] - c[k] - (w[b] * expit(means[b]) - c[b]), 0.0) / w[k], 1.0)
+            less_known = max(0.0, 1.0 - (narrow[b] / narrow[k]) ** 2)
+            nu = posterior.settings.explore
+            deviations[k] *= (nu + (1.0 - nu) * gain * less_known) / nu
+    return means, deviations
 
 
 def simulated(trained, x, n):
@@ -79,7 +89,7 @@ THOMPSONS = [
     (SoftmaxThompson, {"explore": 1.0}),
     (SoftmaxThompson, {"explore": 0.5, "view": "cells"}),
     (LinTS, {}),
-    (LogisticThompson, {"explore": 1.0, "view": "features", "covariance": "diagonal"}),
+    (LogisticThompson, {"explore": 0.4, "view": "features", "covariance": "diagonal"}),
     (OneBitClassifier, {"explore": 1.0, "views": "line", "exclusive": False}),
 ]
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from onebit.numerics.values import linear_policy, valued_policy
+from onebit.numerics.values import linear_policy, valued_policy, widened_by_value
 from onebit.numerics.winning import ROOM, winning_probabilities
 
 
@@ -160,3 +160,21 @@ def test_linear_values_are_normal():
     assert linear_policy(w * m - c, w * d, np.arange(2), p) == 0
     expected = norm.cdf((0.5 - 0.4) / math.hypot(0.1, 0.8))
     np.testing.assert_allclose(p, [expected, 1.0 - expected], atol=1e-7)
+
+
+def test_draws_are_wider_where_a_label_that_is_not_known_may_bring_more():
+    means, deviations = np.array([2.0, 0.0, 0.0, 0.0]), np.array([0.1, 0.1, 0.4, 0.4])
+    worth, cost = np.ones(4), np.array([0.3, 0.0, 0.0, 0.6])
+    offer = np.arange(4)
+    found = widened_by_value(means, deviations, 0.25, worth, cost, offer)
+    best = 1 / (1 + np.exp(-2.0)) - 0.3
+    assert found[:2].tolist() == [0.1, 0.1]  # the best, and one that is known as well
+    nu = 0.25 + 0.75 * (1.0 - best) * (1.0 - 0.1**2 / 0.4**2)
+    assert found[2] == pytest.approx(0.4 / 0.25 * nu)
+    assert found[3] == 0.4  # it could bring 0.4 at most
+    assert best > 0.4
+    assert widened_by_value(means, deviations, 1.0, worth, cost, offer) is deviations
+    assert widened_by_value(means, deviations, 0.0, worth, cost, offer) is deviations
+    without_best = widened_by_value(means, deviations, 0.25, worth, cost, offer[1:])
+    assert without_best[3] == 0.4
+    assert without_best[2] > found[2] * 0.9

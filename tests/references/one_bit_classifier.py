@@ -471,7 +471,7 @@ class OneBitClassifier:
         for member in self.members:
             member.learn(label, correct, self.rounds)
         if self.neighbours is not None:
-            self.neighbours.learn(label, int(correct))
+            self.neighbours.learn(label, correct)
         self.rates.count(best, label, correct)
         if self.has_former:
             self.compare_former(q, rest, label, correct)

@@ -72,6 +72,10 @@ class LogisticThompson(SoftmaxThompson):
        after the bit (assumed density filtering; Opper 1998). In the diagonal form, the diagonal of
        S_l^{-1} grows by that of h / (1 - h v_l) x x'.
 
+    With worth w_k and cost c_k, log-odds are drawn from N((b + s_k) c_k, (nu_k c_k)^2 v_k), and the
+    highest w_k sigma(draw) - c_k wins. nu_k is nu, and more for labels that are known less well
+    than the one with the highest value and could bring more: `numerics.values.widened_by_value`.
+
     Scores are the log-odds (b + s_k) c, `right_proba` has the probability q of each label, and a
     decision's `confidence` that of its own. There is no `predict_proba`, as rows do not add up to
     one.

@@ -1,4 +1,4 @@
-"""Mixture: probability models of any kind, weighed by the bits that they foresee."""
+"""Mixture: probability models of any kind, weighted by how well they predict the bits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class WeightedLearner(NamedTuple):
     name
         As given.
     weight
-        The probability, given all bits so far, that this member foresees the next ones best.
+        The probability, given all bits so far, that this member predicts the next ones best.
     learner
         The member in its current state, which keeps learning.
     """
@@ -173,7 +173,7 @@ KERNELS = PythonKernels("mixture", score, policy, learn)
 
 
 class Mixture(ProbabilityLearner):
-    """A mixture of learners that are probability models, weighed by the bits that they foresee.
+    """A mixture of probability models, weighted by how well they predict the bits.
 
     The likelihood of a bit does not depend on who chose the label. So every member learns from
     every bit, and the probability that it gave to the bits so far is its weight. The label is drawn
@@ -204,7 +204,7 @@ class Mixture(ProbabilityLearner):
     Weights w_i begin equal. For a label l with q_i = P_i(l is right), by the member's
     `predict_proba`, a right bit multiplies w_i by q_i, a wrong one by 1 - q_i, both kept between
     0.001 and 0.999; then w_i = (1 - share) w_i / sum_j w_j + share / n. Scores are the logarithms
-    of sum_i w_i P_i. So the mixture foresees bits nearly as well as the best of its n members: up
+    of sum_i w_i P_i. So the mixture predicts bits nearly as well as the best of its n members: up
     to these bounds, its total log loss in T rounds is at most that of any member, plus
     ln n - T ln(1 - share + share / n).
 

@@ -66,7 +66,7 @@ from onebit.numerics.members import (
 )
 from onebit.numerics.posterior import NONE_RIGHT, TOLD, Posterior
 from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe_values
-from onebit.numerics.values import valued_policy
+from onebit.numerics.values import valued_policy, widened_by_value
 from onebit.numerics.views import NAMES, affordable, is_full_affordable
 from onebit.theory import bounds
 
@@ -471,6 +471,9 @@ class OneBitClassifier(ProbabilityLearner):
         if state.settings.explores:
             deviations = state.mixture.deviations
         means = log_softmax(scores) if run.exclusive else scores
+        if not run.exclusive:
+            nu = state.line.settings.explore
+            deviations = widened_by_value(scores, deviations, nu, *utility, offer)
         best = valued_policy(means, deviations, *utility, offer, p, logistic=not run.exclusive)
         floor = state.settings.floor
         p[offer] = floor + (1.0 - offer.size * floor) * p[offer]
@@ -547,7 +550,7 @@ class OneBitClassifier(ProbabilityLearner):
     def members_(self) -> list[WeightedMember]:
         """The models in the mixture: each has a name, a weight and how many inputs it sees.
 
-        The weight is the probability, given all bits so far, that this member foresees the next
+        The weight is the probability, given all bits so far, that this member predicts the next
         ones best. "line" sees the features; "cells" also sees an indicator for the bin of each
         column and for the cell of each pair of columns; "products" sees the products of all pairs
         of features, squares included. "neighbours" are the nearest of the last examples, which

@@ -33,7 +33,7 @@ from onebit.numerics.posterior import (
     shrinkage,
 )
 from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe_values
-from onebit.numerics.values import valued_policy
+from onebit.numerics.values import valued_policy, widened_by_value
 from onebit.numerics.views import (
     encode,
     is_full_affordable,
@@ -300,8 +300,11 @@ class SoftmaxThompson(ProbabilityLearner):
         p: np.ndarray,
         greedy: int,
     ) -> int:
-        deviations = run.state.model.posterior.scratch.deviations
+        posterior = run.state.model.posterior
+        deviations, nu = posterior.scratch.deviations, posterior.settings.explore
         means = log_softmax(scores) if run.exclusive else scores
+        if not run.exclusive:
+            deviations = widened_by_value(scores, deviations, nu, *utility, offer)
         return valued_policy(means, deviations, *utility, offer, p, logistic=not run.exclusive)
 
     def _contributions(

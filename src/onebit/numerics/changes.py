@@ -184,7 +184,7 @@ def needs_former(changes, correct):
 
 @lean_kernel
 def observe_former(changes, q, others, then, correct):
-    """Count how much better the former weights foresee a bit; call it before `observe`.
+    """Count how much better the former weights predict a bit; call it before `observe`.
 
     q and `others` are the probabilities that the label is right and wrong, `then` is that of a
     right one by the former weights.

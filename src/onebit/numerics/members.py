@@ -1,4 +1,4 @@
-"""A mixture of models that see x differently, weighed by the bits that each of them foresaw.
+"""A mixture of models that see x differently, weighted by how well each predicts the bits.
 
 The likelihood of a bit does not depend on who chose the label. So every member learns from every
 bit, and its weight is multiplied by the probability that it gave to the bit. To decide, the score

@@ -266,6 +266,32 @@ def valued_policy(
     return int(_fill_valued_entry()(means, deviations, worth, cost, logistic, offer, p, room))
 
 
+def widened_by_value(
+    means: np.ndarray,
+    deviations: np.ndarray,
+    explore: float,
+    worth: np.ndarray,
+    cost: np.ndarray,
+    offer: np.ndarray,
+) -> np.ndarray:
+    """Return the deviations of draws of log-odds, wider for labels that might bring much more.
+
+    Draws are `explore` = nu times as wide as the model says. With b the label of the highest value
+    V_b at the means, label k could bring w_k - c_k, if it were always right. Let g_k be the part of
+    its worth that this is more than V_b, (w_k - c_k - V_b) / w_k, and r_k = 1 - d_b^2 / d_k^2 how
+    much less is known of it. Then nu becomes nu + (1 - nu) g_k r_k. So a label that is new or has
+    hardly been tried is tried where it may be worth it, and nowhere else.
+    """
+    if not 0.0 < explore < 1.0:
+        return deviations
+    value = worth / (1.0 + np.exp(-np.maximum(means, _LEAST))) - cost
+    best = offer[np.argmax(value[offer])]
+    gain = np.clip((worth - cost - value[best]) / np.maximum(worth, 1e-300), 0.0, 1.0)
+    squares = np.maximum(deviations, 1e-150) ** 2
+    less_known = np.maximum(0.0, 1.0 - squares[best] / squares)
+    return deviations * (1.0 + (1.0 - explore) / explore * gain * less_known)
+
+
 def compile_values() -> None:
     """Compile what decisions with worth and cost need."""
     _fill_valued_entry()

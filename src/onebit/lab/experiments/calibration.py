@@ -49,7 +49,7 @@ class Calibration:
         history = play(learner, X, y, log=bits)
         q, right = bits.values, ~history.mistakes
         level = np.minimum((q * self.n_bins).astype(int), self.n_bins - 1)
-        # What someone would foresee who knows only how often it was right so far.
+        # The prediction of someone who knows only how often it was right so far.
         t = np.arange(right.size)
         share = (np.cumsum(right) - right + 0.5) / (t + 1.0)
         return {
