@@ -99,7 +99,9 @@ def test_a_log_that_does_not_cover_gives_bounds():
     """The label is chosen nearly surely: what other labels would do, no bit tells."""
     X, y = load_digits(return_X_y=True)
     log = Log()
-    learner = OneBitClassifier(0.1, covariance="diagonal", random_state=0, classes=range(10))
+    learner = OneBitClassifier(
+        0.1, covariance="diagonal", views="line", random_state=0, classes=range(10)
+    )
     play(learner, X[:1000], y[:1000], log=log)
     judged = Perceptron(random_state=0).fit(X, y)
     truth = (judged.predict(X[:1000]) == y[:1000]).mean()
