@@ -120,7 +120,7 @@ def serve(
         int, typer.Option(metavar="N", min=1, help="Refuse more requests at a time than this.")
     ] = 1000,
 ) -> None:
-    """Serve models over HTTP, with a page that shows how accurate they are."""
+    """Serve models over HTTP, with a page about each of them."""
     _needs_serve()
     from onebit.serve.limits import Limits
     from onebit.serve.starting import import_running

@@ -49,7 +49,7 @@ class RiverClassifier(base.Classifier):
     >>> learner = OneBitClassifier(classes=[False, True], random_state=0)
     >>> model = RiverClassifier(make_pipeline(Records(n_features=256), learner))
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
-    Accuracy: 90.40%
+    Accuracy: 90.96%
     """
 
     def __init__(self, model: Any) -> None:

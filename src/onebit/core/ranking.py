@@ -61,10 +61,10 @@ class RankingMixin(ScikitLearnMixin):
         ...     decision = learner.decide(x)
         ...     learner.learn(decision, correct=decision.label == label)
         >>> for label, probability, _ in learner.rank([1, 0]):
-        ...     print(label, round(probability, 2))
-        a 0.96
-        c 0.04
-        b 0.01
+        ...     print(label, round(probability, 3))
+        a 0.985
+        c 0.013
+        b 0.002
         """
         run, example = self._started_copy()._prepare_example(x)
         with run.lock:
