@@ -263,5 +263,7 @@ def test_the_fingerprint_is_of_code_and_of_the_tables_that_it_reads(tmp_path):
         assert fingerprint(copy) != before, file
         (copy / file).write_bytes(content)
     (copy / "numerics" / "compiled.nbc").write_bytes(b"machine code")
+    (copy / "core" / "__pycache__").mkdir()
+    (copy / "core" / "__pycache__" / "function.py").write_text("# by which Numba finds its code")
     (copy / "serve" / "page" / "page.css").write_bytes(b"")
     assert fingerprint(copy) == before

@@ -21,7 +21,10 @@ _ARITHMETIC = (
 
 
 _SUFFIXES = (".py", ".safetensors")
-"""Files that count: code, and tables that it reads. Compiled code is made from these."""
+"""Files that count: code, and tables that it reads.
+
+Compiled code is made from these; by files in ``__pycache__`` it is found again.
+"""
 
 
 @cache
@@ -39,6 +42,6 @@ def fingerprint(root: Path) -> str:
     for place in map(root.joinpath, _ARITHMETIC):
         files = sorted(place.rglob("*")) if place.is_dir() else [place]
         for path in files:
-            if path.suffix in _SUFFIXES:
+            if path.suffix in _SUFFIXES and "__pycache__" not in path.parts:
                 found.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return found.hexdigest()[:16]
