@@ -3,7 +3,7 @@
 The table follows from these sentences, which were written down before the first run:
 
 - Five models, each 30^(1/4) times as expensive as the one before: prices span 1:30, about as those
-  of hosted models do, and the most expensive answer costs 0.3 of what a right one is worth.
+  of hosted models do. A right answer is worth 1, and the most expensive one costs 0.3.
 - An answer is right with the log-odds ability - difficulty (the model of Rasch). Each step in price
   adds one to the ability. Models also have strengths: "small" is tuned for code (+2 there),
   "reasoner" is better at maths (+1) and worse at chat (-1.5).

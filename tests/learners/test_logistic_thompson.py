@@ -10,35 +10,25 @@ from scipy.special import expit
 from onebit import NONE_OF_THESE, Decision, LogisticThompson, load
 from onebit.evaluation import Log, estimate
 from onebit.evaluation.models import OfLearner, model_for
-from paths import assert_same_path, grades, one_hot
+from paths import assert_same_path, one_hot
 from problems import assert_finite
 from references.logistic_thompson import LogisticThompson as Reference
-from test_softmax_thompson import all_views, columns, graded_views
+from test_softmax_thompson import all_views, columns, graded_views, walk
 
 
 @all_views
 def test_it_walks_the_path_of_the_reference(view, covariance, K, storage):
-    X, y = columns(K)
-    if view == "features":
-        X = X / 10.0
-    slow = Reference(X.shape[1], K, view, covariance == "full")
     learner = LogisticThompson(view, covariance, random_state=K)
-    assert_same_path(learner, slow, X, y, storage, quadrature=1e-6)
-    posterior = learner._run.state.model.posterior
-    np.testing.assert_allclose(posterior.W.T, slow.W, rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(posterior.level, [slow.b, slow.V], rtol=1e-8, atol=1e-9)
+    found, slow = walk(learner, Reference, K, storage)
+    np.testing.assert_allclose(found.W.T, slow.W, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(found.level, [slow.b, slow.V], rtol=1e-8, atol=1e-9)
 
 
 @graded_views
 def test_it_walks_the_path_of_the_reference_with_rewards(view, covariance, K, storage):
-    X, y = columns(K)
-    if view == "features":
-        X = X / 10.0
-    slow = Reference(X.shape[1], K, view, covariance == "full")
     learner = LogisticThompson(view, covariance, random_state=K)
-    assert_same_path(learner, slow, X, y, storage, quadrature=1e-6, rewards=grades(y))
-    found = learner._run.state.model.posterior.W.T
-    np.testing.assert_allclose(found, slow.W, rtol=1e-8, atol=1e-9)
+    found, slow = walk(learner, Reference, K, storage, is_graded=True)
+    np.testing.assert_allclose(found.W.T, slow.W, rtol=1e-8, atol=1e-9)
 
 
 def test_it_walks_the_path_of_the_reference_through_exact_ties():

@@ -42,28 +42,29 @@ graded_views = pytest.mark.parametrize(
 )
 
 
+def walk(learner, reference, K, storage, is_graded=False):
+    """Walk both paths; return the posterior of the learner, and the reference."""
+    X, y = columns(K)
+    if learner.view == "features":
+        X = X / 10.0
+    slow = reference(X.shape[1], K, learner.view, learner.covariance == "full")
+    rewards = grades(y) if is_graded else None
+    assert_same_path(learner, slow, X, y, storage, quadrature=1e-6, rewards=rewards)
+    return learner._run.state.model.posterior, slow
+
+
 @all_views
 def test_it_walks_the_path_of_the_reference(view, covariance, K, storage):
-    X, y = columns(K)
-    if view == "features":
-        X = X / 10.0
-    slow = Reference(X.shape[1], K, view, covariance == "full")
     learner = SoftmaxThompson(view, covariance, random_state=K)
-    assert_same_path(learner, slow, X, y, storage, quadrature=1e-6)
-    found = learner._run.state.model.posterior.W.T
-    np.testing.assert_allclose(found, slow.posterior.W, rtol=1e-8, atol=1e-9)
+    found, slow = walk(learner, Reference, K, storage)
+    np.testing.assert_allclose(found.W.T, slow.posterior.W, rtol=1e-8, atol=1e-9)
 
 
 @graded_views
 def test_it_walks_the_path_of_the_reference_with_rewards(view, covariance, K, storage):
-    X, y = columns(K)
-    if view == "features":
-        X = X / 10.0
-    slow = Reference(X.shape[1], K, view, covariance == "full")
     learner = SoftmaxThompson(view, covariance, random_state=K)
-    assert_same_path(learner, slow, X, y, storage, quadrature=1e-6, rewards=grades(y))
-    found = learner._run.state.model.posterior.W.T
-    np.testing.assert_allclose(found, slow.posterior.W, rtol=1e-8, atol=1e-9)
+    found, slow = walk(learner, Reference, K, storage, is_graded=True)
+    np.testing.assert_allclose(found.W.T, slow.posterior.W, rtol=1e-8, atol=1e-9)
 
 
 def test_it_learns_what_the_line_of_the_flagship_learns():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -106,7 +107,7 @@ def mixed_up(D: Any, share: float, seed: int) -> dict[int, Any]:
 
 
 @dataclass(frozen=True)
-class OfIntents:
+class OfIntents(ABC):
     """A measure of a learner on a stream of intents.
 
     Parameters
@@ -126,9 +127,9 @@ class OfIntents:
         _, D, _ = encoded(self.name, self.view)
         return self.measured(learner, X, y, D)
 
+    @abstractmethod
     def measured(self, learner: Learner, X: Any, y: np.ndarray, D: Any) -> dict[str, Any]:
         """Return what is measured, where D has the names as examples."""
-        raise NotImplementedError
 
 
 class Described(OfIntents):
