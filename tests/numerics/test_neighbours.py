@@ -49,20 +49,22 @@ def test_a_full_memory_has_the_last_examples(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("feedback", "label", "share"),
+    ("feedback", "stored"),
     [
-        ({"correct": True}, 0, 1.0),
-        ({"correct": False}, 0, 0.0),
-        ({"truth": 2}, 2, 1.0),
-        ({"truth": NONE_OF_THESE}, 0, 0.0),
+        ({"correct": True}, [[1, 1.0]]),
+        ({"correct": False}, [[1, 0.0]]),
+        ({"reward": 0.25}, [[1, 0.25]]),
+        ({"truth": 2}, [[2, 1.0]]),
+        ({"truth": NONE_OF_THESE}, []),  # which says nothing where one label is right
     ],
     ids=str,
 )
-def test_what_is_stored_is_what_was_said(feedback, label, share):
+def test_what_is_stored_is_what_was_said(feedback, stored):
     learner = OneBitClassifier(classes=range(3), random_state=0)
-    learner.learn(Decision([1.0, 2.0], 0, 0.5), **feedback)
-    stored = learner._run.state.mixture.neighbours.cases[0]
-    assert stored[[neighbours.LABEL, neighbours.SHARE_RIGHT]].tolist() == [label, share]
+    learner.learn(Decision([1.0, 2.0], 1, 0.5), **feedback)
+    memory = learner._run.state.mixture.neighbours
+    found = memory.cases[: neighbours.n_stored(memory)]
+    assert found[:, [neighbours.LABEL, neighbours.SHARE_RIGHT]].tolist() == stored
 
 
 @pytest.mark.parametrize(("d", "n"), [(1, 4096), (24, 4096), (100, 1000), (256, 390), (10**6, 1)])

@@ -17,7 +17,7 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numba.core.types import Array, Float
+from numba.core.types import Array
 
 from onebit.core.compiling import chosen_by_type, lean_kernel, no_alias
 from onebit.core.example import INDEX
@@ -457,9 +457,8 @@ def lesson(posterior, scores, rounds, label, correct):
     `predict` has filled p.
     """
     if posterior.settings.exclusive:
-        scratch, constants = posterior.scratch, posterior.settings.constants
-        updated = exclusive_lesson(scratch, constants, scores, rounds, label, correct)
-        return updated
+        constants = posterior.settings.constants
+        return exclusive_lesson(posterior.scratch, constants, scores, rounds, label, correct)
     return independent_lesson(posterior, scores, label, correct)
 
 
@@ -505,85 +504,41 @@ def independent_lesson(posterior, scores, label, correct):
     return True
 
 
-def exclusive_lesson(scratch, constants, scores, rounds, label, correct):
-    """`lesson` where exactly one label is right, from a bit or a grade."""
-    if isinstance(correct, float):
-        return lesson_of_grade(scratch, constants, scores, rounds, label, correct)
-    return lesson_of_bit(scratch, constants, scores, rounds, label, correct)
-
-
-@chosen_by_type(exclusive_lesson)
-def _exclusive_lesson(scratch, constants, scores, rounds, label, correct):
-    if isinstance(correct, Float):
-        return lambda scratch, constants, scores, rounds, label, correct: lesson_of_grade(
-            scratch, constants, scores, rounds, label, correct
-        )
-    return lambda scratch, constants, scores, rounds, label, correct: lesson_of_bit(
-        scratch, constants, scores, rounds, label, correct
-    )
-
-
 @lean_kernel
-def lesson_of_bit(scratch, constants, scores, rounds, label, correct):
+def exclusive_lesson(scratch, constants, scores, rounds, label, correct):
     """`lesson` where exactly one label is right.
 
-    The bit has the likelihood q = p[label] if the label is right, 1 - q if
-    not: then another one is right, on offer or not. The surer the model was, the likelier it did
-    not foresee which.
+    A bit has the likelihood q = p[label] if the label is right, 1 - q if not: then another one is
+    right, on offer or not. The surer the model was, the likelier it did not foresee which. A grade
+    is the mean over a bit that is right with this probability: the gradient is linear in the bit,
+    and the information does not depend on it. A right label that was foreseen teaches nothing.
     """
     v, g, f, p = scratch.v, scratch.g, scratch.f, scratch.p
-    alone = 0.0 if correct else 1.0 / (1.0 + math.exp(-f[label] * scores[label]))
-    others = sum_of_others(p, label)
-    q = p[label]
-    if correct and others < constants.sure:
-        return False
-    if others < 1e-9:
-        others = 1e-9
-    t = rounds + 1.0
-    weight = constants.information_weight * t / (t + constants.settling)
-    unforeseen = constants.unforeseen / (constants.unforeseen + others)
-    foreseen, any_other = (1.0 - unforeseen) / others, unforeseen / n_others(scratch.retired)
-    if correct == TOLD:
-        implicit = implicit_share(q, others, v[label] / (1.0 + constants.doubt * v[label]))
-    else:
-        implicit = 1.0
-    # - d log likelihood / d score_k, and the information of one bit, (dq)^2 / (q (1 - q)).
-    of_label = f[label]
-    for k in range(p.size):
-        right = 0.0 if scratch.retired[k] else foreseen * p[k] + any_other
-        g[k] = (implicit * p[k] if correct else -q * right) * f[k] * scratch.share[k]
-        f[k] = q * p[k] * p[k] / others * (weight * f[k] * f[k])
-    g[label] = -implicit * others if correct else max(q, constants.least_lesson * alone)
-    g[label] *= of_label * scratch.share[label]
-    f[label] = q * others * (weight * of_label * of_label)
-    return True
-
-
-@lean_kernel
-def lesson_of_grade(scratch, constants, scores, rounds, label, grade):
-    """`lesson_of_bit` averaged over a bit that is right with probability `grade`.
-
-    The gradient is linear in the bit, and the information does not depend on it. A right label that
-    was foreseen teaches nothing: then only the part of the grade that says wrong does.
-    """
-    g, f, p = scratch.g, scratch.f, scratch.p
-    alone = 1.0 / (1.0 + math.exp(-f[label] * scores[label]))
-    others = sum_of_others(p, label)
-    q = p[label]
-    right = 0.0 if others < constants.sure else grade
-    wrong = 1.0 - grade
+    others, q = sum_of_others(p, label), p[label]
+    right = share_of_right(correct)
+    wrong = 1.0 - right
+    if others < constants.sure:
+        if wrong == 0.0:
+            return False
+        right = 0.0
     others = max(others, 1e-9)
+    if correct == TOLD:
+        right = implicit_share(q, others, v[label] / (1.0 + constants.doubt * v[label]))
     t = rounds + 1.0
     weight = constants.information_weight * t / (t + constants.settling)
     unforeseen = constants.unforeseen / (constants.unforeseen + others)
     foreseen, any_other = (1.0 - unforeseen) / others, unforeseen / n_others(scratch.retired)
+    falls = 0.0
+    if wrong > 0.0:
+        alone = 1.0 / (1.0 + math.exp(-f[label] * scores[label]))
+        falls = wrong * max(q, constants.least_lesson * alone)
+    # - d log likelihood / d score_k, and the information of one bit, (dq)^2 / (q (1 - q)).
     of_label = f[label]
     for k in range(p.size):
         rises = 0.0 if scratch.retired[k] else foreseen * p[k] + any_other
         g[k] = (right * p[k] - wrong * q * rises) * f[k] * scratch.share[k]
         f[k] = q * p[k] * p[k] / others * (weight * f[k] * f[k])
-    g[label] = wrong * max(q, constants.least_lesson * alone) - right * others
-    g[label] *= of_label * scratch.share[label]
+    g[label] = (falls - right * others) * of_label * scratch.share[label]
     f[label] = q * others * (weight * of_label * of_label)
     return True
 
