@@ -18,7 +18,17 @@ from onebit.theory import bounds
 
 
 class State(NamedTuple):
-    """W: the means mu of the weights; Sigma: their covariance, of size d K, or their variances."""
+    """A Gaussian over the weights.
+
+    Attributes
+    ----------
+    W
+        The means mu.
+    Sigma
+        The covariance, of size d K, or the variances.
+    r
+        Regularisation.
+    """
 
     W: Weights
     Sigma: Annotated[Inverse, Within(n="weights")] | Variances

@@ -21,7 +21,17 @@ from onebit.theory.bounds.fenchel_young import theory_eta, theory_gamma
 
 
 class State(NamedTuple):
-    """W: weights; eta: step size; gamma: share of the rounds that choose a random label."""
+    """Weights, and the numbers of the gradient descent.
+
+    Attributes
+    ----------
+    W
+        Weights.
+    eta
+        Step size.
+    gamma
+        Share of the rounds that choose a random label.
+    """
 
     W: Weights
     eta: float

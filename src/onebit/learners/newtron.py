@@ -41,7 +41,17 @@ class Scratch(NamedTuple):
 
 
 class FullState(NamedTuple):
-    """W: the weights W'; W_free: W'' = -A^{-1} b, before the projection; A_inv: A^{-1} / D."""
+    """Weights, with the inverse of A.
+
+    Attributes
+    ----------
+    W
+        The weights W'.
+    W_free
+        W'' = -A^{-1} b, before the projection.
+    A_inv
+        A^{-1} / D.
+    """
 
     W: Weights
     W_free: Weights
@@ -56,7 +66,15 @@ class FullState(NamedTuple):
 
 
 class DiagonalState(NamedTuple):
-    """W: the weights W' = scale V with V = W'' = -b / A; A: the diagonal of the matrix."""
+    """Weights, with the diagonal of A.
+
+    Attributes
+    ----------
+    W
+        The weights W' = scale V with V = W'' = -b / A.
+    A, b
+        The diagonal of the matrix, and the vector of the paper.
+    """
 
     W: Scaled
     A: Precisions

@@ -18,7 +18,7 @@ from onebit.theory import bounds
 
 
 class FullState(NamedTuple):
-    """W = A^{-1} theta: weights; A_inv: the inverse of A, of size d K."""
+    """Weights W = A^{-1} theta, and A_inv, the inverse of A, of size d K."""
 
     W: Weights
     A_inv: Annotated[Inverse, Within(n="weights")]

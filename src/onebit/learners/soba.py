@@ -22,7 +22,14 @@ from onebit.theory import bounds
 class Progress(NamedTuple):
     """What both forms keep besides their weights.
 
-    margins: sum of n_s m_s; terms: sum of n_s z_s' A_s^{-1} z_s; rounds: t - 1.
+    Attributes
+    ----------
+    margins
+        Sum of n_s m_s.
+    terms
+        Sum of n_s z_s' A_s^{-1} z_s.
+    rounds
+        t - 1.
     """
 
     margins: Amount
@@ -32,7 +39,17 @@ class Progress(NamedTuple):
 
 
 class FullState(NamedTuple):
-    """W: weights; A_inv: the inverse of A, of size d K; gamma: share of rounds that explore."""
+    """Weights, with the inverse of A.
+
+    Attributes
+    ----------
+    W
+        Weights.
+    A_inv
+        The inverse of A, of size d K.
+    gamma
+        Share of the rounds that explore.
+    """
 
     W: Weights
     A_inv: Annotated[Inverse, Within(n="weights")]
@@ -42,7 +59,17 @@ class FullState(NamedTuple):
 
 
 class DiagonalState(NamedTuple):
-    """W: weights; A_inv: 1 / A, one number for each weight. theta = W / A_inv is not stored."""
+    """Weights, with the diagonal of A; theta = W / A_inv is not stored.
+
+    Attributes
+    ----------
+    W
+        Weights.
+    A_inv
+        1 / A, one number for each weight.
+    gamma
+        Share of the rounds that explore.
+    """
 
     W: Weights
     A_inv: Variances

@@ -113,10 +113,18 @@ def with_values(x, values):
 
 
 class Scaled(NamedTuple):
-    """Weights W = scale V, whose length is known: to shrink all of W is to change one number.
+    """Weights W = scale V of known norm: shrinking all of W changes one number.
 
-    squares is ||V||^2, kept up to date by those who change V and need its length; changes counts
-    their changes since squares was last summed anew.
+    Attributes
+    ----------
+    V
+        The weights, divided by `scale`.
+    scale
+        The factor.
+    squares
+        ||V||^2, kept up to date by those who change V and need its norm.
+    changes
+        Number of changes of V since `squares` was last summed anew.
     """
 
     V: Weights

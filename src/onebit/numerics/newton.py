@@ -33,7 +33,17 @@ from onebit.numerics.second_order import along, descend, inner
 
 
 class StepParameters(NamedTuple):
-    """scale: 1 / sqrt(epsilon), of z = scale g; slope: 1 / (beta sqrt(epsilon)); radius: D."""
+    """Numbers of a Newton step.
+
+    Attributes
+    ----------
+    scale
+        1 / sqrt(epsilon), of z = scale g.
+    slope
+        1 / (beta sqrt(epsilon)).
+    radius
+        D, the radius of the ball.
+    """
 
     scale: float
     slope: float
