@@ -18,7 +18,7 @@ from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Precisions, Weights, Within
 from onebit.numerics.argmax import argmax
-from onebit.numerics.linear import Scaled, length, linear_scores, new_scaled, scaled_scores
+from onebit.numerics.linear import Scaled, linear_scores, new_scaled, scaled_scores, weight_norm
 from onebit.numerics.newton import check_ball, newton_step
 from onebit.numerics.second_order import Inverse, new_inverse, outer
 from onebit.numerics.softmax import softmax
@@ -175,7 +175,7 @@ def descend_diagonally(state, x, scores, label, offer, own, others, step, curvat
         W.squares[()] += growth[k]
     W.changes[()] += changes
     W.scale[()] = 1.0
-    return length(W)
+    return weight_norm(W)
 
 
 @lean_kernel

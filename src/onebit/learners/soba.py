@@ -15,7 +15,13 @@ from onebit.core.state import Amount, Count, Generator, Share, Variances, Weight
 from onebit.numerics.argmax import argmax_except
 from onebit.numerics.exploration import gamma_greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.second_order import Inverse, along, descend, difference, new_inverse
+from onebit.numerics.second_order import (
+    Inverse,
+    difference,
+    new_inverse,
+    products_along,
+    rank_one_step,
+)
 from onebit.theory import bounds
 
 
@@ -111,14 +117,14 @@ def learn_full(state, x, scores, label, probability, offer, correct):
         y = label
         alpha = 1.0 / math.sqrt(probability)
         z = difference(x, y_bar, y, alpha, n_classes)  # lines 11-12, g = alpha z
-        v, q, settled = along(state.A_inv, z)
+        v, q, settled = products_along(state.A_inv, z)
         wz = alpha * (scores[y_bar] - scores[y])
         m = (wz * wz + 2.0 * alpha * wz) / (1.0 + q)  # line 13
         updated = not settled and updates(state.progress, m)
         if updated:
             count_update(state.progress, m, q / (1.0 + q))
             # lines 18-20
-            descend(state.W, state.A_inv, v, 1.0 / (1.0 + q), (wz + alpha) / (1.0 + q))
+            rank_one_step(state.W, state.A_inv, v, 1.0 / (1.0 + q), (wz + alpha) / (1.0 + q))
     end_round(state, n_classes)
     return updated
 

@@ -1,6 +1,6 @@
 """Linear scores s = Wx, with W stored (n_features, n_classes).
 
-So stored, one feature of a sparse row touches one run of memory.
+In this layout, one feature of a sparse row touches one run of memory.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def count_squares(W):
 
 
 @lean_kernel
-def length(W):
+def weight_norm(W):
     """Return ||W||_F.
 
     Sums of differences drift, so the squares are summed anew once in as many changes as there are
@@ -208,7 +208,7 @@ def add_outer(W, c, x, scores):
 @lean_kernel
 def project(W, radius):
     """Replace W by the nearest weights with ||W||_F <= radius."""
-    norm = length(W)
+    norm = weight_norm(W)
     if norm > radius:
         W.scale[()] *= radius / norm
 
