@@ -409,7 +409,7 @@ def test_svmlight_line_without_end_is_not_read_whole(tmp_path, monkeypatch):
 
 
 def test_svmlight_batches_end_before_they_are_too_large(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_LARGEST_BATCH", 20)
+    monkeypatch.setattr(files, "_MAX_BATCH_BYTES", 20)
     path = tmp_path / "some.svm"
     path.write_text("1 1:1\n2 2:1\n" * 10)
     batches = list(streams.svmlight(path))
