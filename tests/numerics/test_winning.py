@@ -143,7 +143,7 @@ def test_against_draws(K, n):
     assert abs(z).max() < 5.0
 
 
-def test_equal_draws_win_alike_and_certain_ones_always():
+def test_equal_draws_win_equally_often_and_certain_ones_always():
     np.testing.assert_allclose(probabilities(np.zeros(150), np.full(150, 0.3)), 1 / 150)
     np.testing.assert_array_equal(probabilities([0.0, 5.0, 1.0], [0.1, 0.1, 0.1]), [0, 1, 0])
     np.testing.assert_array_equal(probabilities([1.0, 1.0], [0.0, 0.0]), [1, 0])
