@@ -161,6 +161,8 @@ def made_up(run):
         found["greedy"] = round(float(rng.random()), 3)
     if isinstance(measure, descriptions.Described):
         found["first_eighth"], found["nearest_name"] = np.round(rng.random(2), 3).tolist()
+    if isinstance(measure, descriptions.NewLabel):
+        found["nearest_name"], found["no_match"] = np.round(rng.random(2), 3).tolist()
     if isinstance(measure, calibration.Calibration):
         found["log_loss"], found["log_loss_of_rate"] = np.round(rng.random(2), 3).tolist()
         at = rng.integers(1, 100, size=measure.n_bins)

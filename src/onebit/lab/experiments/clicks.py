@@ -41,6 +41,7 @@ BIAS, STRENGTH = -3.6, 0.25
 """Log-odds of a click on an average article, and how much they depend on each number."""
 
 SHOP, JESTER, REUTERS, ONE_RIGHT = "shop", "jester", "reuters", "one right"
+MORE = "shop, more seeds"
 FILES = {JESTER: "jester5k/jester5k.npz", REUTERS: "reuters21578/reuters21578.csv.xz"}
 
 JOKES, LIKED, UNRATED = 8, 300, 32767
@@ -50,7 +51,9 @@ TOPICS, VECTORS = 20, 100
 """The most frequent topics, and the singular vectors that LinUCB and LinTS see of a text."""
 
 ROUNDS = {"small": 3_000, "full": 50_000}
-SEEDS = {"small": 1, "full": 5}
+SEEDS, MORE_SEEDS = {"small": 1, "full": 5}, {"small": 1, "full": 20}
+"""In the shop, `CLOSE` learners have more seeds: five do not tell them apart."""
+
 FIRST = 0.1
 """The share of the rounds that counts as the first."""
 
@@ -270,6 +273,8 @@ def _rivals() -> dict[str, dict[str, Any]]:
 
 
 RIVALS = _rivals()
+CLOSE = [INDEPENDENT, "LogisticThompson", *(name for name in RIVALS if name.startswith("LinUCB"))]
+"""Learners whose clicks in the shop differ by less than those of one learner with two seeds."""
 
 
 def _sweeps(scale: str) -> dict[str, Sweep]:
@@ -279,6 +284,9 @@ def _sweeps(scale: str) -> dict[str, Sweep]:
         players = {name: {"player": player} for name, player in OURS.items()} | RIVALS
         trials = {name: Clicks(world, rounds=rounds, **given) for name, given in players.items()}
         parts[world] = Sweep(trials, {}, {}, seeds)
+        if world == SHOP:
+            close = {name: trials[name] for name in CLOSE}
+            parts[MORE] = Sweep(close, {}, {}, list(range(MORE_SEEDS[scale])))
     models = {name: OURS[name] for name in (INDEPENDENT, EXCLUSIVE)}
     parts[ONE_RIGHT] = Sweep(
         {name: Clicks(ONE_RIGHT, model, rounds) for name, model in models.items()}, {}, {}, seeds
@@ -291,7 +299,7 @@ def _sweeps(scale: str) -> dict[str, Sweep]:
 
 
 def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
-    sections = [_world(name, tables[name]) for name in (SHOP, *FILES) if name in tables]
+    sections = [_world(name, tables[name]) for name in (SHOP, MORE, *FILES) if name in tables]
     sections.append(_reliability(tables))
     if "told" in tables:
         sections.append(_told(tables))

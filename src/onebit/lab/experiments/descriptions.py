@@ -158,16 +158,21 @@ class Described(OfIntents):
 def nearest(X: Any, D: Any) -> np.ndarray:
     """Return the label whose description is most similar to each row; no learning at all."""
     lengths = sp.linalg.norm(D, axis=1) if sp.issparse(D) else np.linalg.norm(D, axis=1)
-    similar = X @ D.T
-    similar = similar.toarray() if sp.issparse(similar) else similar
-    return np.argmax(similar / np.maximum(lengths, 1e-300), axis=1)
+    return np.argmax(_dense(X @ D.T) / np.maximum(lengths, 1e-300), axis=1)
+
+
+def _dense(X: Any) -> np.ndarray:
+    return X.toarray() if sp.issparse(X) else X
 
 
 class NewLabel(OfIntents):
     """Mistakes in the first examples of a label that is added half-way: `said` is one of `WHO`."""
 
     def measured(self, learner: Learner, X: Any, y: np.ndarray, D: Any) -> dict[str, Any]:
-        """Return the share of mistakes."""
+        """Return the share of mistakes, by the learner and by the nearest name, and of no match.
+
+        An example does not match a name that it shares no feature with: no word, if it is a text.
+        """
         new = int(np.random.default_rng(learner.random_state).integers(D.shape[0]))
         said = mixed_up(D, 0.0, 0)
         learner.set_params(classes=[k for k in said if k != new])
@@ -176,8 +181,17 @@ class NewLabel(OfIntents):
         old, half = y != new, y.size // 2
         play(learner, X[:half][old[:half]], y[:half][old[:half]])
         learner.add_classes({new: said[new] if self.said == EVERYBODY else None})
-        wrong = play(learner, X[half:], y[half:]).mistakes[y[half:] == new][:FIRST_EXAMPLES]
-        return {"rounds": wrong.size, "mistakes": int(wrong.sum()), "error": float(wrong.mean())}
+        first = half + np.flatnonzero(y[half:] == new)[:FIRST_EXAMPLES]
+        end = first[-1] + 1
+        wrong = play(learner, X[half:end], y[half:end]).mistakes[first - half]
+        similar = X[first] @ D[[new]].T
+        return {
+            "rounds": wrong.size,
+            "mistakes": int(wrong.sum()),
+            "error": float(wrong.mean()),
+            "nearest_name": float(np.mean(nearest(X[first], D) != new)),
+            "no_match": 1.0 - np.count_nonzero(_dense(similar)) / first.size,
+        }
 
 
 def _sweeps(scale: str) -> dict[str, Sweep]:
@@ -218,7 +232,9 @@ def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
             added = [f"{name}, {view}, new label, {who}" for who in WHO]
             if all(part in tables for part in added):
                 nobody, others, everybody = (100 * tables[part].error.mean() for part in added)
-                new.append([name, view, f"{nobody:.1f}", f"{others:.1f}", f"{everybody:.1f}"])
+                of_names = tables[added[-1]][["nearest_name", "no_match"]].mean()
+                shares = [nobody, others, everybody, *(100 * of_names)]
+                new.append([name, view, *(f"{share:.1f}" for share in shares)])
                 claim = f"{name}, {view}: a new label with its name makes at most half the mistakes"
                 seen = (
                     f"{everybody:.1f} % against {others:.1f} % if all others are described and "
@@ -228,6 +244,7 @@ def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
                 findings.append(Finding(claim, holds, seen))
     of_first = [f"{t}" for t in TOLD]
     columns = ["stream", "seen", *of_first, "nearest name", "names, first eighth"]
+    new_columns = ["stream", "seen", *WHO, "nearest name", "nothing in common"]
     return [
         Section(
             "Names of intents",
@@ -240,8 +257,10 @@ def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
         ),
         Section(
             "New labels",
-            f"A label is added half-way; error in percent in its first {FIRST_EXAMPLES} examples.",
-            tables={"error %": pd.DataFrame(new, columns=["stream", "seen", *WHO])},
+            f"A label is added half-way; error in percent in its first {FIRST_EXAMPLES} examples, "
+            "that of the label whose name is most similar to each of them, without learning, and "
+            "the share of them that have nothing in common with the name.",
+            tables={"error %": pd.DataFrame(new, columns=new_columns)},
         ),
     ]
 
