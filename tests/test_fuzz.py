@@ -67,7 +67,7 @@ def test_what_is_not_sound_is_found():
     other = soundness.copied(learner)
     learner.decide([1.0, 2.0])
     with pytest.raises(AssertionError, match="a copy differs"):
-        soundness.assert_goes_on_alike(learner, other, np.random.default_rng(0))
+        soundness.assert_continues_identically(learner, other, np.random.default_rng(0))
     learner._run.state.W[0, 0] = np.nan
     with pytest.raises(AssertionError, match="not finite"):
         soundness.assert_sound(learner)

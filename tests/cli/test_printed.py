@@ -124,7 +124,7 @@ def test_the_last_changes_are_shown():
     assert "earlier" not in shown_changes(history)
 
 
-def test_the_times_of_a_run_are_told_apart(monkeypatch):
+def test_the_times_of_a_run_are_separate(monkeypatch):
     """The clock goes on by one second whenever it is looked at."""
     clock = iter(range(1_000))
     monkeypatch.setattr("onebit.cli.playing.perf_counter", lambda: float(next(clock)))

@@ -342,7 +342,7 @@ def test_a_pipeline_explains_by_the_names_of_fitted_steps():
     assert hashed.explain({"a": 1.0}).reasons[0].text.startswith("x[")
 
 
-def test_what_a_record_lacks_is_said():
+def test_what_a_record_lacks_is_reported():
     X, y = table(3)
     records = [{"a": 5.0 + x[0], "b": 3.0 + x[1]} for x in X]
     router = make_pipeline(Records(16), OneBitClassifier(classes=range(3), random_state=0))
@@ -395,7 +395,7 @@ def test_json_has_everything():
 # What is refused
 
 
-def test_what_cannot_be_explained_is_said():
+def test_what_cannot_be_explained_is_reported():
     X, y = table(3)
     tree = HoeffdingTree(random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="HoeffdingTree cannot explain: its scores are not sums"):

@@ -271,7 +271,7 @@ def test_ids_are_given_or_made():
         learner.learn(twin, correct=True)
 
 
-def test_so_many_ids_are_remembered_and_no_more(tmp_path):
+def test_a_fixed_number_of_ids_is_remembered(tmp_path):
     learner = Banditron(classes=LABELS)
     learner.decide(np.ones(3))
     for i in range(int(1.3 * MAX_REMEMBERED_IDS)):

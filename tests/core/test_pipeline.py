@@ -174,7 +174,7 @@ def test_it_is_a_pipeline_of_scikit_learn():
     np.testing.assert_array_equal(many[-1].coef_, router().fit(RECORDS, TRUTHS)[-1].coef_)
 
 
-def test_copies_go_on_alike():
+def test_copies_continue_identically():
     model = router()
     played(model)
     copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]

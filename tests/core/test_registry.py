@@ -40,7 +40,7 @@ def test_without_a_likely_name_all_are_told(name):
         onebit.learners.named(name)
 
 
-def test_everyone_finds_learners_alike():
+def test_all_ways_find_the_same_learners():
     spec = ModelSpec(labels=["a", "b"])
     for find in (
         warm_up,

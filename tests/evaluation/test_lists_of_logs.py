@@ -144,7 +144,7 @@ def test_a_learner_is_judged_by_its_lists():
     assert greedy.low < share < greedy.high
 
 
-def test_unknown_bits_and_uncovered_policies_are_said():
+def test_unknown_bits_and_uncovered_policies_are_reported():
     lists, bits, _ = logged_lists(400)
     places = [place for chosen in lists for place in chosen]
     bits = [None if i % 8 == 0 else bit for i, bit in enumerate(bits)]  # of every fourth list

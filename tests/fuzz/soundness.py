@@ -88,7 +88,9 @@ def assert_distribution(p: np.ndarray) -> None:
     assert (np.abs(p.sum(axis=1) - 1.0) <= 1e-9).all(), f"a policy sums to {p.sum(axis=1)}"
 
 
-def assert_goes_on_alike(learner: Learner, other: Learner, rng: np.random.Generator) -> None:
+def assert_continues_identically(
+    learner: Learner, other: Learner, rng: np.random.Generator
+) -> None:
     """`other` decides and learns as `learner` does, and neither changes the other one."""
     before = snapshot(learner)
     assert_same(before, snapshot(other), "a copy differs")

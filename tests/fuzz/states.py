@@ -20,8 +20,8 @@ from sklearn.base import clone
 
 from fuzz import arrays, forms, threads, values
 from fuzz.soundness import (
+    assert_continues_identically,
     assert_distribution,
-    assert_goes_on_alike,
     assert_same,
     assert_sound,
     attempt,
@@ -209,7 +209,7 @@ class Life(RuleBasedStateMachine):
             "pickle": lambda learner: pickle.loads(pickle.dumps(learner)),
             "deepcopy": copied,
         }[way](self.learner)
-        assert_goes_on_alike(self.learner, other, np.random.default_rng(seed))
+        assert_continues_identically(self.learner, other, np.random.default_rng(seed))
         if swap:
             self.learner = (
                 other  # which knows all since the last `fit`, also one in `hostile_array`

@@ -171,7 +171,7 @@ def test_papers_without_experiments_have_a_report(tmp_path, monkeypatch, name):
     assert "Folklore" in page or "FOLKLORE" in page
 
 
-def test_regret_stands_beside_what_is_allowed():
+def test_regret_is_shown_beside_its_bound():
     X, y = tightness.streams(300)["separable"]
     streams = {"separable": (X, y)}
     table = lab.sweep([Perceptron], None, streams, 1, RegretAndBound(tightness.D), jobs=1)

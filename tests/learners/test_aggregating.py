@@ -152,7 +152,7 @@ def test_one_huge_example_is_taken_in_part_by_part():
 
 
 @pytest.mark.slow
-def test_effective_sample_size_tells_the_errors_over_seeds():
+def test_effective_sample_size_predicts_the_errors_over_seeds():
     X, y = stream(50, 2, 3, seed=3)
     x = np.array([[0.5, -0.5]])
     p, sizes = [], []

@@ -74,7 +74,7 @@ def test_walks_the_path_of_the_reference_with_the_defaults(loss):
 
 @pytest.mark.parametrize("stream", [streams.synsep, streams.synnonsep])
 @pytest.mark.parametrize("scale", [None, 1.0, 100.0])
-def test_learns_as_it_comes(stream, scale):
+def test_learns_with_default_parameters(stream, scale):
     """The paper's constants err as often as chance here, at 8 / 9."""
     X, y = stream(10_000, seed=0)
     lengths = np.sqrt(X.multiply(X).sum(axis=1)) if sp.issparse(X) else np.linalg.norm(X, axis=1)
@@ -277,7 +277,7 @@ def test_expected_step_with_one_bit_is_that_of_full_information(loss, K):
 
 
 @every_setting
-def test_stays_in_the_ball_and_knows_its_length(loss, feedback):
+def test_stays_in_the_ball_and_tracks_its_norm(loss, feedback):
     """Over many rounds that all end on the sphere, and whose scale falls many times over."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60_000, 6)) * (rng.random((60_000, 6)) < 0.5) * 10 ** rng.uniform(-2, 2)

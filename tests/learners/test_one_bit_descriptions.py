@@ -151,7 +151,7 @@ def test_without_descriptions_nothing_changes():
     assert learner._run.state.descriptions.D.size == 0
 
 
-def test_an_empty_description_says_nothing():
+def test_an_empty_description_carries_no_information():
     X, y, _ = topics(4, seed=3)
     plain = OneBitClassifier(classes=range(4), random_state=0)
     empty = OneBitClassifier(classes=range(4), random_state=0).describe({2: np.zeros(60)})

@@ -1,5 +1,6 @@
 """The members of OneBitClassifier's mixture, and which of them the bits say to trust."""
 
+import json
 from functools import partial
 
 import numpy as np
@@ -175,6 +176,39 @@ def test_the_member_that_sees_it_is_trusted(stream, name, most):
     weights = trusted(learner)
     assert max(weights, key=weights.get) == name
     assert mistakes[3_000:].mean() < most
+
+
+@pytest.mark.parametrize("unit", [1e-2, 1e-6, 1e6])
+def test_units_of_columns_do_not_hide_products(unit):
+    X, y = is_product(2_000)
+    expected = play(OneBitClassifier(random_state=0), X, y).error_rate
+    learner = OneBitClassifier(random_state=0)
+    assert play(learner, unit * X, y).error_rate < expected + 0.02
+    assert trusted(learner)["products"] > 0.9
+
+
+def test_a_file_of_version_5_goes_on_as_the_learner_does(tmp_path):
+    """Its scales had one sum of squares, and one count, for all features that stay as they are."""
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(size=(600, 3)), 0.1 * (rng.random((600, 3)) < 0.3)]
+    y = (X[:, 0] * X[:, 1] > 0) ^ (X[:, 3] > 0)
+    learner = OneBitClassifier(random_state=0)
+    play(learner, X[:300], y[:300])
+    learner.save(tmp_path / "learner")
+    text, arrays = unpacked((tmp_path / "learner").read_bytes())
+    features, kinds, totals = (arrays[f"scales.{n}"] for n in ("features", "kinds", "totals"))
+    words = np.arange(3, 6)
+    sums = features[words, -1].sum(), kinds[words, 0].sum()
+    before = arrays | {
+        "scales.features": features[:, :-1],
+        "scales.totals": np.insert(totals, 3, sums),
+    }
+    header = json.loads(text) | {"state_version": 5}
+    (tmp_path / "before").write_bytes(packed(json.dumps(header), before))
+    again = load(tmp_path / "before")
+    assert again.members_ == learner.members_
+    ends = [play(one, X[300:], y[300:]).mistakes.tolist() for one in (learner, again)]
+    assert ends[0] == ends[1]
 
 
 def test_trust_moves_when_the_world_does():

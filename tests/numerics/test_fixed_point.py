@@ -95,7 +95,7 @@ def test_plain_iteration_would_not_do():
     assert np.abs(z[0] - g + A @ p[0]).max() < 1e-11
 
 
-def test_is_the_least_point_over_the_distributions():
+def test_is_the_minimiser_over_the_distributions():
     rng = np.random.default_rng(1)
     A, g = problems(rng, 200, 5, 30.0)
     _, p, _ = solved(A, g)

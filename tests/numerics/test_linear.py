@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from onebit.core.example import INDEX, Example
-from onebit.numerics.linear import add_outer, length, new_scaled, project
+from onebit.numerics.linear import add_outer, new_scaled, project, weight_norm
 
 
 def test_scaled_weights_know_their_length():
@@ -16,4 +16,4 @@ def test_scaled_weights_know_their_length():
         if t % 3 == 0:
             project(W, 5.0)
             assert np.linalg.norm(np.asarray(W)) <= 5.0 * (1 + 1e-9)
-        assert length(W) == pytest.approx(np.linalg.norm(np.asarray(W)), rel=1e-7, abs=1e-9)
+        assert weight_norm(W) == pytest.approx(np.linalg.norm(np.asarray(W)), rel=1e-7, abs=1e-9)

@@ -52,7 +52,7 @@ def test_is_what_a_general_optimiser_finds(n, seed):
     length=st.floats(1.0001, 1e8),
     radius=st.sampled_from([1e-3, 1.0, 1e3]),
 )
-def test_solves_the_conditions_of_the_least_point(n, seed, spread, length, radius):
+def test_satisfies_the_conditions_of_the_minimiser(n, seed, spread, length, radius):
     """(w - v) + mu A^{-1} w = 0 with one mu > 0, and ||w|| = radius."""
     A_inv, inverse, w = problem(n, seed, spread)
     v = length * radius * w

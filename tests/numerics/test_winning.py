@@ -8,11 +8,11 @@ from scipy.special import log_ndtr, ndtr
 from scipy.stats import norm
 
 from onebit.numerics.winning import (
-    _AT_NODES,
-    _READ,
+    _N_NODES,
+    _STORED,
     ROOM,
     _fill_hazards,
-    _gather,
+    _merge_similar,
     tables,
     winning_probabilities,
 )
@@ -87,12 +87,12 @@ def test_nearly_equal_draws_are_gathered_at_nodes():
         1,
     )
     room[1, :few] = 0.1 + 0.01 * np.arange(few)
-    left, gathered = _gather.py_func(room, n)
+    left, gathered = _merge_similar.py_func(room, n)
     assert gathered == n - few
-    assert left == few + _AT_NODES
-    assert room[6, :_AT_NODES].sum() == pytest.approx(n - few)
-    np.testing.assert_array_equal(room[4, _AT_NODES:left], range(few))
-    assert _gather.py_func(room, 5) == (5, 0)
+    assert left == few + _N_NODES
+    assert room[6, :_N_NODES].sum() == pytest.approx(n - few)
+    np.testing.assert_array_equal(room[4, _N_NODES:left], range(few))
+    assert _merge_similar.py_func(room, 5) == (5, 0)
 
 
 @pytest.mark.parametrize("K", [150, 1_000, 10_000])
@@ -143,7 +143,7 @@ def test_against_draws(K, n):
     assert abs(z).max() < 5.0
 
 
-def test_equal_draws_win_alike_and_certain_ones_always():
+def test_equal_draws_win_equally_often_and_certain_ones_always():
     np.testing.assert_allclose(probabilities(np.zeros(150), np.full(150, 0.3)), 1 / 150)
     np.testing.assert_array_equal(probabilities([0.0, 5.0, 1.0], [0.1, 0.1, 0.1]), [0, 1, 0])
     np.testing.assert_array_equal(probabilities([1.0, 1.0], [0.0, 0.0]), [1, 0])
@@ -208,6 +208,6 @@ def test_the_table_of_the_normal_law():
 
 def test_tables_on_disk_are_those_that_are_computed():
     computed = tables()
-    assert computed.keys() == _READ.keys()
+    assert computed.keys() == _STORED.keys()
     for name, array in computed.items():
-        np.testing.assert_allclose(_READ[name], array, rtol=1e-7, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(_STORED[name], array, rtol=1e-7, atol=1e-12, err_msg=name)

@@ -55,7 +55,7 @@ class Column:
 class Scales:
     def __init__(self, d):
         self.rounds, self.seen, self.settled = 0, 0, 0
-        self.counts, self.logs, self.excess, self.words = *np.zeros((3, d)), []
+        self.counts, self.logs, self.excess, self.power = np.zeros((4, d))
         self.exceeds, self.measurements = np.zeros((2, d), dtype=bool)
         self.n_exceeding = np.zeros(d)
         self.columns = {}
@@ -95,7 +95,7 @@ class Scales:
         self.logs += weight * np.log(size)
         counted = np.minimum(size, self.largest_size())
         self.excess += weight * np.where(size > 1.0, counted**2 - 1.0, 0.0)
-        self.words += weight * list(x[(x != 0.0) & ~self.exceeds & ~self.measurements])
+        self.power += weight * x**2
         for j, column in list(self.columns.items()):
             now = False
             if weight and column.count(x[j], weight) and column.age < 0.1 * self.seen:
@@ -135,7 +135,10 @@ class Scales:
         self.measurements = np.where(self.measurements, stays, becomes)
         if has_vector:
             self.measurements &= often
-        unit = np.sqrt(np.mean(np.square(self.words))) if self.words and not has_vector else 1.0
+        words = ~self.exceeds & ~self.measurements & (self.counts > 0)
+        unit = 1.0
+        if words.any() and not has_vector:
+            unit = np.sqrt(self.power[words].sum() / self.counts[words].sum())
         constant = unit if self.measurements.any() else 0.3 * unit
         W[:, -1] *= self.constant / constant
         self.constant = constant

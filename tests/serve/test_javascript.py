@@ -70,6 +70,27 @@ def test_in_node(service):
     assert re.search(r"^# pass [3-9]", done.stdout, re.MULTILINE)
 
 
+@needs_node
+def test_the_example_of_the_readme(service):
+    (block,) = re.findall(r"```js\n(.*?)```", (HERE / "README.md").read_text(), re.DOTALL)
+    module = (HERE / "index.js").as_uri()
+    program = block.replace('"onebit-client"', f'"{module}"').replace(
+        "http://127.0.0.1:8000", service
+    )
+    with Client(service, "desks") as router:
+        router.make(["billing", "delivery"])
+        done = subprocess.run(
+            [NODE, "--input-type=module", "--eval", program],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        (decision,) = router.newest()
+        assert decision["record"] == {"subject": "Where is my parcel"}
+        assert decision["correct"] is False
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt install chromium")
 def test_in_a_browser_on_a_page_of_another_origin(service, pages):
     from playwright.sync_api import sync_playwright

@@ -340,7 +340,7 @@ def test_unusual_heads_are_for_asgi(content):
     assert whole_head(content) is None
 
 
-def test_usual_heads_are_for_the_direct_entrance():
+def test_usual_heads_are_for_the_direct_entry_point():
     found = whole_head(HEAD)
     assert (found.head.path, found.length) == ("/v1/models/m/decide", 12)
     assert found.head.headers[b"host"] == b"x"

@@ -180,7 +180,7 @@ def test_two_services_are_one(url):
         soon(lambda: not other.app.service.live)
 
 
-def test_another_one_teaches_when_the_teacher_is_killed(url):
+def test_another_process_leads_when_the_leader_is_killed(url):
     first = OwnProcess("--database", url)
     first.wait()
     with Client(first.url, "m") as client:

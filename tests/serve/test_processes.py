@@ -93,7 +93,7 @@ def test_a_client_that_got_no_answer_makes_the_same_model_again(running, monkeyp
             client.make(list(TICKETS), n_features=1024)
 
 
-def test_a_client_has_the_face_of_a_learner(running):
+def test_a_client_has_the_interface_of_a_learner(running):
     with Client(running.url, "face") as client:
         client.make(list(TICKETS), **SMALL)
         decision = client.decide({"subject": "card charged twice"}, among=["billing", "login"])
@@ -293,7 +293,7 @@ def test_what_is_acknowledged_survives_a_kill(tmp_path, capsys):
     assert f" {decisions:,} decisions made again" in printed
 
 
-def test_others_are_let_in_by_keys_only(tmp_path, capsys):
+def test_others_need_a_key(tmp_path, capsys):
     def command(*arguments):
         with pytest.raises(SystemExit) as end:
             main([*arguments, "--data", str(tmp_path)])

@@ -1,4 +1,4 @@
-"""Both entrances, directly from the connection and through ASGI, give the same replies."""
+"""Both entry points, directly from the connection and through ASGI, give the same replies."""
 
 import asyncio
 import json
@@ -110,7 +110,7 @@ def split(data):
 
 
 def count_direct(app, monkeypatch):
-    """Return a list that has the path of each request that came through the direct entrance."""
+    """Return a list that has the path of each request that came through the direct entry point."""
     paths, respond = [], app.respond
 
     def counted(request):
@@ -122,7 +122,7 @@ def count_direct(app, monkeypatch):
     return paths
 
 
-def test_a_pair_takes_the_direct_entrance(serve, monkeypatch):
+def test_a_pair_takes_the_direct_entry_point(serve, monkeypatch):
     async def scenario(app, connect):
         direct, client = count_direct(app, monkeypatch), connect()
         record = {"subject": TICKETS["login"]}
@@ -171,7 +171,7 @@ def test_a_pair_takes_the_direct_entrance(serve, monkeypatch):
         (request("decide", {"record": "x"}, length=10**7), 413, False),
     ],
 )
-def test_both_entrances_give_the_same_reply(serve, monkeypatch, data, status, is_direct):
+def test_both_entry_points_give_the_same_reply(serve, monkeypatch, data, status, is_direct):
     async def scenario(app, connect):
         direct, length = count_direct(app, monkeypatch), data.index(b"content-length")
         # In two parts, a request goes through ASGI.
@@ -244,7 +244,7 @@ def test_a_list_of_which_one_is_refused_leaves_nothing_behind(serve):
     serve(scenario)
 
 
-def test_keys_and_limits_hold_at_the_direct_entrance(serve, monkeypatch):
+def test_keys_and_limits_hold_at_the_direct_entry_point(serve, monkeypatch):
     async def scenario(app, connect):
         log, direct, client = app.service.log, count_direct(app, monkeypatch), connect()
         keys = {scope: await make_key(log, scope, [scope]) for scope in ("decide", "feedback")}
@@ -263,7 +263,7 @@ def test_keys_and_limits_hold_at_the_direct_entrance(serve, monkeypatch):
     serve(scenario)
 
 
-def test_requests_are_counted_and_logged_at_the_direct_entrance(serve, monkeypatch, caplog):
+def test_requests_are_counted_and_logged_at_the_direct_entry_point(serve, monkeypatch, caplog):
     async def scenario(app, connect):
         monkeypatch.setattr(app, "_log_requests", True)
         direct, client = count_direct(app, monkeypatch), connect()

@@ -278,7 +278,7 @@ def test_revisions_that_cannot_be_imported(service, body, message):
     assert message in put(service, [*rows, revision], 422)["error"]
 
 
-def test_the_last_word_is_evaluated(service, tmp_path):
+def test_the_last_revision_is_evaluated(service, tmp_path):
     service.make(learner="Banditron")
     ids = service.rounds(4)
     service.ask("POST", f"{PATH}/revise", {"id": ids[0], "correct": False})

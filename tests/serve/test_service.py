@@ -93,7 +93,7 @@ def test_labels_are_drawn_with_their_probabilities(service):
         assert abs(len(chosen) - expected) < 5 * expected**0.5
 
 
-def test_feedback_is_heard_once(service):
+def test_feedback_is_learned_once(service):
     service.make()
     made = service.ask("POST", "/v1/models/m/decide", {"record": "card"})
     path, name, label = "/v1/models/m/feedback", made["id"], made["label"]
@@ -490,7 +490,7 @@ def test_limits(tmp_path):
 # The log
 
 
-def test_the_model_is_the_fold_of_its_log(tmp_path, monkeypatch):
+def test_the_model_is_determined_by_its_log(tmp_path, monkeypatch):
     monkeypatch.setattr("onebit.serve.applying.SNAPSHOT_ROWS", 40)
     monkeypatch.setattr("onebit.serve.model.MOST_AWAITED", 5)
     with in_folder(tmp_path) as service:

@@ -51,7 +51,7 @@ def test_before_the_change_all_is_as_it_was_and_after_it_nothing_is(stream, name
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_dense_and_sparse_copies_change_alike(stream, name):
+def test_dense_and_sparse_copies_change_in_the_same_way(stream, name):
     X, y = stream
     for when in ({"at": 0}, {"at": 100, "over": 200, "seed": 3}, {"at": N}):
         expected, found = (CHANGES[name](stored, y, **when) for stored in storages(X))

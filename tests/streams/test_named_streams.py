@@ -182,7 +182,7 @@ def test_there_are_two_orders():
 
 
 @pytest.mark.parametrize("name", ["amazon4", pytest.param("kddcup99", marks=pytest.mark.slow)])
-def test_neighbours_in_time_are_alike(name):
+def test_neighbours_in_time_are_similar(name):
     X, y = real_stream(name, order="natural")
     assert X.shape[0] == REAL[name][0]
     _, counts = np.unique(y, return_counts=True)

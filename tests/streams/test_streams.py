@@ -43,7 +43,7 @@ def test_synsep_rows_are_canonical(synsep):
     assert checked.has_canonical_format
 
 
-def test_synsep_classes_and_words_are_all_alike(synsep):
+def test_synsep_classes_and_words_are_equally_frequent(synsep):
     X, y = synsep
     counts = np.bincount(y)
     assert np.all(abs(counts - len(y) / 9) < 5 * np.sqrt(len(y) / 9))
@@ -369,7 +369,7 @@ def test_svmlight_with_words_names_file_and_line(tmp_path, size, n_features, lin
         list(streams.svmlight(path, n_features=n_features, size=size))
 
 
-def test_svmlight_labels_beyond_2_to_the_53_stay_apart(tmp_path):
+def test_svmlight_labels_beyond_2_to_the_53_stay_distinct(tmp_path):
     path = tmp_path / "large.svm"
     labels = [2**53, 2**53 + 1, -(2**63), 2**63 - 1]
     path.write_text("".join(f"{label} 1:1\n# a comment\n" for label in labels))
@@ -409,7 +409,7 @@ def test_svmlight_line_without_end_is_not_read_whole(tmp_path, monkeypatch):
 
 
 def test_svmlight_batches_end_before_they_are_too_large(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_LARGEST_BATCH", 20)
+    monkeypatch.setattr(files, "_MAX_BATCH_BYTES", 20)
     path = tmp_path / "some.svm"
     path.write_text("1 1:1\n2 2:1\n" * 10)
     batches = list(streams.svmlight(path))

@@ -161,7 +161,7 @@ def test_every_loss_is_at_least_the_mistake(loss):
 
 
 @pytest.mark.parametrize("loss", FACE, ids=str)
-def test_gradient_of_the_face_is_that_of_finite_differences(loss):
+def test_public_gradient_is_that_of_finite_differences(loss):
     K, h = 5, 1e-6
     scores, y = many_scores(K)
     others = np.sort(np.where(np.arange(K) == y[:, None], -np.inf, scores), axis=1)

@@ -8,6 +8,8 @@ search runs in the browser, and the theme carries its own fonts and scripts.
 import re
 from importlib.metadata import version as version_of
 
+from docutils import nodes
+
 project = "onebit"
 author = "the onebit authors"
 copyright = "the onebit authors, BSD-3-Clause"  # noqa: A001
@@ -51,7 +53,7 @@ html_theme_options = {
     "footer_end": [],
     "navigation_with_keys": False,
 }
-html_sidebars = {"index": [], "changelog": [], "start": []}
+html_sidebars = {"index": [], "changelog": [], "start": [], "serve": []}
 
 
 def own_docstrings(app, what, name, obj, options, lines):
@@ -108,8 +110,23 @@ def show_property(app, what, name, obj, options, lines):
     lines[:] = PROPERTIES.pop(name, lines)
 
 
+WIDE_TABLE_COLUMNS = 8
+LONG_CELL_CHARACTERS = 60
+
+
+def mark_wide_tables(app, doctree, page):
+    """Mark tables of many columns, and cells of long texts, which would be squeezed beside them."""
+    for group in doctree.findall(nodes.tgroup):
+        if group["cols"] >= WIDE_TABLE_COLUMNS:
+            group.parent["classes"].append("wide")
+        for entry in group.findall(nodes.entry):
+            if len(entry.astext()) > LONG_CELL_CHARACTERS:
+                entry["classes"].append("long")
+
+
 def setup(app):
-    """Connect what is done to docstrings, before and after Napoleon."""
+    """Connect what is done to docstrings, before and after Napoleon, and to tables."""
+    app.connect("doctree-resolved", mark_wide_tables)
     app.connect("autodoc-skip-member", skip_routing)
     app.connect("autodoc-process-docstring", own_docstrings, priority=90)
     app.connect("autodoc-process-docstring", literal_formulas, priority=100)

@@ -16,7 +16,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-ONCE = (
+SINGLE_OPTIONS = (
     "--learner",
     "--stream",
     "--rounds",
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> NoReturn:
     """Run a command and exit: 0 if all went well, 2 with one line on stderr if not."""
     options = [argument.partition("=")[0] for argument in arguments]
     repeatable = REPEATABLE.get(arguments[0] if arguments else "", ())
-    for option in ONCE:
+    for option in SINGLE_OPTIONS:
         if options.count(option) > 1 and option not in repeatable:
             fail(f"{option} is given {options.count(option)} times; it takes one value")
     # Typer's exceptions are in different modules in different versions; this name is stable.

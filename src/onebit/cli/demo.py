@@ -1,4 +1,4 @@
-"""`onebit demo`: the learners whose round costs O(nnz K), on one noisy stream."""
+"""`onebit demo`: the fast learners, whose round costs O(nnz K), on one noisy stream."""
 
 from __future__ import annotations
 

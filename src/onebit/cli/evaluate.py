@@ -192,7 +192,7 @@ def _print(log: Path, found: list[tuple[str, Estimate]], level: float) -> None:
     )
     table = plain_table()
     table.add_column("policy", overflow="fold")
-    for heading in ("right %", f"{level:.0%} interval", "covered %", "tells as", "by"):
+    for heading in ("right %", f"{level:.0%} interval", "covered %", "effective", "by"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, one in found:
         table.add_row(

@@ -13,7 +13,7 @@ import onebit
 from onebit.cli.app import AsJson, app
 from onebit.cli.parameters import make_learner, parameters_of, shown
 from onebit.cli.pictures import check_picture, save_plot
-from onebit.cli.stream import Label, LearnerName, Name, Setting, Unit
+from onebit.cli.stream import Label, LearnerName, Name, ParameterOption, Unit
 from onebit.cli.tables import plain_table
 from onebit.streams import StreamSpec, in_memory
 
@@ -21,7 +21,7 @@ from onebit.streams import StreamSpec, in_memory
 @app.command()
 def regret(
     learner: LearnerName,
-    set_: Setting = None,
+    set_: ParameterOption = None,
     stream: Name = "synsep",
     label: Label = None,
     rounds: Annotated[

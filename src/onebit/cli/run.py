@@ -22,8 +22,8 @@ from onebit.cli.stream import (
     LearnerName,
     Name,
     Noise,
+    ParameterOption,
     Rounds,
-    Setting,
     Shuffle,
     Unit,
 )
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @app.command()
 def run(
     learner: LearnerName,
-    set_: Setting = None,
+    set_: ParameterOption = None,
     stream: Name = "synsep",
     label: Label = None,
     rounds: Rounds = None,

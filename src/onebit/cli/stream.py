@@ -22,7 +22,7 @@ LearnerNames = Annotated[
     list[str],
     typer.Option(metavar="NAME", help="Play this learner, by its name in any case." + REPEATABLE),
 ]
-Setting = Annotated[
+ParameterOption = Annotated[
     list[str] | None,
     typer.Option(
         "--set",

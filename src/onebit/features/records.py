@@ -27,18 +27,18 @@ _SPACE = re.compile(r"\s")
 
 _WIDTHS = frozenset(2**k for k in range(1, 31))
 
-_DEEPEST = 32
+_MAX_DEPTH = 32
 """Deepest nesting of dicts and lists, which also ends those that contain themselves."""
 
-_MOST_VALUES = 2**17
+_MAX_VALUES = 2**17
 """Most values of a record: lists that share their items can expand beyond all bounds."""
 
-_LONGEST_NAME = 1000
+_MAX_NAME_LENGTH = 1000
 
-_USUAL_NUMBERS = frozenset({float, int, bool})
+_COMMON_NUMBERS = frozenset({float, int, bool})
 """Recognised faster than numbers of other kinds."""
 
-_SHORTEST_VECTOR = 8
+_LEAST_VECTOR_SIZE = 8
 """Lists of at least this many numbers are encoded as a whole, which is faster."""
 
 _RECORD = (str, Mapping)
@@ -267,16 +267,16 @@ class _Features:
 
     def add_items(self, name: str, items: Sequence[Any] | np.ndarray, depth: int) -> None:
         self._enter(name, items, depth)
-        if len(items) >= _SHORTEST_VECTOR and self._add_vector(name, items):
+        if len(items) >= _LEAST_VECTOR_SIZE and self._add_vector(name, items):
             return
         for i, item in enumerate(items.tolist() if isinstance(items, np.ndarray) else items):
             by_place = not isinstance(item, _RECORD)
             self.add(f"{name}.{i}" if by_place else name, item, depth)
 
     def add(self, name: str, value: Any, depth: int) -> None:
-        if len(name) > _LONGEST_NAME:
+        if len(name) > _MAX_NAME_LENGTH:
             raise ValueError(
-                f"names of fields have at most {_LONGEST_NAME} characters; got {short(name)}, "
+                f"names of fields have at most {_MAX_NAME_LENGTH} characters; got {short(name)}, "
                 f"which has {len(name)}"
             )
         kind = type(value)
@@ -286,7 +286,7 @@ class _Features:
             else:
                 for word in _WORD.findall(value.lower()):
                     self.words[f"{name}={word}"] = 1.0
-        elif kind in _USUAL_NUMBERS:
+        elif kind in _COMMON_NUMBERS:
             self._add_number(name, value)
         elif value is None or _is_missing_in_pandas(value):
             pass
@@ -311,8 +311,8 @@ class _Features:
         if isinstance(items, np.ndarray):
             is_numeric = items.dtype.kind in "fiub"
         else:
-            is_numeric = _USUAL_NUMBERS.issuperset(map(type, items))
-        if not is_numeric or len(name) + 21 > _LONGEST_NAME:
+            is_numeric = _COMMON_NUMBERS.issuperset(map(type, items))
+        if not is_numeric or len(name) + 21 > _MAX_NAME_LENGTH:
             return False
         try:
             vector = np.nan_to_num(np.asarray(items, np.float64), posinf=np.inf, neginf=-np.inf)
@@ -337,13 +337,13 @@ class _Features:
             )
 
     def _enter(self, name: str, values: Any, depth: int) -> None:
-        if depth >= _DEEPEST:
+        if depth >= _MAX_DEPTH:
             raise ValueError(
-                f"{short(name)} is in more than {_DEEPEST} dicts and lists inside one another"
+                f"{short(name)} is in more than {_MAX_DEPTH} dicts and lists inside one another"
             )
         self.n_values += 1 + len(values)
-        if self.n_values > _MOST_VALUES:
-            raise ValueError(f"a record has at most {_MOST_VALUES} values; there are more")
+        if self.n_values > _MAX_VALUES:
+            raise ValueError(f"a record has at most {_MAX_VALUES} values; there are more")
 
 
 class _NamedFeatures(_Features):

@@ -24,7 +24,17 @@ from onebit.theory import bounds
 
 
 class Scratch(NamedTuple):
-    """v = A^{-1} x; q = x' v; hx = h . x."""
+    """What `score` computes of x.
+
+    Attributes
+    ----------
+    v
+        A^{-1} x.
+    q
+        x' A^{-1} x.
+    hx
+        h . x.
+    """
 
     v: np.ndarray
     q: np.ndarray
@@ -32,7 +42,17 @@ class Scratch(NamedTuple):
 
 
 class State(NamedTuple):
-    """A_inv: A^{-1}, of size d; h: A^{-1} b; c: curvature of the surrogate losses."""
+    """The sum of the regulariser and the surrogate losses so far, a quadratic function.
+
+    Attributes
+    ----------
+    A_inv
+        A^{-1}, of size d.
+    h
+        A^{-1} b.
+    c
+        Curvature of the surrogate losses.
+    """
 
     A_inv: Annotated[Inverse, Within(n="features")]
     h: Annotated[np.ndarray, Field("features")]

@@ -13,12 +13,28 @@ from onebit.core.state import Generator, Variances, Weights, Within
 from onebit.numerics.argmax import argmax_except
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.second_order import Inverse, along, descend, difference, new_inverse
+from onebit.numerics.second_order import (
+    Inverse,
+    difference,
+    new_inverse,
+    products_along,
+    rank_one_step,
+)
 from onebit.theory import bounds
 
 
 class State(NamedTuple):
-    """W: the means mu of the weights; Sigma: their covariance, of size d K, or their variances."""
+    """A Gaussian over the weights.
+
+    Attributes
+    ----------
+    W
+        The means mu.
+    Sigma
+        The covariance, of size d K, or the variances.
+    r
+        Regularisation.
+    """
 
     W: Weights
     Sigma: Annotated[Inverse, Within(n="weights")] | Variances
@@ -38,12 +54,12 @@ def learn_full(state, x, scores, label, probability, offer, truth):
     if m >= 1.0:
         return False
     z = difference(x, y, j, 1.0, scores.size)
-    Sigma_z, v, settled = along(state.Sigma, z)
+    Sigma_z, v, settled = products_along(state.Sigma, z)
     if settled:
         return False
     beta = 1.0 / (v + state.r)
     alpha = (1.0 - m) * beta
-    descend(state.W, state.Sigma, Sigma_z, beta, -alpha)
+    rank_one_step(state.W, state.Sigma, Sigma_z, beta, -alpha)
     return True
 
 

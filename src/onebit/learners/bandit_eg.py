@@ -15,18 +15,32 @@ from onebit.numerics.exploration import gamma_greedy
 from onebit.numerics.linear import Scaled, new_scaled, scaled_scores
 from onebit.theory import bounds
 
-_CEILING = 1e100
+_LARGEST_TOTAL = 1e100
 """The largest sum of masses before all are taken relative to a higher shift."""
 
-_FALL = 1e-12
+_LEAST_SHARE_OF_PEAK = 1e-12
 """The least share of its peak that a sum, kept in twice the precision, may fall to."""
 
 
 class State(NamedTuple):
-    """theta: exponents; W: weights, radius (w+ - w-) = radius / total (e^theta - e^-theta).
+    """Exponents, and the weights that follow from them.
 
-    mass: e^(theta - shift) + e^(-theta - shift), of the shape of theta; total: its sum, in two
-    parts; peak: the largest total since the shift was chosen; gamma: share of rounds that explore.
+    Attributes
+    ----------
+    theta
+        Exponents: the sum of Banditron's updates, times eta.
+    W
+        Weights, radius (w+ - w-) = radius / total (e^theta - e^-theta).
+    mass
+        e^(theta - shift) + e^(-theta - shift), of the shape of theta.
+    total
+        The sum of the mass, in two parts: the second has what rounding takes from the first.
+    peak
+        The largest total since the shift was chosen.
+    shift
+        The exponent that all masses are taken relative to.
+    gamma
+        Share of the rounds that explore.
     """
 
     theta: Weights
@@ -135,7 +149,7 @@ def normalise(state):
     """Divide by the sum of all masses, once that is neither too large nor lost in rounding."""
     total = state.total[0] + state.total[1]
     state.peak[()] = max(state.peak[()], total)
-    if not _FALL * state.peak[()] <= total <= _CEILING:  # or if it is NaN
+    if not _LEAST_SHARE_OF_PEAK * state.peak[()] <= total <= _LARGEST_TOTAL:  # or if it is NaN
         total = shift_and_sum(state)
     state.W.scale[()] = state.radius / total
 
@@ -184,9 +198,9 @@ class BanditEG(Learner):
     Notes
     -----
     Wang, Jin and Valizadegan (2010) derive bandit learners from potentials, W = grad Phi(theta)
-    with theta the sum of Banditron's updates; one of them is exponentiated gradient. Whether they
-    normalise weights by class or jointly, and how weights become negative, is not known here: this
-    is a construction of that kind, and not claimed to be theirs.
+    with theta the sum of Banditron's updates; one of them is exponentiated gradient. This is a
+    construction of that kind, reconstructed from accounts that do not say whether weights are
+    normalised by class or jointly, nor how they become negative; it may differ from theirs.
 
     What holds for this one follows from the potential ln sum (e^theta + e^-theta). By Hoeffding's
     lemma a round raises it by at most eta <W, U~> / radius + eta^2 ||U~||_inf^2 / 2. It starts at

@@ -38,7 +38,7 @@ from onebit.theory import bounds
 
 
 class State(NamedTuple):
-    """alg: the state of Alg, the learner inside; gamma: share of the rounds that explore."""
+    """`alg`, the state of the learner inside, and gamma, the share of rounds that explore."""
 
     alg: Any
     gamma: float

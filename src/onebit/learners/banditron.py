@@ -16,7 +16,7 @@ from onebit.theory import bounds
 
 
 class State(NamedTuple):
-    """W: weights; gamma: share of the rounds that explore."""
+    """Weights W, and gamma, the share of the rounds that explore."""
 
     W: Weights
     gamma: Share

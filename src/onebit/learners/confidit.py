@@ -30,7 +30,7 @@ from onebit.numerics.second_order import (
 )
 from onebit.theory import bounds
 
-LONGEST = 1e4
+LARGEST_NORM = 1e4
 """Full matrices get no x longer than this, times sqrt(a).
 
 x' A_0^{-1} x is then at most 1e8, and rounding, of the order of 1e-16 of A_0^{-1}, stays below what
@@ -41,10 +41,30 @@ the rounds leave of it.
 class Confidence(NamedTuple):
     """How uncertain a score is: eps_i^2 = width n_i, with n_i = x' A_i^{-1} x.
 
-    terms: sum of x_s' A_s^{-1} x_s; squares: sum of ||x_s||^2; Q: sum of the approximation errors
-    q_s; rounds: t - 1; q: those errors, from round `passed` + 1 on; the last one holds for all
-    later rounds; a: A_0 = a I; rho: (1 + alpha)^2. Unless confidence="theory", the width is
-    constant.
+    Attributes
+    ----------
+    width
+        2 eta_t of the theory, or a constant.
+    terms
+        Sum of x_s' A_s^{-1} x_s.
+    squares
+        Sum of ||x_s||^2.
+    Q
+        Sum of the approximation errors q_s.
+    rounds
+        t - 1.
+    q
+        Approximation errors from round `passed` + 1 on; the last one holds for all later rounds.
+    passed
+        Number of rounds before the first of `q`.
+    theory
+        Whether the width follows the theory.
+    a
+        A_0 = a I.
+    rho
+        (1 + alpha)^2.
+    norm, delta
+        Parameters of the learner.
     """
 
     width: Amount
@@ -62,14 +82,28 @@ class Confidence(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """n: n_i; tau: the multipliers of the projection."""
+    """n_i, and tau, the multipliers of the projection."""
 
     n: np.ndarray
     tau: np.ndarray
 
 
 class LinearScratch(NamedTuple):
-    """x: the values of x as the learner uses them; squares: of these; v: room for A_i^{-1} x."""
+    """What `score` computes of x.
+
+    Attributes
+    ----------
+    n
+        n_i = x' A_i^{-1} x.
+    tau
+        The multipliers of the projection.
+    x
+        The values of x, normalised if wanted.
+    squares
+        Their squares.
+    v
+        Room for A_i^{-1} x.
+    """
 
     n: np.ndarray
     tau: np.ndarray
@@ -79,9 +113,20 @@ class LinearScratch(NamedTuple):
 
 
 class DiagonalState(NamedTuple):
-    """W: weights; A_inv: 1 / A_i, one number for each weight; alpha: of the noise model.
+    """Weights, with the diagonal of A_i for each class.
 
-    normalize: whether examples are normalised.
+    Attributes
+    ----------
+    W
+        Weights.
+    A_inv
+        1 / A_i, one number for each weight.
+    alpha
+        Parameter of the noise model.
+    normalize
+        Whether examples are normalised.
+    confidence
+        How uncertain the scores are.
     """
 
     W: Weights
@@ -94,7 +139,7 @@ class DiagonalState(NamedTuple):
 
 
 class FullState(NamedTuple):
-    """A_inv: the inverse of A_i, for each class."""
+    """Weights, with the inverse of A_i for each class; the rest is as in `DiagonalState`."""
 
     W: Weights
     A_inv: Annotated[Inverse, Within(n="features", each="classes")]
@@ -188,10 +233,10 @@ def score_full(state, x, scores):
     """Figure 1, step 3: the scores w_i . x, and n_i = x' A_i^{-1} x for later steps."""
     x, n = instance(state, x), state.scratch.n
     if not state.normalize:
-        shorten(x, LONGEST * math.sqrt(state.confidence.a))
+        shorten(x, LARGEST_NORM * math.sqrt(state.confidence.a))
     products(state.W, x, scores)
     for k in range(n.size):
-        n[k] = at_least(state.confidence, x, quadratic(lean_class_inverse(state.A_inv, k), x))
+        n[k] = bounded_below(state.confidence, x, quadratic(lean_class_inverse(state.A_inv, k), x))
 
 
 @lean_kernel
@@ -204,7 +249,7 @@ def shorten(x, longest):
 
 
 @lean_kernel
-def at_least(confidence, x, n):
+def bounded_below(confidence, x, n):
     """Return n_i, kept above its lower bound: no eigenvalue of A_i exceeds a + sum ||x_s||^2."""
     return max(n, squared_norm(x) / (confidence.a + confidence.squares[()]))
 
@@ -310,26 +355,26 @@ class ConfidenceLearner(Learner):
         return {**arrays, "confidence.squares": arrays["confidence.rounds"].astype(np.float64)}
 
     def _rounds(self, run: Run, rows: Rows, truth: np.ndarray, *given: Any) -> Iterator[np.ndarray]:
-        with run.lock:  # what is wrong with a later round is told before the first one
-            _foresee(run, truth.size)
+        with run.lock:  # errors of later rounds are raised before the first is played
+            _extend_approximation_errors(run, truth.size)
         yield from super()._rounds(run, rows, truth, *given)
 
     def _play(
         self, run: Run, rows: Rows, truth: np.ndarray, recorded: RoundRecord | None = None
     ) -> np.ndarray:
-        _foresee(run, truth.size)
+        _extend_approximation_errors(run, truth.size)
         return super()._play(run, rows, truth, recorded)
 
     def _replay(self, run: Run, rows: Rows, *logged: Any) -> None:
-        _foresee(run, count_rows(rows))
+        _extend_approximation_errors(run, count_rows(rows))
         super()._replay(run, rows, *logged)
 
     def _update(self, run: Run, *lesson: Any) -> Any:
-        _foresee(run, 1)
+        _extend_approximation_errors(run, 1)
         return super()._update(run, *lesson)
 
 
-def _foresee(run: Run, n_rounds: int) -> None:
+def _extend_approximation_errors(run: Run, n_rounds: int) -> None:
     """Compute the approximation errors of the next rounds, as kernels cannot call Python."""
     given = run.parameters["approximation_error"]
     if callable(given):
@@ -393,7 +438,7 @@ class Confidit(ConfidenceLearner):
     normalize : bool, default=True
         Whether examples are divided by their norm, as the theory assumes; the authors' experiments
         are on bags of words of zeros and ones, whose norms differ. If not, full matrices shorten
-        examples of more than 10^4 sqrt(a), as they could not be told from infinitely long ones.
+        examples of norm above 10^4 sqrt(a): beyond that, rounding hides all later rounds.
     approximation_error : float, array-like or callable, optional
         With confidence="theory", for labels that deviate from the noise model: Modified Confidit,
         with the intervals of equation 10. Bounds on q_1, q_2, ..., where q_t is the largest

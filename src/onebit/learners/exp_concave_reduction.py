@@ -22,9 +22,16 @@ from onebit.theory.bounds.soba import exp_concave_curvature, exp_concave_gamma
 
 
 class State(NamedTuple):
-    """W, W_free, A_inv and step: those of the oracle, see `OnlineNewton`; gamma, eta: the paper's.
+    """The state of the oracle, and the paper's gamma and eta.
 
-    gamma is an array for `gamma_greedy`; it does not change.
+    Attributes
+    ----------
+    W, W_free, A_inv, step
+        As in `OnlineNewton`.
+    gamma
+        Share of the rounds that explore: an array, as `gamma_greedy` takes it, that never changes.
+    eta
+        Which of the losses between hinge and squared hinge is minimised.
     """
 
     W: Weights

@@ -21,7 +21,17 @@ from onebit.theory.bounds.fenchel_young import theory_eta, theory_gamma
 
 
 class State(NamedTuple):
-    """W: weights; eta: step size; gamma: share of the rounds that choose a random label."""
+    """Weights, and the numbers of the gradient descent.
+
+    Attributes
+    ----------
+    W
+        Weights.
+    eta
+        Step size.
+    gamma
+        Share of the rounds that choose a random label.
+    """
 
     W: Weights
     eta: float
@@ -46,7 +56,7 @@ def policy(state, x, scores, offer, p):
 
 
 @kernel
-def descend(state, x, scores, y, weight, offer):
+def gradient_step(state, x, scores, y, weight, offer):
     """Descend by `weight` times the gradient of the logistic loss, in bits."""
     g = np.empty(scores.size)
     if not losses.logistic_gradient(scores, y, g, offer):
@@ -60,13 +70,13 @@ def descend(state, x, scores, y, weight, offer):
 @kernel
 def learn_full(state, x, scores, label, probability, offer, truth):
     """Descend along the gradient itself."""
-    return descend(state, x, scores, truth, 1.0, None)
+    return gradient_step(state, x, scores, truth, 1.0, None)
 
 
 @kernel
 def learn_bandit(state, x, scores, label, probability, offer, correct):
     """Descend along its estimate, 1[label is right] / probability times the gradient."""
-    return correct == 1 and descend(state, x, scores, label, 1.0 / probability, offer)
+    return correct == 1 and gradient_step(state, x, scores, label, 1.0 / probability, offer)
 
 
 FULL = Kernels("full", linear_scores, policy, learn_full)

@@ -29,14 +29,21 @@ from onebit.numerics.logistic_surrogate import (
 from onebit.numerics.second_order import Inverse, new_inverse
 from onebit.theory import bounds
 
-_NEARLY_ONE = 1e-6
+_SUM_TOLERANCE = 1e-6
 """How far the sum of a distribution may be from one."""
 
 
 class State(NamedTuple):
-    """A_inv: A^{-1}; h: A^{-1} G; Q: the basis of the classes that both are written in.
+    """The surrogate losses so far, in a basis that leaves out what never changes (Appendix D).
 
-    That basis leaves out what never changes (Appendix D): see `onebit.numerics.logistic_surrogate`.
+    Attributes
+    ----------
+    A_inv
+        A^{-1}.
+    h
+        A^{-1} G.
+    Q
+        The basis of the classes; see `onebit.numerics.logistic_surrogate`.
     """
 
     A_inv: Annotated[Inverse, Within(n="contrast_weights")]
@@ -291,7 +298,7 @@ def _distribution(truth: Any, classes: np.ndarray) -> np.ndarray:
             f"a distribution over the labels has one number for each of the {classes.size} "
             f"classes; got {y.size}"
         )
-    if not (y >= 0.0).all() or abs(y.sum() - 1.0) > _NEARLY_ONE:
+    if not (y >= 0.0).all() or abs(y.sum() - 1.0) > _SUM_TOLERANCE:
         raise ValueError(
             f"the numbers of a distribution are non-negative and sum to one; got {y.tolist()}"
         )

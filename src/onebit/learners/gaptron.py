@@ -26,14 +26,25 @@ from onebit.numerics.linear import (
 from onebit.theory import bounds
 from onebit.theory.bounds.gaptron import theory_eta, theory_gamma
 
-SHORTEST = 1e-6
+SMALLEST_NORM = 1e-6
 """Shorter examples are treated as having this norm: in the ball their scores are negligible."""
 
 
 class State(NamedTuple):
-    """W: weights; eta: step size; gamma: minimal exploration; D: radius of the ball.
+    """Weights, and the numbers of the gradient descent.
 
-    by_length: whether eta is the step size for examples of unit length, to be divided by ||x||^2.
+    Attributes
+    ----------
+    W
+        Weights.
+    eta
+        Step size.
+    by_length
+        Whether eta is the step size for examples of unit length, to be divided by ||x||^2.
+    gamma
+        Minimal exploration.
+    D
+        Radius of the ball.
     """
 
     W: Scaled
@@ -67,7 +78,7 @@ def _kernels(loss: str, gap: Any, gradient: Any) -> dict[str, Kernels]:
             return False
         eta = state.eta
         if state.by_length:
-            eta /= max(squared_norm(x), SHORTEST * SHORTEST)
+            eta /= max(squared_norm(x), SMALLEST_NORM * SMALLEST_NORM)
         for k in range(g.size):
             g[k] *= -eta * weight
         add_outer(state.W, g, x, scores)

@@ -20,10 +20,10 @@ from onebit.theory import bounds
 _LEAF = -1
 """Feature of a node that does not split."""
 
-_PLACES = (-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5)
+_THRESHOLDS = (-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5)
 """Thresholds that are tried for a feature, in standard deviations from its mean."""
 
-_NEVER = 1e-300
+_LEAST_PROBABILITY = 1e-300
 """A probability that stands for zero, whose logarithm is not finite."""
 
 _LEAST_SHARE = 0.01
@@ -34,7 +34,15 @@ _LEAST_DEVIATION = 1e-3
 
 
 class Scratch(NamedTuple):
-    """node, leaf: where x is; by_counts, by_bayes: the label that each would choose there."""
+    """Where x is in the tree, and what its leaf predicts.
+
+    Attributes
+    ----------
+    node, leaf
+        Position of its leaf among the nodes, and among the leaves.
+    by_counts, by_bayes
+        The label that the counts, and naive Bayes, would choose there.
+    """
 
     node: np.ndarray
     leaf: np.ndarray
@@ -43,7 +51,7 @@ class Scratch(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """Those of `HoeffdingTree`, as numbers; bayes: whether leaves have naive Bayes."""
+    """Parameters of `HoeffdingTree`, as numbers; `bayes`: whether leaves use naive Bayes."""
 
     bayes: bool
     grace: int
@@ -54,12 +62,29 @@ class Parameters(NamedTuple):
 class State(NamedTuple):
     """A tree, its leaves, and what each leaf has seen.
 
-    feature, threshold: of each node; link: the left child of a node that splits (the right one
-    comes after it), or the position of a leaf among the leaves; n_nodes: number of nodes. counts:
-    weights of the classes in each leaf, including what it inherited from its parent; seen: without
-    that; sums, squares: of weight times feature and feature^2; energy: sum of the squared weights;
-    waited: examples since a split was last tried; right: weight of the examples that the counts,
-    and naive Bayes, predicted correctly; used: 1 for the features that the tree uses.
+    Attributes
+    ----------
+    feature, threshold
+        Of each node; the feature of a leaf is -1.
+    link
+        The left child of a node that splits (the right one comes after it), or the position of a
+        leaf among the leaves.
+    n_nodes
+        Number of nodes.
+    counts
+        Weights of the classes in each leaf, including what it inherited from its parent.
+    seen
+        The same without what it inherited.
+    sums, squares
+        Sums of weight times feature, and of weight times feature^2.
+    energy
+        Sum of the squared weights.
+    waited
+        Examples since a split was last tried.
+    right
+        Weight of the examples that the counts, and naive Bayes, predicted correctly.
+    used
+        1 for the features that the tree uses.
     """
 
     feature: Annotated[np.ndarray, Field("nodes", dtype=np.int64, least=_LEAF, below="features")]
@@ -196,7 +221,7 @@ def fill_by_bayes(state, leaf, x, scores):
     if total == 0.0:
         return
     for k in range(scores.size):
-        scores[k] = math.log(max(state.seen[leaf, k], _NEVER))
+        scores[k] = math.log(max(state.seen[leaf, k], _LEAST_PROBABILITY))
     add_log_densities(state, leaf, x, scores)
     largest, mass = -math.inf, 0.0
     for k in range(scores.size):
@@ -204,8 +229,8 @@ def fill_by_bayes(state, leaf, x, scores):
             largest = max(largest, scores[k])
     for k in range(scores.size):
         # The floor for classes that were never seen in this leaf, or are far too unlikely.
-        known = state.seen[leaf, k] > 0.0 and scores[k] - largest > math.log(_NEVER)
-        scores[k] = scores[k] - largest if known else math.log(_NEVER)
+        known = state.seen[leaf, k] > 0.0 and scores[k] - largest > math.log(_LEAST_PROBABILITY)
+        scores[k] = scores[k] - largest if known else math.log(_LEAST_PROBABILITY)
         mass += math.exp(scores[k])
     for k in range(scores.size):
         scores[k] -= math.log(mass)
@@ -274,8 +299,8 @@ def best_threshold(state, leaf, j, n):
     for k in range(state.seen.shape[1]):
         mean += state.sums[leaf, k, j] / n
         purity += (state.seen[leaf, k] / n) ** 2
-    for place in _PLACES:
-        threshold = mean + place * deviation
+    for deviations in _THRESHOLDS:
+        threshold = mean + deviations * deviation
         left = 0.0
         below = above = 0.0
         for k in range(state.seen.shape[1]):
@@ -449,14 +474,14 @@ class HoeffdingTree(ProbabilityLearner):
             energy=np.zeros(n),
             waited=np.zeros(n, dtype=np.int64),
             right=np.zeros((n, 2)),
-            used=_some(n_features, float(self.max_features), rng),
+            used=_random_subset(n_features, float(self.max_features), rng),
             parameters=parameters,
             scratch=Scratch(*(np.zeros((), dtype=np.int64) for _ in range(4))),
             rng=rng,
         )
 
 
-def _some(n: int, share: float, rng: np.ndarray) -> np.ndarray:
+def _random_subset(n: int, share: float, rng: np.ndarray) -> np.ndarray:
     """Return 1 for a share of `n` features, at least one, and 0 for the others."""
     used = np.zeros(n, dtype=np.int64)
     if share == 1.0:

@@ -19,7 +19,7 @@ from onebit.core.ranges import NOT_NEGATIVE, POSITIVE
 from onebit.core.run import Run
 from onebit.core.state import ANY, EXAMPLES, LABELS, ROWS, Field, Generator
 from onebit.learners.confidit import (
-    LONGEST,
+    LARGEST_NORM,
     Confidence,
     ConfidenceLearner,
     Confidit,
@@ -32,7 +32,7 @@ from onebit.learners.confidit import (
 from onebit.numerics.exploration import upper_confidence
 from onebit.numerics.rkhs import KERNEL_NAMES, KernelFunction, parameters_of
 
-SMALLEST = 1e-280
+SMALLEST_SQUARED_NORM = 1e-280
 """A phi(x) with a smaller squared norm counts as zero: it is little but rounding error."""
 
 
@@ -86,8 +86,19 @@ class Factors(tuple[Factor, ...]):
 class State(NamedTuple):
     """Weights w_i = sum over rounds s of C[s, i] phi_s, with phi_s = scale_s phi(x_s).
 
-    examples: x_s; scales: those of `scale_of`; outputs: the chosen labels; L: for each class i, the
-    factor of a I + K_i, with K_i the kernel matrix of the rounds S_i with output i.
+    Attributes
+    ----------
+    examples
+        x_s.
+    scales
+        Those of `scale_of`.
+    outputs
+        The chosen labels.
+    C
+        Coefficients of the weights.
+    L
+        For each class i, the factor of a I + K_i, with K_i the kernel matrix of the rounds S_i with
+        output i.
     """
 
     examples: Annotated[Growing, EXAMPLES]
@@ -129,7 +140,17 @@ class State(NamedTuple):
 
 
 class Products(NamedTuple):
-    """k: the inner products phi_s . phi; square: phi . phi; scale: that of phi."""
+    """Kernel values of an x.
+
+    Attributes
+    ----------
+    k
+        The inner products phi_s . phi.
+    square
+        phi . phi.
+    scale
+        The scale of phi.
+    """
 
     k: np.ndarray
     square: float
@@ -150,8 +171,8 @@ def scale_of(state: State, k_xx: float) -> float:
     """Return the scale of an example with ||phi(x)||^2 = k_xx."""
     size = math.sqrt(k_xx)
     if state.normalize:
-        return 1.0 / size if k_xx > SMALLEST else 0.0
-    longest = LONGEST * math.sqrt(state.confidence.a)
+        return 1.0 / size if k_xx > SMALLEST_SQUARED_NORM else 0.0
+    longest = LARGEST_NORM * math.sqrt(state.confidence.a)
     return longest / size if size > longest else 1.0
 
 

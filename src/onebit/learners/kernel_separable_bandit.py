@@ -22,10 +22,22 @@ from onebit.theory import bounds
 
 
 class State(NamedTuple):
-    """Support s: its x, its class and the sign it was added with.
+    """Supports: examples that were added to the weights of a class.
 
-    kernel_function: k; shorten: whether each x is first projected onto the unit ball; budget: the
-    largest number of supports of a class.
+    Attributes
+    ----------
+    points
+        The x of each support.
+    owners
+        Its class.
+    signs
+        The sign that it was added with.
+    kernel_function
+        k.
+    shorten
+        Whether each x is first projected onto the unit ball.
+    budget
+        The largest number of supports of a class.
     """
 
     points: Annotated[Growing, EXAMPLES]

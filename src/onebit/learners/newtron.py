@@ -18,7 +18,7 @@ from onebit.core.offer import n_on_offer, on_offer
 from onebit.core.ranges import POSITIVE
 from onebit.core.state import Generator, Precisions, Weights, Within
 from onebit.numerics.argmax import argmax
-from onebit.numerics.linear import Scaled, length, linear_scores, new_scaled, scaled_scores
+from onebit.numerics.linear import Scaled, linear_scores, new_scaled, scaled_scores, weight_norm
 from onebit.numerics.newton import check_ball, newton_step
 from onebit.numerics.second_order import Inverse, new_inverse, outer
 from onebit.numerics.softmax import softmax
@@ -41,7 +41,17 @@ class Scratch(NamedTuple):
 
 
 class FullState(NamedTuple):
-    """W: the weights W'; W_free: W'' = -A^{-1} b, before the projection; A_inv: A^{-1} / D."""
+    """Weights, with the inverse of A.
+
+    Attributes
+    ----------
+    W
+        The weights W'.
+    W_free
+        W'' = -A^{-1} b, before the projection.
+    A_inv
+        A^{-1} / D.
+    """
 
     W: Weights
     W_free: Weights
@@ -56,7 +66,15 @@ class FullState(NamedTuple):
 
 
 class DiagonalState(NamedTuple):
-    """W: the weights W' = scale V with V = W'' = -b / A; A: the diagonal of the matrix."""
+    """Weights, with the diagonal of A.
+
+    Attributes
+    ----------
+    W
+        The weights W' = scale V with V = W'' = -b / A.
+    A, b
+        The diagonal of the matrix, and the vector of the paper.
+    """
 
     W: Scaled
     A: Precisions
@@ -157,7 +175,7 @@ def descend_diagonally(state, x, scores, label, offer, own, others, step, curvat
         W.squares[()] += growth[k]
     W.changes[()] += changes
     W.scale[()] = 1.0
-    return length(W)
+    return weight_norm(W)
 
 
 @lean_kernel

@@ -346,7 +346,7 @@ class OneBitClassifier(ProbabilityLearner):
     uses_truth, _truth_feedback, _none_feedback = True, TOLD, NONE_RIGHT
     takes_descriptions = True
     takes_rewards = True
-    state_version = 5
+    state_version = 6
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.ONE_BIT_CLASSIFIER

@@ -6,7 +6,7 @@ import numpy as np
 
 from onebit.core.state import declared
 from onebit.numerics.neighbours import new_neighbours
-from onebit.numerics.scales import N_TOTALS, migrated_scales
+from onebit.numerics.scales import robust_scales, with_power
 
 MEMBERS = "mixture.members."
 
@@ -29,14 +29,12 @@ def migrated(
     neither scales nor changes. Version 1 has the evidence for the former weights in an array of its
     own. Version 2 has no descriptions, and scales that do not look for embeddings; version 3 has no
     level, which is zero where exactly one label is right. Version 4 has no neighbours, which begin
-    without an example, and no lengths of examples, which count where labels are not exclusive.
+    without an example, and no lengths of examples, which count where labels are not exclusive. In
+    version 5, scales do not know the power of each feature.
     """
-    named = arrays if version >= 2 else _with_mixture(arrays)
-    totals = named.get("scales.totals")
-    if totals is not None and totals.size < N_TOTALS:
-        named = named | {"scales.totals": np.append(totals, np.zeros(N_TOTALS - totals.size))}
+    named = with_power(arrays if version >= 2 else _with_mixture(arrays))
     cells = named.get(PREFIXES["views.cells"] + ".W")
-    if cells is not None and exclusive:
+    if cells is not None and exclusive and version < 5:
         neighbours = new_neighbours(len(named["scales.features"]), cells.shape[1])
         arrays_of = declared(neighbours, "mixture.neighbours.")
         named = named | {found.name: found.array for found in arrays_of}
@@ -51,7 +49,7 @@ def _with_mixture(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         named["changes.totals"] = np.append(named["changes.totals"], evidence)
     named.setdefault("mixture.trust", np.ones(1))
     if "scales.features" in named and "scales.columns" not in named:
-        return named | migrated_scales(named)
+        return named | robust_scales(named)
     return named
 
 

@@ -18,7 +18,19 @@ from onebit.theory import bounds
 
 
 class State(NamedTuple):
-    """W: weights; t: rounds; eta: step size, or eta_1 if it `shrinks`; D: radius of the ball."""
+    """Weights, and the numbers of the gradient descent.
+
+    Attributes
+    ----------
+    W
+        Weights.
+    t
+        Rounds.
+    eta
+        Step size, or eta_1 if it `shrinks`.
+    D
+        Radius of the ball.
+    """
 
     W: Scaled
     t: Count

@@ -21,7 +21,17 @@ from onebit.theory.bounds.logistic import log_loss_exp_concavity, theory_beta
 
 
 class State(NamedTuple):
-    """W: weights; W_free: before the projection; A_inv: epsilon A^{-1}, of size d K."""
+    """Weights, before and after the projection, and the matrix of the quadratic losses.
+
+    Attributes
+    ----------
+    W
+        Weights.
+    W_free
+        Weights before the projection.
+    A_inv
+        epsilon A^{-1}, of size d K.
+    """
 
     W: Weights
     W_free: Weights

@@ -18,7 +18,7 @@ from onebit.core.engine import PythonKernels
 from onebit.core.example import Example, dense
 from onebit.numerics.exploration import greedy
 
-_LEAST = 1e-300
+_LEAST_PROBABILITY = 1e-300
 """A probability that stands for zero, whose logarithm is not finite."""
 
 CLASSIFIER = [
@@ -49,7 +49,7 @@ class Model(NamedTuple):
         )
 
 
-def is_rivers(model: Any) -> bool:
+def is_river_classifier(model: Any) -> bool:
     """Return whether a classifier has the methods of River."""
     return hasattr(model, "learn_one")
 
@@ -61,21 +61,21 @@ def gives_probabilities(model: Any) -> bool:
 
 def takes_many_classes(model: Any) -> bool:
     """Return whether a classifier takes more than two classes."""
-    if is_rivers(model):
+    if is_river_classifier(model):
         return getattr(model, "_multiclass", True)
     return get_tags(model).classifier_tags.multi_class
 
 
 def takes_weights(model: Any) -> bool:
     """Return whether a classifier takes weights of examples."""
-    if is_rivers(model):
+    if is_river_classifier(model):
         return "w" in signature(model.learn_one).parameters
     return "sample_weight" in signature(model.partial_fit).parameters
 
 
 def takes_positive_only(model: Any) -> bool:
     """Return whether a classifier takes no negative features."""
-    return not is_rivers(model) and get_tags(model).input_tags.positive_only
+    return not is_river_classifier(model) and get_tags(model).input_tags.positive_only
 
 
 def new_model(model: Any, n_classes: int, seed: int) -> tuple[PythonKernels, Model]:
@@ -90,7 +90,7 @@ def new_model(model: Any, n_classes: int, seed: int) -> tuple[PythonKernels, Mod
             "classes"
         )
     labels, updates = list(range(n_classes)), np.zeros((), dtype=np.int64)
-    if is_rivers(model):
+    if is_river_classifier(model):
         return RIVER, Model(model.clone(), labels, updates)
     kernels = SCIKIT_LEARN if gives_probabilities(model) else MARGINS
     return kernels, Model(seeded(clone(model), seed), labels, updates)
@@ -99,7 +99,7 @@ def new_model(model: Any, n_classes: int, seed: int) -> tuple[PythonKernels, Mod
 def with_labels(state: Model, labels: list[Any]) -> Model:
     """Return `state` with these labels, for a classifier that takes any."""
     # River's binary classifiers take nothing but 0 and 1, or False and True.
-    return state if is_rivers(state.model) else state._replace(labels=labels)
+    return state if is_river_classifier(state.model) else state._replace(labels=labels)
 
 
 def seeded(model: Any, seed: int, *, anew: bool = False) -> Any:
@@ -134,7 +134,7 @@ def score_by_margins(state: Model, x: Example, scores: np.ndarray) -> None:
     scores[:] = margins if np.ndim(margins) else (0.0, margins)
 
 
-def score_rivers(state: Model, x: Example, scores: np.ndarray) -> None:
+def score_river(state: Model, x: Example, scores: np.ndarray) -> None:
     """Fill the logarithms of `predict_proba_one`, which leaves out labels that it has not seen."""
     if state.updates == 0:
         scores[:] = 0.0
@@ -147,7 +147,7 @@ def fill_logarithms(p: np.ndarray, scores: np.ndarray) -> None:
     """Fill ln p, or equal scores if p is no distribution, as before enough examples."""
     total = p.sum()
     if np.isfinite(total) and total > 0.0:
-        np.log(np.maximum(p / total, _LEAST), out=scores)
+        np.log(np.maximum(p / total, _LEAST_PROBABILITY), out=scores)
     else:
         scores[:] = 0.0
 
@@ -160,7 +160,7 @@ def learn(state: Model, x: Example, scores, label, probability, offer, truth) ->
     return True
 
 
-def learn_rivers(state: Model, x: Example, scores, label, probability, offer, truth) -> bool:
+def learn_river(state: Model, x: Example, scores, label, probability, offer, truth) -> bool:
     """Update a classifier of River with the label of x."""
     state.model.learn_one(by_feature(x), state.labels[truth])
     state.updates[()] += 1
@@ -176,7 +176,7 @@ def learn_weighted(state: Model, x: Example, truth: int, weight: float) -> None:
     state.updates[()] += 1
 
 
-def learn_rivers_weighted(state: Model, x: Example, truth: int, weight: float) -> None:
+def learn_river_weighted(state: Model, x: Example, truth: int, weight: float) -> None:
     """Update a classifier of River with the label of x, with a weight."""
     state.model.learn_one(by_feature(x), state.labels[truth], w=weight)
     state.updates[()] += 1
@@ -192,5 +192,5 @@ SCIKIT_LEARN = PythonKernels(
 )
 MARGINS = PythonKernels("margins", score_by_margins, greedy.py_func, learn, weighted=learn_weighted)
 RIVER = PythonKernels(
-    "river", score_rivers, greedy.py_func, learn_rivers, weighted=learn_rivers_weighted
+    "river", score_river, greedy.py_func, learn_river, weighted=learn_river_weighted
 )

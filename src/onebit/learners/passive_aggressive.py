@@ -16,14 +16,21 @@ from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import add_to_class, linear_scores, squared_norm
 from onebit.theory import bounds
 
-_SMALLEST = np.finfo(np.float64).tiny
+_SMALLEST_SQUARED_NORM = np.finfo(np.float64).tiny
 """The smallest squared norm of an x that is safe to divide by."""
 
 
 class State(NamedTuple):
-    """W: weights; largest: the largest allowed step; slack: a term that makes steps smaller.
+    """Weights, and what limits the steps.
 
-    PA: infinity and 0. PA-I: C and 0. PA-II: infinity and 1 / (2 C).
+    Attributes
+    ----------
+    W
+        Weights.
+    largest
+        The largest allowed step: C for PA-I, infinite for PA and PA-II.
+    slack
+        A term that makes steps smaller: 1 / (2 C) for PA-II, 0 for PA and PA-I.
     """
 
     W: Weights
@@ -39,7 +46,7 @@ def learn(state, x, scores, label, probability, offer, truth):
     j = argmax_except(scores, y)
     loss = 1.0 - (scores[y] - scores[j])
     squares = squared_norm(x)
-    if loss <= 0.0 or squares < _SMALLEST:
+    if loss <= 0.0 or squares < _SMALLEST_SQUARED_NORM:
         return False
     tau = min(state.largest, loss / (2.0 * squares + state.slack))
     add_to_class(state.W, x, y, tau)

@@ -15,7 +15,7 @@ from onebit.theory import bounds
 
 
 class State(NamedTuple):
-    """W: weights."""
+    """Weights W."""
 
     W: Weights
     rng: Generator

@@ -13,12 +13,18 @@ from onebit.core.state import Generator, Precisions, Weights, Within
 from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.second_order import Inverse, along, descend, difference, new_inverse
+from onebit.numerics.second_order import (
+    Inverse,
+    difference,
+    new_inverse,
+    products_along,
+    rank_one_step,
+)
 from onebit.theory import bounds
 
 
 class FullState(NamedTuple):
-    """W = A^{-1} theta: weights; A_inv: the inverse of A, of size d K."""
+    """Weights W = A^{-1} theta, and A_inv, the inverse of A, of size d K."""
 
     W: Weights
     A_inv: Annotated[Inverse, Within(n="weights")]
@@ -63,11 +69,11 @@ def learn_full(state, x, scores, label, probability, offer, truth):
     if y_hat == y:
         return False
     z = difference(x, y_hat, y, 1.0, scores.size)
-    v, q, settled = along(state.A_inv, z)
+    v, q, settled = products_along(state.A_inv, z)
     if settled:
         return False
     wz = scores[y_hat] - scores[y]
-    descend(state.W, state.A_inv, v, 1.0 / (1.0 + q), (wz + 1.0) / (1.0 + q))
+    rank_one_step(state.W, state.A_inv, v, 1.0 / (1.0 + q), (wz + 1.0) / (1.0 + q))
     return True
 
 

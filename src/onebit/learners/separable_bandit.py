@@ -16,7 +16,7 @@ from onebit.theory import bounds
 
 
 class State(NamedTuple):
-    """W: weights, one binary Perceptron for each class."""
+    """Weights W of one binary Perceptron for each class."""
 
     W: Weights
     rng: Generator

@@ -15,14 +15,27 @@ from onebit.core.state import Amount, Count, Generator, Share, Variances, Weight
 from onebit.numerics.argmax import argmax_except
 from onebit.numerics.exploration import gamma_greedy
 from onebit.numerics.linear import linear_scores
-from onebit.numerics.second_order import Inverse, along, descend, difference, new_inverse
+from onebit.numerics.second_order import (
+    Inverse,
+    difference,
+    new_inverse,
+    products_along,
+    rank_one_step,
+)
 from onebit.theory import bounds
 
 
 class Progress(NamedTuple):
     """What both forms keep besides their weights.
 
-    margins: sum of n_s m_s; terms: sum of n_s z_s' A_s^{-1} z_s; rounds: t - 1.
+    Attributes
+    ----------
+    margins
+        Sum of n_s m_s.
+    terms
+        Sum of n_s z_s' A_s^{-1} z_s.
+    rounds
+        t - 1.
     """
 
     margins: Amount
@@ -32,7 +45,17 @@ class Progress(NamedTuple):
 
 
 class FullState(NamedTuple):
-    """W: weights; A_inv: the inverse of A, of size d K; gamma: share of rounds that explore."""
+    """Weights, with the inverse of A.
+
+    Attributes
+    ----------
+    W
+        Weights.
+    A_inv
+        The inverse of A, of size d K.
+    gamma
+        Share of the rounds that explore.
+    """
 
     W: Weights
     A_inv: Annotated[Inverse, Within(n="weights")]
@@ -42,7 +65,17 @@ class FullState(NamedTuple):
 
 
 class DiagonalState(NamedTuple):
-    """W: weights; A_inv: 1 / A, one number for each weight. theta = W / A_inv is not stored."""
+    """Weights, with the diagonal of A; theta = W / A_inv is not stored.
+
+    Attributes
+    ----------
+    W
+        Weights.
+    A_inv
+        1 / A, one number for each weight.
+    gamma
+        Share of the rounds that explore.
+    """
 
     W: Weights
     A_inv: Variances
@@ -84,14 +117,14 @@ def learn_full(state, x, scores, label, probability, offer, correct):
         y = label
         alpha = 1.0 / math.sqrt(probability)
         z = difference(x, y_bar, y, alpha, n_classes)  # lines 11-12, g = alpha z
-        v, q, settled = along(state.A_inv, z)
+        v, q, settled = products_along(state.A_inv, z)
         wz = alpha * (scores[y_bar] - scores[y])
         m = (wz * wz + 2.0 * alpha * wz) / (1.0 + q)  # line 13
         updated = not settled and updates(state.progress, m)
         if updated:
             count_update(state.progress, m, q / (1.0 + q))
             # lines 18-20
-            descend(state.W, state.A_inv, v, 1.0 / (1.0 + q), (wz + alpha) / (1.0 + q))
+            rank_one_step(state.W, state.A_inv, v, 1.0 / (1.0 + q), (wz + alpha) / (1.0 + q))
     end_round(state, n_classes)
     return updated
 

@@ -32,7 +32,14 @@ from onebit.numerics.posterior import (
     score_posterior,
     shrinkage,
 )
-from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe_values
+from onebit.numerics.scales import (
+    Scales,
+    inputs_of,
+    last_inputs,
+    new_scales,
+    observe_values,
+    with_power,
+)
 from onebit.numerics.values import valued_policy, widened_by_value
 from onebit.numerics.views import (
     encode,
@@ -227,7 +234,7 @@ class SoftmaxThompson(ProbabilityLearner):
     products 132
     """
 
-    state_version = 2  # files of version 0 have no level, those of version 1 no lengths
+    state_version = 3
     uses_truth, _truth_feedback, _none_feedback = True, TOLD, NONE_RIGHT
     takes_rewards = True
     reference = "onebit"
@@ -290,6 +297,11 @@ class SoftmaxThompson(ProbabilityLearner):
         scales = new_scales(n_features) if is_scaled else None
         state = State(model, np.zeros((), dtype=np.int64), scales, rng)
         return FORMS[sized.covariance, self.view], state
+
+    def _migrate(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        # Version 0 has no level, version 1 no lengths, which stay as they are in a new state;
+        # version 2 has scales that do not know the power of each feature.
+        return with_power(arrays)
 
     def _fill_valued_policy(
         self,

@@ -44,14 +44,14 @@ Score = Callable[[Example], object]
 
 
 class Weighed(NamedTuple):
-    """A model, and what its scores are multiplied with.
+    """A model, and the factors of its scores.
 
     Attributes
     ----------
     name
-        Of the model.
+        Name of the model.
     factors
-        For each of two labels, by their positions.
+        A factor for each of two labels, by their positions.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Weighed(NamedTuple):
     factors: Mapping[int, float]
 
 
-class Added(NamedTuple):
+class InputAmounts(NamedTuple):
     """What the inputs of a model add, for the last x.
 
     Attributes
@@ -67,9 +67,9 @@ class Added(NamedTuple):
     amounts
         What each input adds.
     kinds
-        Of the inputs.
+        Kinds of the inputs.
     first, second
-        Their columns; -1 if there is none.
+        Columns of the inputs; -1 if there is none.
     """
 
     amounts: np.ndarray
@@ -93,7 +93,7 @@ def contributions_of(
     for model in models:
         view = model.member.view_of_x
         cells = cells_of_bins(view) if isinstance(view, Bins) else {}
-        added = added_by(model, scales, example)
+        added = amounts_added_by(model, scales, example)
         for kind, i, j, amount in zip(
             added.kinds,
             added.first.tolist(),
@@ -110,13 +110,13 @@ def contributions_of(
     return found
 
 
-def added_by(model: Weighed, scales: Scales | None, example: Example) -> Added:
+def amounts_added_by(model: Weighed, scales: Scales | None, example: Example) -> InputAmounts:
     """Return what the inputs of a model add, for the last x."""
     member, d = model.member, example.n_features
     seen = last_encoded.py_func(member.view_of_x, last_inputs.py_func(scales, example))
     unit = member.posterior.scratch.x[: seen.indices.size]
     W = member.posterior.W[seen.indices]
-    added = Added(
+    added = InputAmounts(
         unit * sum(factor * W[:, k] for k, factor in model.factors.items()),
         *inputs_of(member.view_of_x, seen, d),
     )
@@ -128,7 +128,7 @@ def added_by(model: Weighed, scales: Scales | None, example: Example) -> Added:
     at, D = at[rows >= 0], descriptions.D[rows[rows >= 0]]
     theta = descriptions.numbers[MEAN] / math.sqrt(max(member.posterior.scratch.stretch[0], 1e-300))
     more = theta * unit[at] * sum(factor * D[:, k] for k, factor in model.factors.items())
-    return Added(
+    return InputAmounts(
         np.concatenate([added.amounts, more]),
         added.kinds + [DESCRIPTION] * at.size,
         np.concatenate([added.first, seen.indices[at].astype(np.int64)]),
@@ -164,7 +164,7 @@ def average_contributions(
         example = Example(np.arange(d, dtype=INDEX), np.ascontiguousarray(values), d)
         score(example)
         for model in models:
-            added = added_by(model, scales, example)
+            added = amounts_added_by(model, scales, example)
             np.add.at(totals[model.name], (added.first, added.second), added.amounts)
     found = []
     for name, total in totals.items():

@@ -26,7 +26,7 @@ from onebit.numerics.softmax import covariance_root, softmax
 _PRECISION = 1e-12
 """Tolerance for z, relative to its size."""
 
-_SHARE = 0.4
+_ARMIJO_SHARE = 0.4
 """Share of the decrease predicted by the gradient of Psi that a step must achieve (Armijo).
 
 A Newton step achieves one half where Psi is quadratic. With a small share, steps that overshoot to
@@ -36,7 +36,7 @@ the same value on the other side would be accepted, and there can be many of the
 _SMALL_MOVE = 1e-7
 """Largest change of z in the last step."""
 
-_MOST_STEPS = 100
+_MAX_STEPS = 100
 """Largest number of steps. For A of size 100 or less, a dozen is enough."""
 
 
@@ -48,7 +48,7 @@ def fixed_point(A, g, z, p):
     L, M, w = np.empty((K, K - 1)), np.empty((K - 1, K - 1)), np.empty(K - 1)
     softmax(g, 1.0, v)
     value = _evaluate(A, g, v, z, p, Ar)
-    for step in range(_MOST_STEPS):
+    for step in range(_MAX_STEPS):
         if _largest(Ar) <= _PRECISION * (1.0 + _largest(z)):
             return step
         # With S = L L', (I + S A)^{-1} r = r - L (I + L'AL)^{-1} L'A r.
@@ -67,7 +67,7 @@ def fixed_point(A, g, z, p):
             assign(u, v + size * delta)
             better = _evaluate(A, g, u, z, p, Ar)
             # After so short a move Psi is quadratic, and its decrease may be lost in rounding.
-            if move <= 0.5 or better <= value + _SHARE * size * slope or size < 1e-8:
+            if move <= 0.5 or better <= value + _ARMIJO_SHARE * size * slope or size < 1e-8:
                 break
             size *= 0.5
         # The remaining error is of the order of the square of the move.
@@ -75,7 +75,7 @@ def fixed_point(A, g, z, p):
             return step + 1
         assign(v, u)
         value = better
-    return _MOST_STEPS
+    return _MAX_STEPS
 
 
 @kernel
@@ -90,7 +90,7 @@ def lookahead_fixed_point(A, g, c, z, p):
     shifted, before, d = np.empty(K), np.full(K, np.inf), np.empty(K)
     L, F = np.empty((K, K - 1)), np.empty((K - 1, K - 1))
     p[:] = 1.0 / K
-    for step in range(_MOST_STEPS):
+    for step in range(_MAX_STEPS):
         # With S = L L' and F F' = I + c L'TL, T' is T - c V'V for V = F^{-1} L'T.
         covariance_root(p, L)
         V = 2.0 * np.dot(L.T, A)
@@ -109,7 +109,7 @@ def lookahead_fixed_point(A, g, c, z, p):
         if _largest(z - before) <= _PRECISION * (1.0 + _largest(z)):
             return step + 1
         assign(before, z)
-    return _MOST_STEPS
+    return _MAX_STEPS
 
 
 @kernel
@@ -150,7 +150,7 @@ def binary_fixed_point(m, a):
     """
     target = abs(m)
     u = max(target - a, target / (1.0 + 0.5 * a))
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         bend = math.tanh(0.5 * u)
         step = (target - u - a * bend) / (1.0 + 0.5 * a * (1.0 - bend * bend))
         if step <= 1e-15 * (1.0 + u):  # negative only by rounding

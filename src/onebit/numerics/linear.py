@@ -1,6 +1,6 @@
 """Linear scores s = Wx, with W stored (n_features, n_classes).
 
-So stored, one feature of a sparse row touches one run of memory.
+In this layout, one feature of a sparse row touches one run of memory.
 """
 
 from __future__ import annotations
@@ -113,10 +113,18 @@ def with_values(x, values):
 
 
 class Scaled(NamedTuple):
-    """Weights W = scale V, whose length is known: to shrink all of W is to change one number.
+    """Weights W = scale V of known norm: shrinking all of W changes one number.
 
-    squares is ||V||^2, kept up to date by those who change V and need its length; changes counts
-    their changes since squares was last summed anew.
+    Attributes
+    ----------
+    V
+        The weights, divided by `scale`.
+    scale
+        The factor.
+    squares
+        ||V||^2, kept up to date by those who change V and need its norm.
+    changes
+        Number of changes of V since `squares` was last summed anew.
     """
 
     V: Weights
@@ -161,7 +169,7 @@ def count_squares(W):
 
 
 @lean_kernel
-def length(W):
+def weight_norm(W):
     """Return ||W||_F.
 
     Sums of differences drift, so the squares are summed anew once in as many changes as there are
@@ -200,7 +208,7 @@ def add_outer(W, c, x, scores):
 @lean_kernel
 def project(W, radius):
     """Replace W by the nearest weights with ||W||_F <= radius."""
-    norm = length(W)
+    norm = weight_norm(W)
     if norm > radius:
         W.scale[()] *= radius / norm
 

@@ -69,7 +69,17 @@ def binary_surrogate(u, is_right, c):
 
 
 class BoostingParameters(NamedTuple):
-    """c and lambda of the boosting regression; B, R: norms of its weights and examples."""
+    """Parameters of the boosting regression.
+
+    Attributes
+    ----------
+    c
+        Curvature of the surrogate losses.
+    regularization
+        lambda.
+    B, R
+        Largest norms of its weights and examples.
+    """
 
     c: float
     regularization: float

@@ -29,11 +29,21 @@ import numpy as np
 from onebit.core.compiling import kernel
 from onebit.numerics.linear import assign
 from onebit.numerics.projection import project_in_norm
-from onebit.numerics.second_order import along, descend, inner
+from onebit.numerics.second_order import inner, products_along, rank_one_step
 
 
 class StepParameters(NamedTuple):
-    """scale: 1 / sqrt(epsilon), of z = scale g; slope: 1 / (beta sqrt(epsilon)); radius: D."""
+    """Numbers of a Newton step.
+
+    Attributes
+    ----------
+    scale
+        1 / sqrt(epsilon), of z = scale g.
+    slope
+        1 / (beta sqrt(epsilon)).
+    radius
+        D, the radius of the ball.
+    """
 
     scale: float
     slope: float
@@ -49,7 +59,7 @@ def step_parameters(beta: float, epsilon: float | str, radius: float) -> StepPar
 def check_ball(W: np.ndarray, radius: float) -> None:
     """Raise ValueError for weights outside the ball, which `newton_step` never produces."""
     if not np.linalg.norm(W) <= radius * (1.0 + 1e-6):
-        raise ValueError(f"W has the length {np.linalg.norm(W)}, more than {radius}")
+        raise ValueError(f"W has norm {np.linalg.norm(W)}, more than {radius}")
 
 
 @kernel
@@ -60,11 +70,11 @@ def newton_step(state, z, wz, slope, radius):
     ``state.W`` is its projection in the norm of A. If W_free = W before, this is a step of ONS,
     otherwise one of FTAL. It returns False if z is zero, or too small to count.
     """
-    v, q, settled = along(state.A_inv, z)
+    v, q, settled = products_along(state.A_inv, z)
     if q <= 0.0 or settled:
         return False
     step = (inner(z, state.W_free.reshape(-1)) + slope - wz) / (1.0 + q)
-    descend(state.W_free, state.A_inv, v, 1.0 / (1.0 + q), step)
+    rank_one_step(state.W_free, state.A_inv, v, 1.0 / (1.0 + q), step)
     assign(state.W, state.W_free)
     project_in_norm(state.A_inv, state.W.reshape(-1), radius)
     return True

@@ -1,4 +1,4 @@
-"""Features and the products of all pairs of them, squares included: what bends a line."""
+"""Features and the products of all pairs of them, squares included: a quadratic model."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Scratch(NamedTuple):
     Attributes
     ----------
     indices, values
-        What became of it.
+        Features and products of x, scaled.
     size
-        How many values that has.
+        Number of them.
     """
 
     indices: np.ndarray
@@ -27,12 +27,12 @@ class Scratch(NamedTuple):
 
 
 class Products(NamedTuple):
-    """The view; it has nothing to learn about columns.
+    """The view; it has no state besides its scratch.
 
     Attributes
     ----------
     n_inputs
-        What `n_products` returns.
+        Number of inputs of the model, from `n_products`.
     """
 
     n_inputs: int

@@ -30,30 +30,30 @@ from onebit.core.state import EXAMPLES, LABELS, ROWS, Field
 from onebit.numerics.linear import assign
 from onebit.numerics.mixture import log_mixture, log_sum, smooth
 
-_FEWEST = 0.5
+_LEAST_EFFECTIVE_SHARE = 0.5
 """Share of the samples that must be effective; otherwise they are renewed."""
 
 _HALVINGS = 50
 """Bisection steps to find the part of a loss that leaves enough samples effective."""
 
-_MOST_RENEWALS = 50
+_MAX_RENEWALS = 50
 """Most renewals for one loss; the rest is then applied at once. Only huge examples need many."""
 
-_WIDTH = 3.0
+_FIRST_WIDTH = 3.0
 """Width of the first interval on a line, in estimated standard deviations of P on it."""
 
 _LEAST_DEVIATION = 1e-9
 """Least deviation in any coordinate, relative to B, to move samples apart if all are equal."""
 
-_MOST_WIDTHS = 100
+_MAX_WIDTHS = 100
 """How often an interval may grow."""
 
-_MOST_CUTS = 100
+_MAX_CUTS = 100
 """Each roughly halves the interval: samples stay where they are if rounding leaves no room."""
 
 
 class Posterior(NamedTuple):
-    """P: its samples, (M, d, K), with the logarithms of their weights, and the losses so far.
+    """Weighted samples of P, of shape (M, d, K), and the losses so far.
 
     The loss of example s with label y_s counts `weights[s]` times. When the samples are renewed,
     each moves `n_sweeps` times in each of K d directions.
@@ -84,7 +84,7 @@ def new_posterior(
 ) -> Posterior:
     """Return P before the first loss; the samples are drawn from `rng`."""
     samples = np.empty((n_samples, n_features, n_classes))
-    _compiled(_spread)(samples, B, rng)
+    _compiled(_fill_uniform)(samples, B, rng)
     return Posterior(
         samples,
         log_weights=np.full(n_samples, -math.log(n_samples)),
@@ -112,7 +112,7 @@ def observe(P: Posterior, x: Example, y: int, weight: float, rng: np.ndarray) ->
     P.labels.append(y)
     P.weights.append(weight)
     past = P.examples.rows, P.labels.rows, P.weights.rows
-    _compiled(_follow)(P.samples, P.log_weights, *past, P.B, P.n_sweeps, rng)
+    _compiled(_apply_last_loss)(P.samples, P.log_weights, *past, P.B, P.n_sweeps, rng)
     return True
 
 
@@ -122,7 +122,7 @@ def effective_sample_size(P: Posterior) -> float:
 
 
 @kernel
-def spread(samples, B, rng):
+def fill_uniform(samples, B, rng):
     """Draw rows uniformly from the ball of radius B: any direction, and (norm / B)^d uniform."""
     M, d, K = samples.shape
     for i in range(M):
@@ -149,17 +149,17 @@ def average(samples, log_weights, x, mu, scores):
 
 
 @kernel
-def follow(samples, log_weights, X, y, weights, B, n_sweeps, rng):
+def apply_last_loss(samples, log_weights, X, y, weights, B, n_sweeps, rng):
     """Apply the loss of the last row of X, as much at a time as leaves enough samples effective."""
     M, last = log_weights.size, y.size - 1
     losses, Z = np.empty(M), np.empty((1, samples.shape[2]))
     whole, done = weights[last], 0.0
-    for renewals in range(_MOST_RENEWALS + 1):
+    for renewals in range(_MAX_RENEWALS + 1):
         for i in range(M):
             row_scores(samples[i], X[last:], Z)
             losses[i] = log_sum(Z[0]) - Z[0, y[last]]
         rest = whole - done
-        part = rest if renewals == _MOST_RENEWALS else bearable(log_weights, losses, rest)
+        part = rest if renewals == _MAX_RENEWALS else applicable_part(log_weights, losses, rest)
         reweigh(log_weights, losses, part, log_weights)
         if part == rest:
             break
@@ -170,10 +170,10 @@ def follow(samples, log_weights, X, y, weights, B, n_sweeps, rng):
 
 
 @kernel
-def bearable(log_weights, losses, rest):
+def applicable_part(log_weights, losses, rest):
     """Return the largest part of the losses, up to `rest`, that leaves enough samples effective."""
     new = np.empty(losses.size)
-    fewest = _FEWEST * losses.size
+    fewest = _LEAST_EFFECTIVE_SHARE * losses.size
     if reweigh(log_weights, losses, rest, new) >= fewest:
         return rest
     low, high = 0.0, rest
@@ -202,7 +202,7 @@ def reweigh(log_weights, losses, part, new):
 def renew(samples, log_weights, X, y, weights, B, n_sweeps, rng):
     """Draw samples of equal weight from the samples, and move each of them in all directions."""
     axes = directions(samples, log_weights, B)
-    draw_again(samples, log_weights, rng)
+    resample(samples, log_weights, rng)
     Z, U = np.empty((y.size, samples.shape[2])), np.zeros((y.size, samples.shape[2]))
     for i in range(samples.shape[0]):
         W = samples[i]
@@ -242,7 +242,7 @@ def directions(samples, log_weights, B):
 
 
 @kernel
-def draw_again(samples, log_weights, rng):
+def resample(samples, log_weights, rng):
     """Replace the samples by copies, of each as many as its weight says, to within one.
 
     With u uniform, each of u, u + 1, ..., u + M - 1 selects the first sample i for which M times
@@ -267,18 +267,18 @@ def slice_sample(W, V, Z, U, y, weights, B, loss, rng):
     highest = loss - math.log(1.0 - uniform(rng))
     least, most = chord(W, V, B)
     # Neal's stepping out: one width around 0, extended on both sides to where the slice ends.
-    low = -_WIDTH * uniform(rng)
-    high = low + _WIDTH
-    left = below(rng, _MOST_WIDTHS)
-    right = _MOST_WIDTHS - 1 - left
-    while left > 0 and low > least and inside(Z, U, low, y, weights, highest):
-        low -= _WIDTH
+    low = -_FIRST_WIDTH * uniform(rng)
+    high = low + _FIRST_WIDTH
+    left = below(rng, _MAX_WIDTHS)
+    right = _MAX_WIDTHS - 1 - left
+    while left > 0 and low > least and is_in_slice(Z, U, low, y, weights, highest):
+        low -= _FIRST_WIDTH
         left -= 1
-    while right > 0 and high < most and inside(Z, U, high, y, weights, highest):
-        high += _WIDTH
+    while right > 0 and high < most and is_in_slice(Z, U, high, y, weights, highest):
+        high += _FIRST_WIDTH
         right -= 1
     low, high = max(low, least), min(high, most)
-    for _ in range(_MOST_CUTS):
+    for _ in range(_MAX_CUTS):
         a = low + (high - low) * uniform(rng)
         new = loss_on_line(Z, U, a, y, weights, highest)
         if new <= highest:
@@ -291,7 +291,7 @@ def slice_sample(W, V, Z, U, y, weights, B, loss, rng):
 
 
 @kernel
-def inside(Z, U, a, y, weights, highest):
+def is_in_slice(Z, U, a, y, weights, highest):
     """Return whether the loss at W + a V is at most `highest`."""
     return loss_on_line(Z, U, a, y, weights, highest) <= highest
 
@@ -325,7 +325,9 @@ def loss_on_line(Z, U, a, y, weights, enough):
         for k in range(Z.shape[1]):
             if k != y[s]:
                 odds += math.exp(Z[s, k] + a * U[s, k] - score)
-        total += weights[s] * (math.log(1.0 + odds) if odds < np.inf else far(Z[s], U[s], a, y[s]))
+        total += weights[s] * (
+            math.log(1.0 + odds) if odds < np.inf else asymptotic_loss(Z[s], U[s], a, y[s])
+        )
         # Partial sums only grow, as no loss is negative.
         if total > enough:
             break
@@ -333,7 +335,7 @@ def loss_on_line(Z, U, a, y, weights, enough):
 
 
 @kernel
-def far(z, u, a, y):
+def asymptotic_loss(z, u, a, y):
     """Return the loss of the scores z + a u where its exponential would overflow."""
     scores = z + a * u
     return log_sum(scores) - scores[y]
@@ -355,13 +357,13 @@ def _compiled(template: Callable[..., Any]) -> Any:
     return compiled(f"{__name__}.{template.__name__}", template, nogil=False)
 
 
-def _spread(samples, B, rng):
-    spread(samples, B, rng)
+def _fill_uniform(samples, B, rng):
+    fill_uniform(samples, B, rng)
 
 
 def _average(samples, log_weights, x, mu, scores):
     average(samples, log_weights, x, mu, scores)
 
 
-def _follow(samples, log_weights, X, y, weights, B, n_sweeps, rng):
-    follow(samples, log_weights, X, y, weights, B, n_sweeps, rng)
+def _apply_last_loss(samples, log_weights, X, y, weights, B, n_sweeps, rng):
+    apply_last_loss(samples, log_weights, X, y, weights, B, n_sweeps, rng)

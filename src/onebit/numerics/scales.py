@@ -107,14 +107,13 @@ SETTLED_EACH = 4
 CHANCE = 3.0
 """A location that moved by more than this many standard errors did not do so by chance."""
 
-LOCATION, FACTOR, CREDIBLE_Z, LOGS, EXCESS = 0, 1, 2, 3, 4
+LOCATION, FACTOR, CREDIBLE_Z, LOGS, EXCESS, POWER = range(6)
 """Columns of `Scales.features`."""
 
 COUNT, EXCEEDS, IS_MEASUREMENT, SLOT = 0, 1, 2, 3
 """Columns of `Scales.kinds`."""
 
-ROUNDS, SETTLED, CONSTANT, TYPICAL, N_TYPICAL, N_TRACKED = 0, 1, 2, 3, 4, 5
-N_UNIT, N_WHOLE, HAS_VECTOR, N_TOTALS = 6, 7, 8, 9
+ROUNDS, SETTLED, CONSTANT, N_TRACKED, N_UNIT, N_WHOLE, HAS_VECTOR, N_TOTALS = range(8)
 """Places in `Scales.totals`, and how many there are."""
 
 N_MEASUREMENTS, N_VALUES, N_SCALED, IS_INCREDIBLE = 0, 1, 2, 3
@@ -164,20 +163,20 @@ class Scales(NamedTuple):
     features
         x_j becomes z = FACTOR (x_j - LOCATION), and zero if |z| > CREDIBLE_Z. With m = max(1,
         |x_j|), LOGS is the sum of log m, and EXCESS that of m^2 - 1, m limited by `SIZE_BOUND`.
+        POWER is the sum of x_j^2 before the first value beyond 1 or -1.
     kinds
         COUNT of non-zero values; EXCEEDS, how many were beyond 1 or -1; IS_MEASUREMENT; SLOT, one
         more than the row in `columns`, zero if the feature is not tracked.
     totals
         ROUNDS; SETTLED, the rounds when scales were last settled; CONSTANT, what is added to each
-        example; TYPICAL, the sum of squares of the values that stay as they are, and N_TYPICAL,
-        their number; N_TRACKED, the columns tracked; N_UNIT, the rounds in which squares of values
-        below one add up to one; N_WHOLE, the number of values of at least one; HAS_VECTOR, whether
-        there is an embedding.
+        example; N_TRACKED, the columns tracked; N_UNIT, the rounds in which squares of values below
+        one add up to one; N_WHOLE, the number of values of at least one; HAS_VECTOR, whether there
+        is an embedding.
     columns
         Robust moments of the tracked columns (`onebit.numerics.columns`).
     """
 
-    features: Annotated[np.ndarray, Field("features", 5)]
+    features: Annotated[np.ndarray, Field("features", 6)]
     kinds: Annotated[np.ndarray, Field("features", 4, dtype=np.int64, least=0, most=MOST_ROUNDS)]
     totals: Annotated[np.ndarray, Field(N_TOTALS, least=0.0)]
     columns: Annotated[np.ndarray, Field("tracked", WIDTH)]
@@ -189,13 +188,14 @@ class Scales(NamedTuple):
         Ranges of whole arrays are declared.
         """
         check_range("features", self.features[:, LOCATION], -LARGEST, LARGEST)
-        check_range("features", self.features[:, (FACTOR, CREDIBLE_Z, LOGS, EXCESS)], 0.0, math.inf)
+        amounts = (FACTOR, CREDIBLE_Z, LOGS, EXCESS, POWER)
+        check_range("features", self.features[:, amounts], 0.0, math.inf)
         check_range("kinds", self.kinds[:, IS_MEASUREMENT], 0, 1)
         if np.any(self.kinds[:, EXCEEDS] > self.kinds[:, COUNT]):
             raise ValueError("kinds has more values beyond 1 or -1 than values")
         rounds = self.totals[ROUNDS]
         check_range("kinds", self.kinds[:, COUNT], 0, rounds)
-        check_range("totals", self.totals[[ROUNDS, SETTLED, N_TYPICAL]], 0, MOST_ROUNDS)
+        check_range("totals", self.totals[[ROUNDS, SETTLED]], 0, MOST_ROUNDS)
         check_range("totals", self.totals[[SETTLED, N_UNIT]], 0, rounds)
         check_range("totals", self.totals[HAS_VECTOR], 0, 1)
         check_range("totals", self.totals[CONSTANT], 1e-100, FARTHEST)
@@ -220,7 +220,7 @@ def check_range(name: str, values: np.ndarray, least: float, most: float) -> Non
 
 def new_scales(n: int) -> Scales:
     """Return scales of n features before the first round; the constant will be feature n."""
-    features, totals = np.zeros((n, 5)), np.zeros(N_TOTALS)
+    features, totals = np.zeros((n, 6)), np.zeros(N_TOTALS)
     features[:, FACTOR], features[:, CREDIBLE_Z] = 1.0, LARGEST
     totals[CONSTANT] = CONSTANT_OF_WORDS
     n_tracked = min(n, MOST_TRACKED)
@@ -242,11 +242,34 @@ def new_scales(n: int) -> Scales:
     )
 
 
-def migrated_scales(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def with_power(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return arrays of which those of scales have POWER.
+
+    Before, `totals` had the sum of squares of all features that stayed as they are, and their
+    number, after the first three; the oldest had nothing about embeddings.
+    """
+    names = ("features", "kinds", "totals")
+    features, kinds, totals = (arrays.get(f"scales.{name}") for name in names)
+    if features is None or kinds is None or totals is None:
+        return dict(arrays)  # of a learner without scales, or of a file that is not sound
+    shapes = features.shape[1:], kinds.shape[1:], features.shape[:1]
+    if shapes != ((POWER,), (4,), kinds.shape[:1]) or totals.shape not in [(6,), (9,)]:
+        return dict(arrays)
+    mean_square = totals[3] / totals[4] if totals[4] > 0.0 else 1.0
+    power = mean_square * kinds[:, COUNT]
+    totals = np.delete(totals, [3, 4])
+    return dict(arrays) | {
+        "scales.features": np.column_stack([features, power]),
+        "scales.totals": np.append(totals, np.zeros(N_TOTALS - totals.size)),
+    }
+
+
+def robust_scales(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the arrays of scales from those of format 2, whose moments were not robust.
 
     There, `features` had the mean of non-zero values, the sum of their squared distances from it,
-    LOCATION and FACTOR; `kinds` COUNT, EXCEEDS and IS_MEASUREMENT; `totals` all but N_TRACKED.
+    LOCATION and FACTOR; `kinds` COUNT, EXCEEDS and IS_MEASUREMENT; `totals` what `with_power`
+    takes, up to the two sums.
     """
     before = [arrays["scales." + name] for name in ("features", "kinds", "totals")]
     n = len(before[0])
@@ -256,9 +279,10 @@ def migrated_scales(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     new = new_scales(n)
     count, rounds = np.maximum(kinds[:, COUNT], 1), max(totals[ROUNDS], 1.0)
     square = squares / count + mean * mean
-    new.features[:, (LOCATION, FACTOR)] = np.stack([location, factor], axis=1)
-    new.features[:, LOGS] = count * 0.5 * np.log(np.maximum(square, 1.0))
-    new.features[:, EXCESS] = count * np.maximum(square - 1.0, 0.0)
+    features = new.features[:, :POWER]
+    features[:, (LOCATION, FACTOR)] = np.stack([location, factor], axis=1)
+    features[:, LOGS] = count * 0.5 * np.log(np.maximum(square, 1.0))
+    features[:, EXCESS] = count * np.maximum(square - 1.0, 0.0)
     new.kinds[:, :SLOT] = kinds
     tracked = np.flatnonzero(kinds[:, IS_MEASUREMENT])
     new.kinds[tracked[MOST_TRACKED:], IS_MEASUREMENT] = 0
@@ -269,9 +293,11 @@ def migrated_scales(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     variance = share * square[tracked] - columns[:, MEAN] ** 2
     columns[:, SQUARES] = rounds * np.maximum(variance, 0.0)
     columns[:, (WEIGHT, AGE)] = rounds
-    new.totals[:N_TRACKED], new.totals[N_TRACKED] = totals, tracked.size
     return {
-        f"scales.{name}": getattr(new, name) for name in ("features", "kinds", "totals", "columns")
+        "scales.features": features,
+        "scales.kinds": new.kinds,
+        "scales.totals": np.append(totals, tracked.size),
+        "scales.columns": new.columns,
     }
 
 
@@ -453,7 +479,6 @@ def count_values(scales, x, weight, weights):
 def count_non_zero(features, kinds, totals, tracked, x, weight):
     """Count the non-zero values of x; fill those of tracked columns, by slot."""
     no_alias()
-    typical, n_typical = totals[TYPICAL], totals[N_TYPICAL]
     n_below, n_whole = 0, 0
     for i in range(x.indices.size):
         j, x_j = x.indices[i], x.values[i]
@@ -471,10 +496,8 @@ def count_non_zero(features, kinds, totals, tracked, x, weight):
                 kinds[j, EXCEEDS] += weight
                 if not kinds[j, IS_MEASUREMENT]:
                     count_size(features, kinds, j, abs(x_j), weight)
-            elif not (kinds[j, EXCEEDS] or kinds[j, IS_MEASUREMENT]):
-                typical += weight * (x_j * x_j)
-                n_typical += weight
-    totals[TYPICAL], totals[N_TYPICAL] = typical, n_typical
+            elif kinds[j, EXCEEDS] == 0:
+                features[j, POWER] += weight * (x_j * x_j)
     totals[N_WHOLE] += weight * n_whole
     if n_below >= LEAST_VECTOR and abs(squares_below_one(x) - 1.0) <= UNIT_TOLERANCE:
         totals[N_UNIT] += weight
@@ -495,7 +518,7 @@ def settle(scales, weights, weight):
     """Make scales of what was counted, and weights that keep their meaning with them."""
     rarely_called()
     kinds, totals, scratch = scales.kinds, scales.totals, scales.scratch
-    rounds, n = totals[ROUNDS], 0
+    rounds, n, power, n_typical = totals[ROUNDS], 0, 0.0, 0
     totals[HAS_VECTOR] = has_vector(kinds, totals)
     for j in range(kinds.shape[0]):
         if kinds[j, COUNT] > 0:
@@ -504,8 +527,12 @@ def settle(scales, weights, weight):
                 kinds[j, IS_MEASUREMENT] = is_measurement(kinds, scales.columns, j, rounds)
             else:
                 kinds[j, IS_MEASUREMENT] = 0
-            n += kinds[j, IS_MEASUREMENT]
-    unit = unit_of(totals)
+            if kinds[j, IS_MEASUREMENT]:
+                n += 1
+            elif kinds[j, EXCEEDS] == 0:
+                power += scales.features[j, POWER]
+                n_typical += kinds[j, COUNT]
+    unit = unit_of(power, n_typical, totals)
     constant = unit if n > 0 else CONSTANT_OF_WORDS * unit
     for W in weights:
         for k in range(W.shape[1]):
@@ -617,14 +644,14 @@ def often_exceeds(kinds, totals, j):
 
 
 @lean_kernel
-def unit_of(totals):
-    """Return the root mean square of the values that stay as they are; one, if there are none.
+def unit_of(power, n, totals):
+    """Return the root mean square of the n values that stay as they are; one, if there are none.
 
     With an embedding it is one, as words are one.
     """
-    if totals[N_TYPICAL] == 0.0 or totals[HAS_VECTOR] == 1.0:
+    if n == 0 or totals[HAS_VECTOR] == 1.0:
         return 1.0
-    return max(math.sqrt(totals[TYPICAL] / totals[N_TYPICAL]), 1e-30)
+    return max(math.sqrt(power / n), 1e-30)
 
 
 @lean_kernel

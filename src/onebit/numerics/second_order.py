@@ -203,7 +203,7 @@ def fill_times(A_inv, z, product):
 
 
 @kernel
-def along(A_inv, z):
+def products_along(A_inv, z):
     """Return v = A^{-1} z, q = z' v and whether they `is_settled`."""
     v = times(A_inv, z)
     q = inner(z, v)
@@ -278,7 +278,7 @@ def subtract(A_inv, v, weight):
 
 
 @kernel
-def descend(W, A_inv, v, weight, step):
+def rank_one_step(W, A_inv, v, weight, step):
     """Do A^{-1} -= weight v v' and W -= step v, where W is flattened as in `difference`."""
     subtract(A_inv, v, weight)
     flat = W.reshape(-1)

@@ -13,8 +13,9 @@ V_k increases in t_k, so the distribution of the largest value is a product of n
 
     p_k = integral of Phi'(z_k) times the product over j != k of Phi(z_j(v)), over v = V_k(z_k),
 
-a one-dimensional integral, here by Gauss and Legendre in panels. Values at the largest probability,
-one, are equal for all larger draws: there the larger draw wins, among labels with equal w_k - c_k.
+a one-dimensional integral, here by Gauss-Legendre quadrature in panels. Values at the largest
+probability, one, are equal for all larger draws: there the larger draw wins, among labels with
+equal w_k - c_k.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from onebit.numerics.winning import (
     _PANEL,
     _REACH,
     _WEIGHTS,
-    _more_than_few,
-    _place,
-    _tabled,
+    _cubic,
+    _log_excess,
+    _table_position,
     winning_probabilities,
 )
 from onebit.numerics.winning import ROOM as WINNING_ROOM
@@ -45,13 +46,13 @@ from onebit.numerics.winning import ROOM as WINNING_ROOM
 ROOM = 10
 """Rows of the scratch that `fill_valued` takes."""
 
-_POINT = 1e-9
+_LEAST_DEVIATION = 1e-9
 """A draw with a smaller deviation is its mean."""
 
-_LEAST = -200.0
+_LEAST_MEAN = -200.0
 """No mean is lower: probabilities below e^-200 are taken to be that."""
 
-_MOST_ODDS = 20.0
+_CERTAIN_LOG_ODDS = 20.0
 """Log-odds above which a logistic function counts as one, which it is to 2e-9."""
 
 
@@ -70,7 +71,7 @@ def fill_valued(means, deviations, worth, cost, logistic, offer, p, room):
         if best < 0 or value > most:
             best, most = k, value
         n_offered += 1
-    extra = _more_than_few(n_offered)
+    extra = _log_excess(n_offered)
     reach, panel = _REACH + extra / _REACH, _PANEL / (1.0 + 0.3 * extra)
     for k in on_offer(offer, p.size):
         t = means[k] - reach * deviations[k] if _is_drawn(deviations[k], worth[k]) else means[k]
@@ -84,11 +85,11 @@ def fill_valued(means, deviations, worth, cost, logistic, offer, p, room):
     bottom = worth[highest] * _probability(t, logistic)
     m, d, w, c, ends, won = room[0], room[1], room[2], room[3], room[4], room[5]
     labels, z, hazards, slopes = room[6], room[7], room[8], room[9]
-    cap, n = _MOST_ODDS if logistic else 0.0, 0
+    cap, n = _CERTAIN_LOG_ODDS if logistic else 0.0, 0
     for k in on_offer(offer, p.size):
         if not _is_drawn(deviations[k], worth[k]):
             continue
-        m[n], d[n], w[n], c[n] = max(means[k], _LEAST), deviations[k], worth[k], cost[k] - base
+        m[n], d[n], w[n], c[n] = max(means[k], _LEAST_MEAN), deviations[k], worth[k], cost[k] - base
         if _value(m[n] + reach * d[n], w[n], c[n], logistic) > bottom:
             labels[n], won[n], ends[n] = k, 0.0, (cap - m[n]) / d[n]
             n += 1
@@ -157,22 +158,22 @@ def fill_valued(means, deviations, worth, cost, logistic, offer, p, room):
 @lean_kernel
 def _is_drawn(deviation, worth):
     """Return whether a value is drawn; otherwise it is known."""
-    return deviation >= _POINT and worth > 0.0
+    return deviation >= _LEAST_DEVIATION and worth > 0.0
 
 
 @lean_kernel
 def _below_and_hazard(z):
     """Return ln Phi(z) and phi(z) / Phi(z)."""
-    place = _place(z * _CELLS)
-    return _tabled(place, 0), _tabled(place, 4)
+    place = _table_position(z * _CELLS)
+    return _cubic(place, 0), _cubic(place, 4)
 
 
 @lean_kernel
 def _probability(t, logistic):
     """Return P(t)."""
     if logistic:
-        return 1.0 / (1.0 + math.exp(-t)) if t > _LEAST else math.exp(_LEAST)
-    return math.exp(min(max(t, _LEAST), 0.0))
+        return 1.0 / (1.0 + math.exp(-t)) if t > _LEAST_MEAN else math.exp(_LEAST_MEAN)
+    return math.exp(min(max(t, _LEAST_MEAN), 0.0))
 
 
 @lean_kernel
@@ -194,14 +195,14 @@ def _standard(u, m, d, w, c, ends, i, logistic):
 
 @lean_kernel
 def _slope(u, d, w, c, logistic):
-    """Return by how much a value increases in z at u."""
+    """Return the derivative of a value with respect to z, at u."""
     P = (u + c) / w
     return d * (u + c) * (1.0 - P) if logistic else d * (u + c)
 
 
 @lean_kernel
 def _add_certain(m, d, w, c, ends, won, n, r, u, logistic, reach, panel, hazards, z):
-    """Add the probabilities that draws which are certain to be right win: of r and its equals.
+    """Add the probabilities to win of draws whose label is certainly right: r and its equals.
 
     Their values are the same, and the larger draw wins. `z` becomes NaN for each of them.
     """
@@ -261,7 +262,7 @@ def valued_policy(
     *,
     logistic: bool = False,
 ) -> int:
-    """Do as `fill_valued` does, called from Python."""
+    """Call `fill_valued` from Python."""
     room = np.empty((ROOM, p.size))
     return int(_fill_valued_entry()(means, deviations, worth, cost, logistic, offer, p, room))
 
@@ -274,17 +275,17 @@ def widened_by_value(
     cost: np.ndarray,
     offer: np.ndarray,
 ) -> np.ndarray:
-    """Return the deviations of draws of log-odds, wider for labels that might bring much more.
+    """Return the deviations of draws of log-odds, wider for labels that might be worth much more.
 
     Draws are `explore` = nu times as wide as the model says. With b the label of the highest value
-    V_b at the means, label k could bring w_k - c_k, if it were always right. Let g_k be the part of
-    its worth that this is more than V_b, (w_k - c_k - V_b) / w_k, and r_k = 1 - d_b^2 / d_k^2 how
-    much less is known of it. Then nu becomes nu + (1 - nu) g_k r_k. So a label that is new or has
-    hardly been tried is tried where it may be worth it, and nowhere else.
+    V_b at the means, label k would have the value w_k - c_k if it were always right. With
+    g_k = (w_k - c_k - V_b) / w_k, the possible gain as a share of its worth, and r_k = 1 - d_b^2 /
+    d_k^2, which is larger the less is known of k, nu becomes nu + (1 - nu) g_k r_k. So labels that
+    were hardly ever chosen are explored where they may gain something, and nowhere else.
     """
     if not 0.0 < explore < 1.0:
         return deviations
-    value = worth / (1.0 + np.exp(-np.maximum(means, _LEAST))) - cost
+    value = worth / (1.0 + np.exp(-np.maximum(means, _LEAST_MEAN))) - cost
     best = offer[np.argmax(value[offer])]
     gain = np.clip((worth - cost - value[best]) / np.maximum(worth, 1e-300), 0.0, 1.0)
     squares = np.maximum(deviations, 1e-150) ** 2
@@ -312,6 +313,6 @@ def _winning_entry() -> Any:
 def linear_policy(
     means: np.ndarray, deviations: np.ndarray, offer: np.ndarray, p: np.ndarray
 ) -> int:
-    """Do as `winning_probabilities` does, called from Python: for values linear in their draws."""
+    """Call `winning_probabilities` from Python: for values that are linear in their draws."""
     room = np.empty((WINNING_ROOM, p.size))
     return int(_winning_entry()(means, deviations, p, room, offer))

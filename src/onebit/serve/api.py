@@ -89,9 +89,9 @@ class ExplanationView(Struct, frozen=True):
     label: Label
     against: Label
     probabilities: tuple[float, float] | None
-    """That each of them is right, if the learner has such a model."""
+    """Probabilities that each of them is right, if the learner is a probability model."""
     difference: float
-    """Of their scores: the sum of all amounts."""
+    """Difference of their scores: the sum of all amounts."""
     reasons: list[ReasonView]
     """The largest amounts first; the last one may be the sum of those that are left out."""
 

@@ -30,7 +30,7 @@ class Apprentice(Struct):
     share: float = 0.0
     """Share of the decisions that are left to the one that does not decide."""
     confidence: float | None = None
-    """With which the other one must be better to take over automatically; None: it never does."""
+    """Probability of being better with which the other one takes over; None: it never does."""
     model: dict[str, Any] | None = None
     """The accuracy of the model, as `estimates.watched` keeps it; likewise that of the product."""
     product: dict[str, Any] | None = None

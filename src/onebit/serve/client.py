@@ -344,7 +344,7 @@ class _Methods:
         share : float, optional
             Share of the decisions that are left to the other one; at first zero.
         confidence : float or None, optional
-            With which the other one must be better to take over automatically; None: it never
+            Probability of being better with which the other one takes over; None: it never
             does.
         """
         return self._change({"apprentice": settings})

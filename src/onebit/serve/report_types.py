@@ -64,9 +64,9 @@ class LabelReport(Struct, frozen=True):
     label: Label
     retired: bool
     chosen: int
-    """In all."""
+    """Number of decisions, in all."""
     share: float
-    """Of the decisions in the window `last`."""
+    """Share of the decisions in the window `last`."""
     recent: Interval | None
     """How often it was right when it was chosen: the last 200 times, or since that changed."""
     before: Interval | None
@@ -88,7 +88,7 @@ class ApprenticeView(Struct, frozen=True):
     share: float
     """Share of the decisions that are left to the one that does not decide."""
     confidence: float | None
-    """With which the other one must be better to take over automatically."""
+    """Probability with which the other one must be better to take over automatically."""
     since: int
     """The row from which on they are compared: the last change of who decides."""
     bits: int
@@ -103,12 +103,12 @@ class ExplorationView(Struct, frozen=True):
     """What exploration (choosing another label than the best guess) cost and yielded."""
 
     share: float | None
-    """Of the decisions in the window `last`."""
+    """Share of the decisions in the window `last`."""
     right: int
     """Explored decisions that were right, in all; wrong: those that were not."""
     wrong: int
     accuracy: Interval | None
-    """Of explored decisions."""
+    """Accuracy of explored decisions."""
     cost: Interval | None
     """By how much more often the best guess would be right, if it were always taken."""
 

@@ -101,7 +101,7 @@ class ApprenticeSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown
     share: Annotated[float, Meta(ge=0, le=0.5)] | UnsetType = UNSET
     """Share of the decisions that are left to the one that does not decide."""
     confidence: Annotated[float, Meta(ge=0.5, lt=1)] | UnsetType | None = UNSET
-    """With which the other one must be better to take over automatically; null: it never does."""
+    """Probability of being better with which the other one takes over; null: it never does."""
 
 
 Share = Annotated[float, Meta(ge=0, le=1)]

@@ -19,10 +19,10 @@ from onebit.core.example import LARGEST
 from onebit.streams.batches import SIZE, check_size
 from onebit.streams.lines import lines_of
 
-_LARGEST = 2**31 - 1
+_MAX_FEATURES = 2**31 - 1
 """Largest number of features; SciPy's indices are int32."""
 
-_LARGEST_BATCH = 2**28
+_MAX_BATCH_BYTES = 2**28
 """Approximate bytes of a batch; it then ends before it has `size` lines."""
 
 
@@ -148,9 +148,9 @@ class SvmlightFile:
                 raise self._error(line_number, line, error) from None
         if not n_examples:
             raise ValueError(f"{self.path}: the file has no examples")
-        n_features = min(largest + self.zero_based, _LARGEST)
+        n_features = min(largest + self.zero_based, _MAX_FEATURES)
         n_bytes = 8 * n_features * len(labels)
-        if self._n_features is None and largest <= _LARGEST and n_bytes > _memory():
+        if self._n_features is None and largest <= _MAX_FEATURES and n_bytes > _memory():
             raise ValueError(
                 f"{self.path}:{widest}: feature index {largest} makes weights of "
                 f"{n_bytes / 2**30:.0f} GiB, more than this machine's memory"
@@ -169,7 +169,7 @@ class SvmlightFile:
         """Return the lines of the next batch."""
         lines: list[bytes] = []
         n_bytes = 0
-        while len(lines) < self.size and n_bytes < _LARGEST_BATCH:
+        while len(lines) < self.size and n_bytes < _MAX_BATCH_BYTES:
             line = next(source, None)
             if line is None:
                 break
@@ -284,7 +284,7 @@ def _fault(line: bytes, zero_based: bool, n_features: int | None, has_words: boo
     if not has_words and not math.isfinite(_number(label)):
         return f"the label must be a number or a word; got {_short(label)}"
     previous = -1 if zero_based else 0
-    largest = _LARGEST if n_features is None else n_features - zero_based
+    largest = _MAX_FEATURES if n_features is None else n_features - zero_based
     for pair in pairs:
         name, _, value = pair.partition(":")
         if name == "qid":
@@ -293,7 +293,7 @@ def _fault(line: bytes, zero_based: bool, n_features: int | None, has_words: boo
             return f"a feature is written index:value, two numbers; got {_short(pair)}"
         if abs(_number(value)) > LARGEST:
             return f"{_short(pair)}: values beyond {LARGEST:g} are refused"
-        index = int(name) if len(name) <= len(str(_LARGEST)) else _LARGEST + 1
+        index = int(name) if len(name) <= len(str(_MAX_FEATURES)) else _MAX_FEATURES + 1
         if not 1 - zero_based <= index <= largest:
             return f"feature indices are {1 - zero_based} to {largest}; got {_short(pair)}"
         if index <= previous:

@@ -61,7 +61,7 @@ def relabelled(
     rng = np.random.default_rng(seed)
     changed = _changed(y.size, at, over, back, rng)
     new = np.arange(found.size)
-    new[permuted] = _moved(permuted, rng)
+    new[permuted] = _cycled(permuted, rng)
     return X, np.where(changed, found[new[codes]], y)
 
 
@@ -139,9 +139,9 @@ def rescaled(
     over : int, default=0
         Rounds that a gradual change takes.
     back : int, optional
-        The round from which on features are again what they were.
+        The round from which on the original features return.
     seed : int, default=0
-        Of a gradual change.
+        Seed of a gradual change.
 
     Returns
     -------
@@ -189,7 +189,7 @@ def swapped(
     over : int, default=0
         Rounds that a gradual change takes.
     back : int, optional
-        The round from which on features are again what they were.
+        The round from which on the original features return.
     seed : int, default=0
         Seed of the permutation, which leaves no feature in place, and of a gradual change.
 
@@ -212,7 +212,7 @@ def swapped(
     rng = np.random.default_rng(seed)
     changed = _changed(y.size, at, over, back, rng)
     new = np.arange(X.shape[1])
-    new[permuted] = _moved(permuted, rng)
+    new[permuted] = _cycled(permuted, rng)
     if sp.issparse(X):
         moved = np.repeat(changed, np.diff(X.indptr))
         indices = np.where(moved, new[X.indices], X.indices).astype(X.indices.dtype)
@@ -252,7 +252,7 @@ def _changed(n: int, at: int, over: int, back: int | None, rng: np.random.Genera
     return since(at) if back is None else since(at) & ~since(back)
 
 
-def _moved(places: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _cycled(places: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return these items permuted by a random cycle, which leaves none in place."""
     cycle = rng.permutation(places.size)
     moved = np.empty_like(places)

@@ -112,7 +112,7 @@ def best_linear(
     loss : {"log_loss", "logistic", "hinge", "squared_hinge", "smooth_hinge", "eta"} or Loss
         See `onebit.losses`.
     radius : float > 0, default=1.0
-        Of the ball.
+        Radius of the ball.
     norm : {"frobenius", "rows"}, default="frobenius"
         The ball of all W with ||W||_F <= radius, or of those whose rows all have ||w_k|| <= radius,
         as for FOLKLORE.

@@ -15,7 +15,7 @@ from onebit.core.validation import check_labels, check_rows, positions_of
 from onebit.theory.bound import Bound, NotProvenError, Setting
 from onebit.theory.comparator import Comparator, best_linear, online_log_loss
 
-_LOWEST = 0.5
+_LEAST_SHOWN = 0.5
 """Where pictures begin: half a mistake."""
 
 
@@ -29,9 +29,9 @@ class Regret:
         What is counted: mistakes, or -ln of the probability of the true label.
     rounds : ndarray of int
     suffered : ndarray
-        Of the learner, up to each of these rounds; averaged if there were several runs.
+        The measure of the learner, summed up to each of these rounds; averaged over several runs.
     loss : ndarray
-        Of the comparator, up to each of these rounds.
+        Loss of the comparator, summed up to each of these rounds.
     bound : ndarray
         The bound on `suffered`, in expectation where the learner is random. NaN where the bound
         depends on something that was not recorded.
@@ -80,12 +80,12 @@ class Regret:
         what = "mistakes" if self.measure == "mistakes" else "log loss"
         ax.plot(self.rounds, self.bound, color="0.3", linestyle="--", label=f"bound on its {what}")
         ax.plot(self.rounds, self.suffered, color="#D55E00", linewidth=2, label=f"its {what}")
-        below = ", below the picture" if self.loss[-1] < _LOWEST else ""
+        below = ", below the picture" if self.loss[-1] < _LEAST_SHOWN else ""
         loss = f"{self.comparator.of} of the best weights{below}"
         ax.plot(self.rounds, self.loss, color="#0072B2", label=loss)
         ax.plot(self.rounds, self.rounds, color="0.8", linewidth=1, label="all rounds")
         ax.set(xscale="log", yscale="log", xlabel="rounds", ylabel=f"{what}, summed up")
-        ax.set_ylim(bottom=_LOWEST)
+        ax.set_ylim(bottom=_LEAST_SHOWN)
         ax.set_title(self.title, loc="left")
         ax.legend(frameon=False)
         ax.grid(alpha=0.3)
@@ -113,11 +113,11 @@ def regret(
     X, y : array-like
         The stream.
     radius : float, optional
-        Of the ball of comparators, where the theorem leaves it open; 1 if not given.
+        Radius of the ball of comparators, where the theorem leaves it open; 1 if not given.
     comparator : Comparator, optional
         From `best_linear`, for the loss of the theorem; computed if not given.
     tolerance : float, default=1e-3
-        Of `best_linear`.
+        Tolerance of `best_linear`.
 
     Returns
     -------

@@ -72,6 +72,10 @@ def _odd_cells(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return X
 
 
+def _larger_unit(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return X / 1000.0
+
+
 def _shift(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     X[len(X) // 2 :, 0] += 50.0
     return X
@@ -133,6 +137,7 @@ ACCIDENTS: dict[str, Change] = {
     "one row times 1e4": _odd_row,
     "one of the first ten rows times 1e4": _odd_first_row,
     "one cell in 1,000 times 1e3": _odd_cells,
+    "every column in units of 1,000": _larger_unit,
     "a sensor shifts by 50": _shift,
     "a sensor is 50 times as sensitive": _gain,
     "a column that is a random walk": _random_walk,

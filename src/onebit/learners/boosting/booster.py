@@ -61,9 +61,22 @@ RULES: dict[str, Rule] = {}
 
 
 class Scratch(NamedTuple):
-    """s: s^0, ..., s^N; labels: l^i; scores: of each weak learner. The rest is of one of them.
+    """What a round computes of x.
 
-    C: cost matrix; p: probabilities; costs: expected costs.
+    Attributes
+    ----------
+    s
+        s^0, ..., s^N.
+    labels
+        l^i, the label of each weak learner.
+    scores
+        The scores of each weak learner.
+    C
+        Cost matrix of one weak learner.
+    p
+        Probabilities of one weak learner.
+    costs
+        Expected costs of one weak learner.
     """
 
     s: np.ndarray

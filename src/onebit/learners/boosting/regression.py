@@ -23,10 +23,20 @@ from onebit.numerics.logistic_surrogate import binary_surrogate, boosting_parame
 
 
 class Regressions(NamedTuple):
-    """One regression for each weak learner; A: A_11, A_12 and A_22; b, as in `onebit.Aioli`.
+    """One regression for each weak learner, by `onebit.Aioli`.
 
-    c: curvature of the surrogate losses; weight: of the losses of the two labels that x might have;
-    most: the largest half lead, ln T.
+    Attributes
+    ----------
+    A
+        A_11, A_12 and A_22.
+    b
+        As in `onebit.Aioli`.
+    c
+        Curvature of the surrogate losses.
+    weight
+        Weight of the losses of the two labels that x might have.
+    most
+        The largest half lead, ln T.
     """
 
     A: Annotated[np.ndarray, Field("n_learners", 3)]

@@ -33,7 +33,7 @@ from onebit.learners.other_libraries import (
     CLASSIFIER,
     Model,
     gives_probabilities,
-    is_rivers,
+    is_river_classifier,
     new_model,
     seeded,
     takes_many_classes,
@@ -44,10 +44,10 @@ from onebit.numerics.argmax import argmax
 from onebit.numerics.exploration import greedy
 from onebit.numerics.softmax import softmax
 
-_NEARLY = 1e-12
+_COST_TOLERANCE = 1e-12
 """Costs that differ by less are equal: rounding must not break ties between labels."""
 
-_WEIGHTLESS = 1e-300
+_LEAST_WEIGHT = 1e-300
 """A row of costs with a smaller sum counts as zero, as its inverse may not be finite."""
 
 
@@ -132,7 +132,7 @@ def new_weak_learners(
 
 
 def _copy(learner: Any, seed: int) -> Any:
-    if is_rivers(learner):
+    if is_river_classifier(learner):
         return learner  # `new_model` copies it
     if not hasattr(learner, "get_params"):
         return deepcopy(learner)
@@ -152,12 +152,12 @@ def least_cost(p, C, costs):
         weight = 0.0
         for k in range(K):
             weight += C[y, k]
-        chance = p[y] / weight if weight > _WEIGHTLESS else 0.0
+        chance = p[y] / weight if weight > _LEAST_WEIGHT else 0.0
         for k in range(K):
             costs[k] += chance * C[y, k]
     best = 0
     for k in range(1, K):
-        if costs[k] < costs[best] - _NEARLY:
+        if costs[k] < costs[best] - _COST_TOLERANCE:
             best = k
     return best
 

@@ -24,7 +24,7 @@ from onebit.theory import bounds
 
 
 class State(NamedTuple):
-    """P: the distribution P_t over the weights; mu: smoothing."""
+    """P, the distribution P_t over the weights, and mu, the smoothing."""
 
     P: Posterior
     mu: float

@@ -29,9 +29,18 @@ from onebit.theory import bounds
 
 
 class State(NamedTuple):
-    """A_inv: A^{-1}; h: A^{-1} G; Q: the basis of the classes that both are written in.
+    """A Gaussian over the weights, in the basis of `onebit.learners.folklore.State`.
 
-    nodes: equally weighted points of R^{K-1} that represent N(0, I).
+    Attributes
+    ----------
+    A_inv
+        A^{-1}.
+    h
+        A^{-1} G.
+    Q
+        The basis of the classes.
+    nodes
+        Equally weighted points of R^{K-1} that represent N(0, I).
     """
 
     A_inv: Annotated[Inverse, Within(n="contrast_weights")]

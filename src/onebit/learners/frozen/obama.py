@@ -21,7 +21,7 @@ from onebit.theory.bounds.logistic import obama_mu
 
 
 class State(NamedTuple):
-    """P: the distribution P_t over the weights; mu: smoothing; eta: learning rate."""
+    """P, the distribution P_t over the weights; mu, the smoothing; eta, the learning rate."""
 
     P: Posterior
     mu: float

@@ -12,14 +12,14 @@ from onebit.core.state import Field
 from onebit.learners.boosting.booster import RULES, Booster, Rule
 from onebit.theory import bounds
 
-_MOST = 2.0
+_LARGEST_ALPHA = 2.0
 """The largest weight of a weak learner's label, positive or negative."""
 
 
 class Alphas(NamedTuple):
-    """alpha: weight of each weak learner's label; eta: step size of alpha in round one."""
+    """alpha, the weight of each weak learner's label, and eta, its step size in round one."""
 
-    alpha: Annotated[np.ndarray, Field("n_learners", least=-_MOST, most=_MOST)]
+    alpha: Annotated[np.ndarray, Field("n_learners", least=-_LARGEST_ALPHA, most=_LARGEST_ALPHA)]
     eta: float
 
 
@@ -64,7 +64,7 @@ def adapt(rule, i, t, s, label, truth):
             if k != truth:
                 slope -= sigmoid(s[k] - s[truth] - alpha)
     alpha -= rule.eta / math.sqrt(t) * slope
-    rule.alpha[i] = min(max(alpha, -_MOST), _MOST)
+    rule.alpha[i] = min(max(alpha, -_LARGEST_ALPHA), _LARGEST_ALPHA)
 
 
 RULES["adaboost_olm"] = Rule(costs, combine, adapt, hedges=True)

@@ -13,7 +13,7 @@ from onebit.core import Cost, lean_kernel
 from onebit.learners.boosting.booster import RULES, Booster, Rule
 from onebit.theory import bounds
 
-_MOST_LEARNERS = 100
+_MAX_LEARNERS = 100
 """A round costs O(N^4): with more weak learners it would take longer than a tenth of a second."""
 
 _UNKNOWN = -1.0
@@ -23,9 +23,18 @@ _UNKNOWN = -1.0
 class Tables(NamedTuple):
     """What the potentials are computed from; see `win`.
 
-    powers: coefficients of T_c(z)^g, for each c and g; factorials: of 0, ..., N; votes: the number
-    of labels with each number of votes; chances: of winning, by the votes of two labels; two
-    polynomials.
+    Attributes
+    ----------
+    powers
+        Coefficients of T_c(z)^g, for each c and g.
+    factorials
+        Those of 0, ..., N.
+    votes
+        The number of labels with each number of votes.
+    chances
+        Probabilities of winning, by the votes of two labels.
+    product, factor
+        Two polynomials.
     """
 
     powers: np.ndarray
@@ -37,7 +46,7 @@ class Tables(NamedTuple):
 
 
 class Potentials(NamedTuple):
-    """right: probability that a weak learner votes for the right label, in the model."""
+    """The model of votes: `right` is the chance that a weak learner votes for the right label."""
 
     right: float
     scratch: Tables
@@ -199,7 +208,7 @@ class OnlineMBBM(Booster):
     _rule = "online_mbbm"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = Booster._parameter_constraints | {
-        "n_learners": [Interval(Integral, 1, _MOST_LEARNERS, closed="both")],
+        "n_learners": [Interval(Integral, 1, _MAX_LEARNERS, closed="both")],
         "gamma": [Interval(Real, 0, 1, closed="both")],
     }
 
