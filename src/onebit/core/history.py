@@ -11,6 +11,9 @@ from onebit.core.engine import EXPLORED, MISTAKE, UPDATED
 _PER_DECADE = 40
 """Points of a curve from round n to round 10 n."""
 
+_POINTS = np.unique(np.rint(10 ** (np.arange(18 * _PER_DECADE) / _PER_DECADE)).astype(np.int64))
+"""All points of a curve, up to more rounds than any run has."""
+
 
 class History:
     """Mistakes, explorations and updates of a run.
@@ -147,9 +150,5 @@ class History:
 
 def _curve_points(after: int, until: int) -> np.ndarray:
     """Return the points of the curve in (after, until]."""
-    if until <= after:
-        return np.zeros(0, dtype=np.int64)
-    lo = np.floor(_PER_DECADE * np.log10(max(after, 1)))
-    hi = np.ceil(_PER_DECADE * np.log10(until))
-    points = np.unique(np.rint(10 ** (np.arange(lo, hi + 1) / _PER_DECADE)).astype(np.int64))
-    return points[(points > after) & (points <= until)]
+    lo, hi = np.searchsorted(_POINTS, (after, until), side="right")
+    return _POINTS[lo:hi]

@@ -157,9 +157,10 @@ def policy(state, x, scores, offer, p):
     best = fill_mixture_policy(state.mixture, settings.explores, scores, offer, p)
     if settings.hedges:
         best = hedge(state.rates, best, offer, p)
-    for i in range(n_on_offer(offer, p.size)):
-        k = nth_on_offer(offer, i, p.size)
-        p[k] = settings.floor + (1.0 - n_on_offer(offer, p.size) * settings.floor) * p[k]
+    if settings.floor > 0.0:
+        for i in range(n_on_offer(offer, p.size)):
+            k = nth_on_offer(offer, i, p.size)
+            p[k] = settings.floor + (1.0 - n_on_offer(offer, p.size) * settings.floor) * p[k]
     return best
 
 

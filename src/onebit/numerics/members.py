@@ -366,15 +366,15 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
     probabilities, have the same variance. If labels are not exclusive, the probability of each is
     drawn, as that of one model is (`fill_policy`).
     """
+    line = mixture.members.line.posterior
+    if mixture.trust.size == 1:  # its draws have no width if it does not explore
+        return fill_policy(line, scores, offer, p)
     best = argmax(scores, offer)
     for k in range(p.size):
         p[k] = 0.0
     if not explores:
         p[best] = 1.0
         return best
-    line = mixture.members.line.posterior
-    if mixture.trust.size == 1:
-        return fill_policy(line, scores, offer, p)
     means, deviations = mixture.scratch.means, mixture.scratch.deviations
     least = mixture.settings.least_weight
     fill_moments(mixture.members, mixture.trust, least, offer, means, deviations)
@@ -408,7 +408,8 @@ def add_moments(member, i, trust, least, offer, means, variances):
     posterior, weight = member.posterior, say(trust[i], least)
     if weight > 0.0:
         scratch = posterior.scratch
-        fill_deviations(posterior, scratch.scores, offer)
+        best = argmax(scratch.scores, offer)
+        fill_deviations(posterior, scratch.scores, best, offer)
         for n in range(n_on_offer(offer, means.size)):
             k = nth_on_offer(offer, n, means.size)
             means[k] += weight * scratch.scores[k]

@@ -368,20 +368,20 @@ def fill_policy(posterior, scores, offer, p):
     `scores` are what `fill_scores` made of the means.
     """
     scratch, settings = posterior.scratch, posterior.settings
-    greedy, means = argmax(scores, offer), scratch.scores
+    best, means = argmax(scores, offer), scratch.scores
     if settings.explore == 0.0:
         for k in range(p.size):
             p[k] = 0.0
-        p[greedy] = 1.0
-        return greedy
-    best = fill_deviations(posterior, means, offer)
+        p[best] = 1.0
+        return best
+    fill_deviations(posterior, means, best, offer)
     if not settings.exclusive:
         for k in range(p.size):
             p[k] = logistic(scores[k])
-        means, best = scratch.g, greedy
-        fill_linearised(p, greedy, means)
+        means = scratch.g
+        fill_linearised(p, best, means)
     fill_winning(means, scratch.deviations, best, p, scratch.room, offer)
-    return greedy
+    return best
 
 
 @lean_kernel
@@ -397,32 +397,50 @@ def fill_linearised(p, best, means):
 
 
 @lean_kernel
-def fill_deviations(posterior, scores, offer):
+def fill_deviations(posterior, scores, best, offer):
     """Fill the deviation of each class's draw: nu_k sqrt(v_k), with nu_k at least nu.
 
-    Where the label with the highest score is not likely to be right, labels that are known less
-    well have draws up to as wide as the model says. Return the label with the highest score. If
-    labels are not exclusive, deviations are those of log-odds: nu times the shrinkage.
+    Where `best`, the label on offer with the highest score, is not likely to be right, labels that
+    are known less well have draws up to as wide as the model says. If labels are not exclusive,
+    deviations are those of log-odds: nu times the shrinkage.
     """
-    scratch, settings, best = posterior.scratch, posterior.settings, argmax(scores, offer)
+    scratch, settings = posterior.scratch, posterior.settings
     v, deviations = scratch.v, scratch.deviations
     constants = settings.constants
-    for i in range(n_on_offer(offer, scores.size)):
-        k = nth_on_offer(offer, i, scores.size)
-        deviations[k] = settings.explore * math.sqrt(v[k])
-        if not settings.exclusive:
+    fill_first_deviations(settings.explore, v, deviations)
+    if not settings.exclusive:
+        for k in range(v.size):
             deviations[k] *= shrinkage(posterior, k)
     if not (settings.exclusive and 0.0 < settings.explore < 1.0):
-        return best
-    least, near = math.log(n_on_offer(offer, scores.size) / constants.unlikely), 0
+        return
+    least = math.log(n_on_offer(offer, scores.size) / constants.unlikely)
+    # `best` is one of those near. In most rounds there is no other, on offer or not, which a loop
+    # over all labels finds out faster than one over those on offer.
+    if (
+        n_near(constants.doubt, least, scores, v, best, None) > 1
+        and n_near(constants.doubt, least, scores, v, best, offer) > 1
+    ):
+        wrong = doubt_of_best(constants.doubt, scores, v, best, offer, scratch.g)
+        widen(settings.explore, constants.openness, wrong, v, best, deviations)
+
+
+@lean_kernel
+def fill_first_deviations(nu, v, deviations):
+    """Fill nu sqrt(v_k) for all labels, which is faster than for those on offer."""
+    no_alias()
+    for k in range(v.size):
+        deviations[k] = nu * math.sqrt(v[k])
+
+
+@lean_kernel
+def n_near(doubt, least, scores, v, best, offer):
+    """Return how many scores are less than `least` deviations from that of `best`, it included."""
+    n = 0
     for i in range(n_on_offer(offer, scores.size)):
         k = nth_on_offer(offer, i, scores.size)
         gap = scores[best] - scores[k]
-        near += gap * gap <= least * least * (1.0 + constants.doubt * (v[best] + v[k]))
-    if near > 1:  # best itself is one of them
-        wrong = doubt_of_best(constants.doubt, scores, v, best, offer, scratch.g)
-        widen(settings.explore, constants.openness, wrong, v, best, deviations)
-    return best
+        n += gap * gap <= least * least * (1.0 + doubt * (v[best] + v[k]))
+    return n
 
 
 @lean_kernel

@@ -479,7 +479,7 @@ def count_values(scales, x, weight, weights):
 def count_non_zero(features, kinds, totals, tracked, x, weight):
     """Count the non-zero values of x; fill those of tracked columns, by slot."""
     no_alias()
-    squares, n_below, n_whole = 0.0, 0, 0
+    n_below, n_whole = 0, 0
     for i in range(x.indices.size):
         j, x_j = x.indices[i], x.values[i]
         if x_j != 0.0:
@@ -489,7 +489,6 @@ def count_non_zero(features, kinds, totals, tracked, x, weight):
             if weight == 0:
                 continue
             if abs(x_j) < 1.0:
-                squares += x_j * x_j
                 n_below += 1
             else:
                 n_whole += 1
@@ -500,8 +499,18 @@ def count_non_zero(features, kinds, totals, tracked, x, weight):
             elif kinds[j, EXCEEDS] == 0:
                 features[j, POWER] += weight * (x_j * x_j)
     totals[N_WHOLE] += weight * n_whole
-    if n_below >= LEAST_VECTOR and abs(squares - 1.0) <= UNIT_TOLERANCE:
+    if n_below >= LEAST_VECTOR and abs(squares_below_one(x) - 1.0) <= UNIT_TOLERANCE:
         totals[N_UNIT] += weight
+
+
+@lean_kernel
+def squares_below_one(x):
+    """Return the sum of the squares of the values of x below one."""
+    total = 0.0
+    for i in range(x.values.size):
+        if abs(x.values[i]) < 1.0:
+            total += x.values[i] * x.values[i]
+    return total
 
 
 @lean_kernel
