@@ -98,10 +98,13 @@ docs-links: docs
 pictures: .venv/.installed-bench .venv/.installed-dev
 	$(BIN)/python tools/pictures.py
 
-# Lines and branches outside of compiled code that the tests reach.
+# Lines and branches outside of compiled code that the tests reach: all, or those of some folders,
+# as in COVER="tests/serve tests/streams".
+COVER ?=
+
 coverage: .venv/.installed-dev
 	rm -f .coverage .coverage.*
-	$(subst $(BIN)/pytest,$(BIN)/coverage run -m pytest,$(PYTEST)) -m "not slow"
+	$(subst $(BIN)/pytest,$(BIN)/coverage run -m pytest,$(PYTEST)) -m "not slow" $(COVER)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
