@@ -98,12 +98,15 @@ docs-links: docs
 pictures: .venv/.installed-bench .venv/.installed-dev
 	$(BIN)/python tools/pictures.py
 
-# Lines and branches outside of compiled code that the tests reach.
+# Lines and branches outside of compiled code that the tests reach: of the package, or of some rooms
+# by their own tests, as in ROOMS="streams features".
+ROOMS ?=
+
 coverage: .venv/.installed-dev
 	rm -f .coverage .coverage.*
-	$(subst $(BIN)/pytest,$(BIN)/coverage run -m pytest,$(PYTEST)) -m "not slow"
+	$(subst $(BIN)/pytest,$(BIN)/coverage run -m pytest,$(PYTEST)) -m "not slow" $(ROOMS:%=tests/%)
 	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report
+	$(BIN)/coverage report $(if $(ROOMS),--include="$$(printf '*/onebit/%s/*,' $(ROOMS))")
 
 # Wheel and source distribution, and how they do in clean environments of every Python at hand;
 # KEEP=dist keeps them.
