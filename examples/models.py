@@ -52,25 +52,31 @@ FILLER = "please could you write me a the for with about explain give what is"
 
 
 class Assistant:
-    """Questions of four kinds, of any difficulty, for models that answer right or wrong."""
+    """Questions of several kinds for models that answer right or wrong, by the table above."""
+
+    prices, new, new_price, best = PRICES, NEW, NEW_PRICE, "reasoner"
+    worse = "medium"
 
     def __init__(self, n, seed):
         self.n, self.change, self.arrival = n, n // 2, 7 * n // 10
-        self.models, self.prices = list(PRICES), dict(PRICES)
+        self.prices = dict(self.prices)
         self.utility, self._rng, self._due = [], random.Random(seed), {}
 
     def questions(self):
         """Yield the questions; what they are about is in `kind`, for those who are told."""
-        rng = self._rng
         for now in range(self.n):
             self.now = now
             if self.now == self.arrival:
-                self.models, self.prices = [*self.models, NEW], self.prices | {NEW: NEW_PRICE}
-            self.kind, harder = rng.choice(list(KINDS)), rng.uniform(-1.0, 1.0)
-            self.difficulty, hard = KINDS[self.kind] + SPREAD * harder, round(4.0 + 4.0 * harder)
-            words = rng.sample(WORDS[self.kind].split(), 3) + rng.sample(FILLER.split(), 4)
-            words += rng.sample(HARD.split(), hard) + rng.sample(EASY.split(), 8 - hard)
-            yield " ".join(rng.sample(words, len(words)))
+                self.prices = self.prices | {self.new: self.new_price}
+            yield self._question()
+
+    def _question(self):
+        rng = self._rng
+        self.kind, harder = rng.choice(list(KINDS)), rng.uniform(-1.0, 1.0)
+        self.difficulty, hard = KINDS[self.kind] + SPREAD * harder, round(4.0 + 4.0 * harder)
+        words = rng.sample(WORDS[self.kind].split(), 3) + rng.sample(FILLER.split(), 4)
+        words += rng.sample(HARD.split(), hard) + rng.sample(EASY.split(), 8 - hard)
+        return " ".join(rng.sample(words, len(words)))
 
     def chance(self, model):
         """Return the probability that a model's answer to the last question is right."""
@@ -100,11 +106,17 @@ def _vector(name):
     return np.random.default_rng(crc32(name.encode())).normal(size=32) / 6.0
 
 
-VECTORS = {
-    word: _vector(word) + 2.0 * _vector(GROUPS[word]) if word in GROUPS else _vector(word)
-    for word in [*GROUPS, *FILLER.split()]
-}
-"""Words of a group are near each other, as in embeddings of texts."""
+VECTORS = {}
+
+
+def add_words(groups):
+    """Add words, each with its group: words of a group are near each other, as in embeddings."""
+    for word, group in groups.items():
+        VECTORS[word] = _vector(word) + 2.0 * _vector(group)
+
+
+VECTORS |= {word: _vector(word) for word in FILLER.split()}
+add_words(GROUPS)
 
 
 def embedding(text):

@@ -55,6 +55,18 @@ def test_the_router_of_models(seeds, n, monkeypatch, capsys):
         assert all(figure in recipe for figure in figures), "the recipe has what this prints"
 
 
+@pytest.mark.slow
+def test_the_router_of_models_by_published_figures(monkeypatch, capsys):
+    """The recipe has what this prints, and no learner could have 10 % more than the others."""
+    monkeypatch.syspath_prepend(FOLDER)
+    example = runpy.run_path(str(FOLDER / "route_models.py"))
+    example["compare"](5, table=example["Published"])
+    printed = capsys.readouterr().out
+    recipe = (FOLDER.parent / "docs" / "recipes" / "models.md").read_text()
+    assert all(figure in recipe for figure in re.findall(r"[\d.]+", printed))
+    assert float(re.search(r"\+([\d.]+)% for an oracle", printed)[1]) < 10.0
+
+
 @pytest.mark.xdist_group("one_bit_classifier")
 def test_the_router_is_judged_by_its_log(tmp_path, monkeypatch, capsys):
     """The accuracy that only the help desk knows is in the interval that the log gives."""

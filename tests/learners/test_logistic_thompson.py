@@ -115,6 +115,29 @@ def test_a_new_label_begins_at_the_level_of_all(tmp_path):
         assert not one.exclusive
 
 
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize("alike", [True, False])
+def test_a_new_label_begins_with_what_labels_share(covariance, alike):
+    """The reference estimates the correlation of labels from all pairs, one by one."""
+    rng = np.random.default_rng(0)
+    learner = LogisticThompson("features", covariance, classes=range(3), random_state=0)
+    for x in rng.normal(size=(300, 4)):
+        decision = learner.decide(x)
+        signal = x[0] if alike else x[decision.label]
+        learner.learn(decision, correct=bool(signal > 0.0))
+    W, n = learner._run.state.model.posterior.W.copy(), 3
+    pairs = [W[:, j] @ W[:, k] for j in range(n) for k in range(n) if j != k]
+    rho = max(0.0, np.mean(pairs) / np.mean([W[:, k] @ W[:, k] for k in range(n)]))
+    correlations = np.full((n, n), rho) + (1.0 - rho) * np.eye(n)
+    expected = W @ np.linalg.solve(correlations, np.full(n, rho))
+    learner.add_classes([3, 4])
+    after = learner._run.state.model.posterior.W
+    for k in (3, 4):
+        np.testing.assert_allclose(after[:, k], expected, atol=1e-12)
+    assert np.array_equal(after[:, :3], W)
+    assert (rho > 0.5) == alike
+
+
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 def test_stays_finite(scale):
     rng = np.random.default_rng(0)

@@ -51,6 +51,12 @@ class LogisticThompson(SoftmaxThompson):
     weight of the constant that the view adds has the precision 10 a: a label differs from others
     more by what it depends on than by its level.
 
+    Labels may have more in common than the level: a question that is hard for one model is hard for
+    others. The weights of a label that `add_classes` adds begin at the mean of what the labels
+    share, rho / (1 + (K - 1) rho) sum_k w_k, where rho is the mean of w_j . w_k over all pairs of
+    labels, divided by that of ||w_k||^2, and at least zero: the best prediction if weights of any
+    two labels have the correlation rho. Its variances are those of the prior.
+
     Log-odds are linear in x: a visitor who differs more from the average one has surer tastes. So x
     is not normalised to unit length, but divided by L, where L^2 is the mean of ||x||^2 over all
     rounds.

@@ -169,9 +169,27 @@ class Posterior(NamedTuple):
             raise ValueError(f"the variance of level is {self.level[VARIANCE]}, out of its range")
 
     def begin_classes(self, first: int) -> None:
-        """Give new classes, from `first` on, the initial variances."""
+        """Give new classes, from `first` on, the initial variances, and what labels share."""
         new = self.S[:, first:] if isinstance(self.S, np.ndarray) else self.S.base[first:]
+        if not self.settings.exclusive:
+            self.W[:, first:] = self._shared_weights(first)[:, np.newaxis]
         new /= self.age
+
+    def _shared_weights(self, n: int) -> np.ndarray:
+        """Return the mean of u, where the weights of the first n classes are w_k = u + e_k.
+
+        u and e_k are independent, with covariances rho P and (1 - rho) P, where P has the first
+        variances. Then the mean of w_j' P^{-1} w_k, j != k, is rho times that of w_k' P^{-1} w_k,
+        which estimates rho, and u has the mean rho / (1 + (n - 1) rho) sum_k w_k. Where labels have
+        nothing in common, rho and u are about zero; where they are exclusive, u has no effect.
+        """
+        first = self.S[:, n] if isinstance(self.S, np.ndarray) else self.S.base[n].diagonal()
+        total = self.W[:, :n].sum(axis=1)
+        own = (self.W[:, :n] ** 2).sum(axis=1) @ (1.0 / first)
+        if n < 2 or not own > 0.0:
+            return np.zeros(first.size)
+        rho = max(0.0, (total**2 @ (1.0 / first) / own - 1.0) / (n - 1.0))
+        return rho / (1.0 + (n - 1.0) * rho) * total
 
 
 def new_posterior(
