@@ -6,6 +6,7 @@ import numpy as np
 
 from onebit.core.state import declared
 from onebit.numerics.neighbours import new_neighbours
+from onebit.numerics.pairs import new_pairs
 from onebit.numerics.scales import N_TOTALS, migrated_scales
 
 MEMBERS = "mixture.members."
@@ -30,6 +31,7 @@ def migrated(
     own. Version 2 has no descriptions, and scales that do not look for embeddings; version 3 has no
     level, which is zero where exactly one label is right. Version 4 has no neighbours, which begin
     without an example, and no lengths of examples, which count where labels are not exclusive.
+    Version 5 has no pairs, which begin without a count.
     """
     named = arrays if version >= 2 else _with_mixture(arrays)
     totals = named.get("scales.totals")
@@ -37,9 +39,11 @@ def migrated(
         named = named | {"scales.totals": np.append(totals, np.zeros(N_TOTALS - totals.size))}
     cells = named.get(PREFIXES["views.cells"] + ".W")
     if cells is not None and exclusive:
-        neighbours = new_neighbours(len(named["scales.features"]), cells.shape[1])
-        arrays_of = declared(neighbours, "mixture.neighbours.")
-        named = named | {found.name: found.array for found in arrays_of}
+        sizes = len(named["scales.features"]), cells.shape[1]
+        new = {"pairs": new_pairs(*sizes), "neighbours": new_neighbours(*sizes)}
+        for name, part in new.items():
+            arrays_of = declared(part, f"mixture.{name}.")
+            named = {found.name: found.array for found in arrays_of} | named
     return named
 
 
