@@ -63,7 +63,7 @@ def test_weights_of_members_are_recorded_at_the_points_of_the_curve():
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     whole, parts = (OneBitClassifier(classes=[0, 1], random_state=0) for _ in range(2))
     history = play(whole, X, y)
-    assert list(history.weights) == ["line", "cells", "products", "neighbours"]
+    assert list(history.weights) == ["line", "cells", "products", "pairs", "neighbours"]
     rounds, _ = history.curve()
     for points in history.weights.values():
         assert [t for t, _ in points] == rounds.tolist()

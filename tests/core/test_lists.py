@@ -24,6 +24,7 @@ from onebit import (
 from onebit.core.engine import CHOOSE
 from onebit.features import Records
 from onebit.numerics.neighbours import P
+from onebit.numerics.pairs import FACTOR
 
 pytestmark = pytest.mark.xdist_group("one_bit_classifier")
 
@@ -66,6 +67,8 @@ def draws_of_mixture(learner, x, offer, rng, n):
     shares = trust / trust.sum()
     means = sum(w * member.scores for w, member in zip(shares, members, strict=True))
     variances = sum(w * member.deviations**2 for w, member in zip(shares, members, strict=True))
+    if mixture.weighed_pairs is not None:
+        means = means + np.log(mixture.pairs.scratch.labels[FACTOR])
     if mixture.neighbours is not None and mixture.neighbours.weight >= 0.01:
         w, p = mixture.neighbours.weight, mixture.neighbours.scratch.labels[P]
         means = (1 - w) * means + w * np.log(p)

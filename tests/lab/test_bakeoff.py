@@ -180,6 +180,19 @@ def test_losses_are_named_and_tools_that_are_told_are_no_rivals():
     assert below.seen == "on z"
 
 
+def test_the_best_of_the_tools_that_are_told_has_the_fewest_mistakes_on_each_table():
+    parts = made_up({0.5: [10, 100, 400]}, [100, 100, 130])
+    told = {"AROW, told": [8, 150, 40], "boosted trees, told": [16, 75, 80]}
+    parts["linear"] = pd.concat(
+        parts["linear"].assign(learner=name, mistakes=counts) for name, counts in told.items()
+    )
+    found = bakeoff._told_ratios(Results(parts)).set_index("tool")["against VW, linear"]
+    assert list(found.index) == [OURS, *told, "the best told"]
+    ways = np.array([[10, 100, 400], [80, 150, 220]])
+    ratios = np.log(np.array([8, 75, 40]) / ways).mean(axis=1)
+    assert found["the best told"] == f"{max(ratios):+.2f} to {min(ratios):+.2f}"
+
+
 def test_a_tool_that_played_few_tables_is_compared_on_those():
     parts = made_up({0.5: [10, 100, 400]}, [100, 100, 130])
     parts["vw"] = parts["vw"][(parts["vw"].learner == "VW regcb") | (parts["vw"].stream == "x")]

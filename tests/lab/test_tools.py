@@ -19,6 +19,10 @@ from onebit.lab.tools import (
     ConstantLabel,
     ContextualbanditsLinUCB,
     ContextualbanditsTrees,
+    NearestNeighbours,
+    RandomForest,
+    SupportVectors,
+    ToldEveryLabel,
     Tool,
     VowpalWabbit,
     _blocks,
@@ -45,6 +49,9 @@ TOOLS = [
     ContextualbanditsTrees(),
     BayesianBandits(),
     BoostedTrees(),
+    RandomForest(),
+    SupportVectors(),
+    NearestNeighbours(),
 ]
 
 
@@ -66,7 +73,10 @@ def test_a_tool_learns_from_what_it_is_told(tool, separable):
         assert moved == pytest.approx(found["mistakes"], abs=0.03 * y.size)
 
 
-@pytest.mark.parametrize("tool", TOOLS[:-1], ids=repr)
+ONE_BIT = [tool for tool in TOOLS if not isinstance(tool, ToldEveryLabel)]
+
+
+@pytest.mark.parametrize("tool", ONE_BIT, ids=repr)
 def test_a_tool_is_told_one_bit_only(tool, separable):
     if tool.version is None:
         pytest.skip(f"{tool.package} is not installed")

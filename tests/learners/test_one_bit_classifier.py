@@ -573,12 +573,16 @@ def test_a_file_of_format_2_has_the_scores_that_it_had():
 
 @pytest.mark.parametrize(
     ("views", "mistakes", "weights"),
-    [("line", 156, [1.0]), ("products", 3, [5.2814283e-08, 4.9239345e-07, 8.1867297e-04, 0.99918])],
+    [
+        ("line", 156, [1.0]),
+        ("products", 4, [2.6288926e-9, 2.4530994e-8, 4.0786353e-5, 1.5321589e-3, 0.99842703]),
+    ],
 )
 def test_a_file_of_version_1_goes_on_as_it_did(views, mistakes, weights):
     """Saved when members had other names; of the line, what follows is what the old code printed.
 
-    Beside other members, neighbours begin without an example; without them there were 7 mistakes.
+    Beside other members, pairs begin without a count, and neighbours without an example; without
+    them there were 7 mistakes.
     """
     name = f"one_bit_classifier_{views}_state_1.safetensors"
     learner = load(Path(__file__).parent / "data" / name)
@@ -612,6 +616,21 @@ def test_files_with_columns_that_counting_cannot_lead_to_are_refused(change, tmp
     (tmp_path / "changed").write_bytes(packed(text, arrays))
     with pytest.raises(ValueError, match=r"columns|kinds"):
         load(tmp_path / "changed")
+
+
+def test_a_file_of_version_5_has_pairs_without_a_count(tmp_path):
+    X, y = continuous(3)
+    learner = OneBitClassifier(random_state=0).fit(X, y)
+    text, arrays = unpacked(learner_bytes(learner, tmp_path))
+    before = {name: a for name, a in arrays.items() if not name.startswith("mixture.pairs.")}
+    assert len(before) == len(arrays) - 3
+    header = json.loads(text) | {"state_version": 5}
+    (tmp_path / "before").write_bytes(packed(json.dumps(header), before))
+    mixture, now = load(tmp_path / "before")._run.state.mixture, learner._run.state.mixture
+    assert not mixture.pairs.cells.any()
+    assert mixture.pairs.weight == 0.5
+    assert mixture.neighbours.counts.tolist() == now.neighbours.counts.tolist()
+    assert mixture.trust.tolist() == now.trust.tolist()
 
 
 def file_before_the_mixture(learner, folder):

@@ -320,6 +320,63 @@ def cells(x, z, columns, scales, K):
     )
 
 
+class Pairs:
+    """One pair of columns at a time: how often labels were right in a cell, over what was expected.
+
+    Each cell has two rows: what was right, and what the members expected.
+    """
+
+    def __init__(self, d, K):
+        self.K, self.names = K, [(i, j) for i in range(d) for j in range(i + 1, d)]
+        if len(self.names) * K > 8_192 or d > 64:
+            self.names = []
+        self.exchange()
+
+    def look(self, codes, others):
+        self.others = others
+        self.cells = [
+            self.tables.setdefault((i, j, codes[i], codes[j]), np.zeros((2, self.K)))
+            for i, j in self.names
+        ]
+        ratios = [(2 + right) / (2 + expected) for right, expected in self.cells]
+        self.r = [ratio / (others * ratio).sum() for ratio in ratios]
+        self.mean = sum(w * r for w, r in zip(self.trust, self.r, strict=True))
+
+    @property
+    def say(self):
+        return self.weight if self.names and self.weight >= 0.01 else 0.0
+
+    @property
+    def factor(self):
+        return 1 - self.say + self.say * self.mean
+
+    def learn(self, p, label, correct):
+        if not self.names:
+            return
+
+        def of_bit(q):
+            q = np.clip(q, 1e-3, 1 - 1e-3)
+            return q**correct * (1 - q) ** (1 - correct)
+
+        q = self.others[label]
+        own, others = self.weight * of_bit(q * self.mean[label]), (1 - self.weight) * of_bit(q)
+        self.weight = (1 - 1e-4) * own / (own + others) + 0.5e-4
+        self.trust = self.trust * [of_bit(q * r[label]) for r in self.r]
+        self.trust = (1 - 1e-4) * self.trust / self.trust.sum() + 1e-4 / self.trust.size
+        is_label = np.arange(self.K) == label
+        right = mean_over_bit(correct, is_label, np.where(is_label, 0, p) / max(1 - p[label], 1e-3))
+        for cell in self.cells:
+            cell += [right, self.others]
+
+    def exchange(self):
+        self.weight, self.tables = 0.5, {}
+        self.trust = np.full(len(self.names), 1 / max(1, len(self.names)))
+
+    def forget(self, labels):
+        for cell in self.tables.values():
+            cell[:, labels] = 0.0
+
+
 class Neighbours:
     """The last examples with their bits; the four nearest correct what the members say."""
 
@@ -402,21 +459,25 @@ class OneBitClassifier:
         if views == "products":
             self.members.append(Posterior(n_encoded("products", d), K, True, *given))
         self.trust = np.full(len(self.members), 1 / len(self.members))
-        self.neighbours = Neighbours(d, K) if len(self.members) > 1 else None
+        several = len(self.members) > 1
+        self.pairs = Pairs(d, K) if several else None
+        self.neighbours = Neighbours(d, K) if several else None
         self.W, self.inputs = self.line.W[:, :d], self.line.W
         self.has_former, self.evidence_of_former, self.rounds = False, 0.0, 0
         self.t, self.seen, self.changes, self.rates = 0, [], Changes(K), Rates(K)
 
     @property
     def parts(self):
-        return [*self.members, *([] if self.neighbours is None else [self.neighbours])]
+        return [*self.members, *([] if self.neighbours is None else [self.pairs, self.neighbours])]
 
     def look(self, x):
         z = x if self.scales is None else self.scales.scaled(x)
         for name, member in zip(("line", "cells", "products"), self.members, strict=False):
             member.look(encoded(name, x, z, self.columns, self.scales, self.K))
         if self.neighbours is not None:
-            self.neighbours.look(z[:-1], self.of_members())
+            codes = [column.code(value) for column, value in zip(self.columns, x, strict=True)]
+            self.pairs.look(codes, self.of_members())
+            self.neighbours.look(z[:-1], self.corrected())
 
     @property
     def says(self):
@@ -425,6 +486,11 @@ class OneBitClassifier:
 
     def of_members(self):
         return sum(w * member.p for w, member in zip(self.says, self.members, strict=True))
+
+    def corrected(self):
+        """What members say, corrected by pairs."""
+        p = self.of_members()
+        return p if self.pairs is None else p * self.pairs.factor
 
     @property
     def local(self):
@@ -436,10 +502,12 @@ class OneBitClassifier:
         """Of all members, those that have no say included."""
         if self.neighbours is None:
             return self.trust
-        return np.r_[(1 - self.neighbours.weight) * self.trust, self.neighbours.weight]
+        of_pairs, local = self.pairs.weight, self.neighbours.weight
+        others = np.r_[(1 - of_pairs) * self.trust, of_pairs] if self.pairs.names else self.trust
+        return np.r_[(1 - local) * others, local]
 
     def mixture(self):
-        p = self.of_members()
+        p = self.corrected()
         return p if self.neighbours is None else p + self.local * (self.neighbours.p - p)
 
     def policy(self, x):
@@ -449,6 +517,8 @@ class OneBitClassifier:
             for w, member in zip(self.says, self.members, strict=True):
                 means += w * member.s
                 variances += w * member.widths() ** 2 * member.v
+            if self.pairs is not None:
+                means = means + np.log(self.pairs.factor)
             if self.local > 0:
                 means = (1 - self.local) * means + self.local * np.log(self.neighbours.p)
             p = self.rates.hedged(winning_probabilities(means, np.sqrt(variances)))
@@ -471,6 +541,7 @@ class OneBitClassifier:
         for member in self.members:
             member.learn(label, correct, self.rounds)
         if self.neighbours is not None:
+            self.pairs.learn(mixed, label, correct)
             self.neighbours.learn(label, correct)
         self.rates.count(best, label, correct)
         if self.has_former:
@@ -514,4 +585,5 @@ class OneBitClassifier:
         for member in self.members:
             member.forget(changed)
         if self.neighbours is not None:
+            self.pairs.forget(changed)
             self.neighbours.forget(changed, everything)

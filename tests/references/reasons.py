@@ -38,7 +38,10 @@ def amounts(slow, names, factors, x):
 
 
 def explain(slow, x, k, other):
-    """The amount of each set of columns, the difference of scores, and what neighbours add."""
+    """The amount of each set of columns, the difference of scores, and what neighbours add.
+
+    Neighbours add to what pairs multiply what members say with.
+    """
     slow.look(x)
     names = ("line", "cells", "products")[: len(slow.members)]
     part, added = 1.0, np.zeros(slow.K)
@@ -46,24 +49,32 @@ def explain(slow, x, k, other):
         total = 2 + slow.neighbours.counts.sum()
         part = 1 - slow.local + slow.local * 2 / total
         added = slow.local * slow.neighbours.counts / total
-    parts = [
-        (part * w * member.p[k], part * w * member.p[other])
-        for w, member in zip(slow.says, slow.members, strict=True)
+    at = [k, other]
+    both = np.array([w * member.p for w, member in zip(slow.says, slow.members, strict=True)])
+    corrected = part * slow.corrected()[at]
+    whole = logarithmic_mean(*(corrected + added[at]))
+    rest = logarithmic_mean(*corrected) / whole
+    shares = [
+        rest * logarithmic_mean(*one[at]) / logarithmic_mean(*both.sum(axis=0)[at]) for one in both
     ]
-    parts.append((added[k], added[other]))
-    whole = logarithmic_mean(*np.sum(parts, axis=0))
     factors = [
         {k: c * member.c[k], other: -c * member.c[other]}
-        for c, member in zip(
-            [logarithmic_mean(*part) / whole for part in parts[:-1]], slow.members, strict=True
-        )
+        for c, member in zip(shares, slow.members, strict=True)
     ]
     found = amounts(slow, names, factors, x)
-    difference = float(np.subtract(*np.log(np.sum(parts, axis=0))))
+    difference = float(np.subtract(*np.log(corrected + added[at])))
+    of_pairs = {}
+    if slow.pairs is not None and slow.pairs.names:
+        slow.look(x)
+        each = rest * slow.pairs.say / logarithmic_mean(*slow.pairs.factor[at])
+        for name, w, r in zip(slow.pairs.names, slow.pairs.trust, slow.pairs.r, strict=True):
+            of_pairs[name] = each * w * (r[k] - r[other])
     rows = np.transpose([column.sample for column in slow.columns])
     usual = [amounts(slow, names, factors, row) for row in rows]
     for columns in set().union(*usual) - {()}:
         average = np.mean([one.get(columns, 0.0) for one in usual])
         found[columns] = found.get(columns, 0.0) - average
         found[()] += average
+    for name, amount in of_pairs.items():
+        found[name] = found.get(name, 0.0) + amount
     return found, difference, (added[k] - added[other]) / whole

@@ -318,28 +318,71 @@ class ConstantLabel(Tool):
         return {**super().play(X, y, n_classes, seed), **sizes}
 
 
-class BoostedTrees(Tool):
-    """Gradient-boosted trees of scikit-learn, told every label, with their default parameters.
+class ToldEveryLabel(Tool):
+    """A classifier of scikit-learn, told every label, with its default parameters.
 
-    They are grown again from all rounds when there are a fifth more.
+    It is trained again on all rounds when there are a fifth more. Subclasses define `_model`.
     """
 
     package = "scikit-learn"
 
-    def labels(self, X: Any, y: np.ndarray, n_classes: int, seed: int) -> np.ndarray:
-        """Return the predictions for each block by the trees that were grown before it."""
-        from sklearn.ensemble import HistGradientBoostingClassifier
+    def _model(self, seed: int) -> Any:
+        """Return the classifier before it is trained."""
+        raise NotImplementedError
 
-        X = _dense(X)
+    def labels(self, X: Any, y: np.ndarray, n_classes: int, seed: int) -> np.ndarray:
+        """Return the predictions for each block by the model that was trained before it."""
+        X = self._rows(X)
         labels = np.zeros(y.size, dtype=np.int64)
         for first, last in _blocks(y.size, 0.2):
             told = y[:first]
             if np.unique(told).size > 1:
-                model = HistGradientBoostingClassifier(random_state=seed)
-                labels[first:last] = model.fit(X[:first], told).predict(X[first:last])
+                labels[first:last] = self._model(seed).fit(X[:first], told).predict(X[first:last])
             elif first:
                 labels[first:last] = told[0]
         return labels
+
+    def _rows(self, X: Any) -> np.ndarray:
+        return _dense(standardized(X))
+
+
+class BoostedTrees(ToldEveryLabel):
+    """Gradient-boosted trees, which do not depend on the scales of columns."""
+
+    def _model(self, seed: int) -> Any:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        return HistGradientBoostingClassifier(random_state=seed)
+
+    def _rows(self, X: Any) -> np.ndarray:
+        return _dense(X)
+
+
+class RandomForest(ToldEveryLabel):
+    """A random forest."""
+
+    def _model(self, seed: int) -> Any:
+        from sklearn.ensemble import RandomForestClassifier
+
+        return RandomForestClassifier(random_state=seed)
+
+
+class SupportVectors(ToldEveryLabel):
+    """A support vector machine with Gaussian kernels."""
+
+    def _model(self, seed: int) -> Any:
+        from sklearn.svm import SVC
+
+        return SVC(random_state=seed)
+
+
+class NearestNeighbours(ToldEveryLabel):
+    """The five nearest rounds."""
+
+    def _model(self, seed: int) -> Any:
+        from sklearn.neighbors import KNeighborsClassifier
+
+        return KNeighborsClassifier()
 
 
 FIRST_BLOCK = 50

@@ -40,6 +40,7 @@ from onebit.numerics.changes import (
 from onebit.numerics.constant import Rates, forget_rates, hedge, new_rates, rate
 from onebit.numerics.contributions import (
     added_by_neighbours,
+    added_by_pairs,
     contributions_of,
     sample_of,
     weighed_members,
@@ -204,8 +205,8 @@ def notice(state, inputs, label, correct):
     reset(changes, what, rounds)
 
 
-# States of one form have the same types, and so have compiled functions. With neighbours, which are
-# there for exclusive labels only, a state has another type than without.
+# States of one form have the same types, and so have compiled functions. With pairs and neighbours,
+# which are there for exclusive labels only, a state has another type than without.
 FORMS = {
     (covariance, view, neighbours): Kernels(
         f"{covariance}_{view}{neighbours * '_neighbours'}", score, policy, learn, separate=True
@@ -220,13 +221,13 @@ class OneBitClassifier(ProbabilityLearner):
     """The default choice: few mistakes, nothing to tune.
 
     It is a mixture of models that see x differently: a line, cells that columns are cut into,
-    products of features, and the nearest of the last examples. In the first three, label k is right
-    with probability softmax(W x)_k, and the weights have a Gaussian posterior, which each bit
-    updates. To decide, the score of each label is drawn from what the models know of it, and the
-    highest wins (Thompson sampling): a label that is known to be wrong is never chosen, one about
-    which little is known sometimes is. A bit teaches all classes. If the label was right, the truth
-    is known. If it was wrong, it falls, and the others rise, the likely ones most: so a class that
-    looked bad at first is found after all.
+    products of features, pairs of columns one by one, and the nearest of the last examples. In the
+    first three, label k is right with probability softmax(W x)_k, and the weights have a Gaussian
+    posterior, which each bit updates. To decide, the score of each label is drawn from what the
+    models know of it, and the highest wins (Thompson sampling): a label that is known to be wrong
+    is never chosen, one about which little is known sometimes is. A bit teaches all classes. If the
+    label was right, the truth is known. If it was wrong, it falls, and the others rise, the likely
+    ones most: so a class that looked bad at first is found after all.
 
     The likelihood of a bit does not depend on who chose the label. So every member learns from
     every bit, and the probability that it gave to the bits so far is its weight, in its say about
@@ -266,9 +267,10 @@ class OneBitClassifier(ProbabilityLearner):
         Whether to forget what the bits show to be no longer true; see the notes.
     views : {"auto", "line", "cells", "products"}, default="auto"
         The members of the mixture: the line alone; with cells; or with cells and products. Beside
-        cells there are neighbours. "auto" takes cells for at most 256 columns and 32 labels, and
-        products, of which there are n = (d + 1) (d + 2) / 2, if n^2 K is at most 800,000. Texts
-        and other wide rows have the line.
+        cells there are neighbours, and pairs if d (d - 1) K / 2 is at most 8,192. "auto" takes
+        cells for at most 256 columns and 32 labels, and products, of which there are
+        n = (d + 1) (d + 2) / 2, if n^2 K is at most 800,000. Texts and other wide rows have the
+        line.
     exclusive : bool, default=True
         Whether exactly one label is right for each x. If not, each label is right with a
         probability of its own, so that several may be right, or none, as with clicks; see the
@@ -293,9 +295,10 @@ class OneBitClassifier(ProbabilityLearner):
     A member's weight is multiplied by the likelihood that it gave to each bit, kept between 0.001
     and 0.999; then a share of 1e-4 of all weights is divided equally (fixed share), so that trust
     can move when the world does. A member whose weight is below 0.01 learns, but has no say.
-    Scores are the logarithms of the weighted mean of the members' softmax. Neighbours, described in
-    `onebit.numerics.neighbours`, correct that mean, and have a weight by the same rule, beside that
-    of all other members together.
+    Scores are the logarithms of the weighted mean of the members' softmax. Pairs, described in
+    `onebit.numerics.pairs`, correct that mean, and neighbours, described in
+    `onebit.numerics.neighbours`, correct it again. Each has a weight by the same rule, beside that
+    of all members that it corrects.
 
     `SoftmaxThompson` has the formulas of a member, and what was tuned in them. The mixture draws
     the score of each label from a normal distribution, with the weighted means of the members'
@@ -318,8 +321,8 @@ class OneBitClassifier(ProbabilityLearner):
 
     With ``exclusive=False`` each member is a `LogisticThompson`, whose notes have the formulas, and
     scores are log-odds: `right_proba` has the probability that each label is right, and there is no
-    `predict_proba`. There are no neighbours then. A label's own level is part of each member, so no
-    constant label is chosen in place of the mixture's. The defaults are then those of
+    `predict_proba`. There are no pairs and no neighbours then. A label's own level is part of each
+    member, so no constant label is chosen in place of the mixture's. The defaults are then those of
     `LogisticThompson`.
 
     `describe` says what labels mean: the line's weights then have the mean theta d_k before the
@@ -499,8 +502,9 @@ class OneBitClassifier(ProbabilityLearner):
         self, run: Run, example: Example, scores: np.ndarray, k: int, other: int
     ) -> list[Contribution]:
         state = run.state
-        of_neighbours = added_by_neighbours(state.mixture, k, other)
-        found = of_neighbours + contributions_of(
+        found = added_by_neighbours(state.mixture, k, other)
+        found += added_by_pairs(state.mixture, k, other)
+        found += contributions_of(
             weighed_members(state.mixture, k, other),
             state.scales,
             example,
@@ -554,8 +558,8 @@ class OneBitClassifier(ProbabilityLearner):
         The weight is the probability, given all bits so far, that this member predicts the next
         ones best. "line" sees the features; "cells" also sees an indicator for the bin of each
         column and for the cell of each pair of columns; "products" sees the products of all pairs
-        of features, squares included. "neighbours" are the nearest of the last examples, which
-        correct what the others say.
+        of features, squares included. "pairs" are tables of one pair of columns each, and
+        "neighbours" the nearest of the last examples; both correct what the others say.
         """
         check_is_fitted(self)
         with self._run.lock:

@@ -6,6 +6,7 @@ import numpy as np
 
 from onebit.core.state import declared
 from onebit.numerics.neighbours import new_neighbours
+from onebit.numerics.pairs import new_pairs
 from onebit.numerics.scales import robust_scales, with_power
 
 MEMBERS = "mixture.members."
@@ -29,15 +30,17 @@ def migrated(
     neither scales nor changes. Version 1 has the evidence for the former weights in an array of its
     own. Version 2 has no descriptions, and scales that do not look for embeddings; version 3 has no
     level, which is zero where exactly one label is right. Version 4 has no neighbours, which begin
-    without an example, and no lengths of examples, which count where labels are not exclusive. In
-    version 5, scales do not know the power of each feature.
+    without an example, and no lengths of examples, which count where labels are not exclusive.
+    Version 5 has no pairs, which begin without a count, and scales without the power of features.
     """
     named = with_power(arrays if version >= 2 else _with_mixture(arrays))
     cells = named.get(PREFIXES["views.cells"] + ".W")
-    if cells is not None and exclusive and version < 5:
-        neighbours = new_neighbours(len(named["scales.features"]), cells.shape[1])
-        arrays_of = declared(neighbours, "mixture.neighbours.")
-        named = named | {found.name: found.array for found in arrays_of}
+    if cells is not None and exclusive:
+        sizes = len(named["scales.features"]), cells.shape[1]
+        new = {"pairs": new_pairs(*sizes), "neighbours": new_neighbours(*sizes)}
+        for name, part in new.items():
+            arrays_of = declared(part, f"mixture.{name}.")
+            named = {found.name: found.array for found in arrays_of} | named
     return named
 
 

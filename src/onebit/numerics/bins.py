@@ -135,10 +135,14 @@ def n_pairs(n_features: int) -> int:
     return n_features * (n_features - 1) // 2
 
 
+def n_cells(n_features: int) -> int:
+    """Return how many rows the table for pairs has."""
+    return min(n_pairs(n_features) * CODES * CODES, MOST_CELLS)
+
+
 def n_inputs(n_features: int) -> int:
-    """Return how many features an example becomes."""
-    cells = min(n_pairs(n_features) * CODES * CODES, MOST_CELLS)
-    return 1 + n_features + CODES * n_features + cells
+    """Return how many features an example becomes; the cells of pairs are the last."""
+    return 1 + n_features + CODES * n_features + n_cells(n_features)
 
 
 def new_bins(n: int, n_classes: int) -> Bins:

@@ -36,6 +36,7 @@ from onebit.numerics.descriptions import MEAN
 from onebit.numerics.members import Member, Mixture
 from onebit.numerics.neighbours import parts_of, say
 from onebit.numerics.pair_products import Products, columns_of_products
+from onebit.numerics.pairs import FACTOR, weighted_corrections
 from onebit.numerics.scales import Scales, last_inputs
 from onebit.numerics.views import last_encoded
 
@@ -202,18 +203,58 @@ def weighed_members(mixture: Mixture, k: int, other: int) -> list[Weighed]:
 
 def shares_of_members(mixture: Mixture, k: int, other: int) -> list[float]:
     """Return what the difference of each member's shrunk scores is multiplied with."""
+    parts, rest = parts_of_members(mixture, k, other), share_beside_neighbours(mixture, k, other)
+    return [rest * share for share in logarithmic_shares(parts)]
+
+
+def parts_of_members(mixture: Mixture, k: int, other: int) -> list[tuple[float, float]]:
+    """Return the logarithms of what each member adds to the probabilities of two labels."""
     least = mixture.settings.least_weight
     says = [say.py_func(weight, least) for weight in mixture.trust.tolist()]
-    part, added = 1.0, np.zeros(mixture.scratch.p.size)
-    if mixture.neighbours is not None:
-        part, added = parts_of(mixture.neighbours, least)
-    both = []
+    found = []
     for member, weight in zip(mixture.named.values(), says, strict=True):
         scratch = member.posterior.scratch
-        both.append(log_parts(part * weight / sum(says), scratch.f * scratch.scores, k, other))
+        found.append(log_parts(weight / sum(says), scratch.f * scratch.scores, k, other))
+    return found
+
+
+def share_beside_neighbours(mixture: Mixture, k: int, other: int) -> float:
+    """Return what the difference of the scores that neighbours correct is multiplied with."""
+    if mixture.neighbours is None:
+        return 1.0
+    part, added = parts_of(mixture.neighbours, mixture.settings.least_weight)
+    others = logsumexp(parts_of_members(mixture, k, other), axis=0)
+    others += np.log(part * factors_of(mixture)[[k, other]])
     with np.errstate(divide="ignore"):
-        of_neighbours = tuple(np.log(added[[k, other]]).tolist())
-    return logarithmic_shares([*both, of_neighbours])[:-1]
+        of_neighbours = np.log(added[[k, other]])
+    return logarithmic_shares([tuple(others.tolist()), tuple(of_neighbours.tolist())])[0]
+
+
+def factors_of(mixture: Mixture) -> np.ndarray:
+    """Return what pairs multiply the probability of each label with."""
+    pairs = mixture.weighed_pairs
+    return np.ones(mixture.scratch.p.size) if pairs is None else pairs.scratch.labels[FACTOR]
+
+
+def added_by_pairs(mixture: Mixture, k: int, other: int) -> list[Contribution]:
+    """Return what each pair of columns that corrects the members adds to the difference."""
+    pairs, cells = mixture.weighed_pairs, mixture.members.cells
+    if pairs is None or cells is None:
+        return []
+    view = cells.view_of_x
+    assert isinstance(view, Bins)  # what cells see
+    rest = share_beside_neighbours(mixture, k, other)
+    of_k, of_other = pairs.scratch.labels[FACTOR, [k, other]].tolist()
+    rest *= math.exp(-log_logarithmic_mean(math.log(of_k), math.log(of_other)))
+    corrections = weighted_corrections(pairs, view, mixture.settings.least_weight)
+    first, second = (columns[-pairs.trust.size :].tolist() for columns in columns_of_bins(view))
+    texts = cells_of_bins(view)
+    amounts = rest * (corrections[:, k] - corrections[:, other])
+    return [
+        Contribution(Input(PAIR, (i, j), (texts[i], texts[j])), amount, "pairs")
+        for i, j, amount in zip(first, second, amounts.tolist(), strict=True)
+        if amount
+    ]
 
 
 def added_by_neighbours(mixture: Mixture, k: int, other: int) -> list[Contribution]:

@@ -6,8 +6,9 @@ of each label is drawn from a normal distribution with the weighted means of the
 variances, and the highest wins. A small share of all weight goes back to all members in each
 round (the fixed share of Herbster and Warmuth), so that weights can move when the world does.
 
-Neighbours (`onebit.numerics.neighbours`) correct what all members say by examples like x, and are
-weighed against them by the same rule.
+Pairs of columns (`onebit.numerics.pairs`) correct what all members say by what was right in the
+cells of x, and then neighbours (`onebit.numerics.neighbours`) by examples like x. Each is weighed
+against what it corrects by the same rule.
 
 A member is a view of x (`onebit.numerics.views`), a posterior (`onebit.numerics.posterior`) and, of
 the line, what labels mean (`onebit.numerics.descriptions`).
@@ -54,6 +55,15 @@ from onebit.numerics.neighbours import (
     say,
 )
 from onebit.numerics.pair_products import Products
+from onebit.numerics.pairs import (
+    Pairs,
+    add_log_factors,
+    are_weighed,
+    change_pairs,
+    correct_by_pairs,
+    learn_pairs,
+    new_pairs,
+)
 from onebit.numerics.posterior import (
     NONE_RIGHT,
     Posterior,
@@ -146,11 +156,12 @@ class WeightedMember(NamedTuple):
     Attributes
     ----------
     name
-        What it sees: "line", "cells", "products" or "neighbours".
+        What it sees: "line", "cells", "products", "pairs" or "neighbours".
     weight
         How far it is trusted; weights add up to one.
     n_inputs
-        How many inputs its view of x has at most; of neighbours, how many examples are stored.
+        How many inputs its view of x has at most; how many pairs there are; of neighbours, how many
+        examples are stored.
     """
 
     name: str
@@ -163,6 +174,8 @@ class Mixture(NamedTuple):
 
     Attributes
     ----------
+    pairs
+        Pairs of columns, if there are other members than the line.
     neighbours
         Examples like x, if there are other members than the line.
     trust
@@ -170,6 +183,7 @@ class Mixture(NamedTuple):
     """
 
     members: Members
+    pairs: Pairs | None
     neighbours: Neighbours | None
     trust: Annotated[np.ndarray, Field("members", least=0.0, most=1.0)]
     settings: MixtureConstants
@@ -186,13 +200,24 @@ class Mixture(NamedTuple):
         return {name: one for name, one in self.members._asdict().items() if one is not None}
 
     @property
+    def weighed_pairs(self) -> Pairs | None:
+        """The pairs, if they correct anything."""
+        pairs = self.pairs
+        return pairs if pairs is not None and are_weighed.py_func(pairs) else None
+
+    @property
     def weighted(self) -> list[WeightedMember]:
         """The members with their weights now."""
         local = 0.0 if self.neighbours is None else float(self.neighbours.weight)
+        pairs = self.weighed_pairs
+        of_pairs = 0.0 if pairs is None else float(pairs.weight)
+        rest = (1.0 - local) * (1.0 - of_pairs)
         found = [
-            WeightedMember(name, (1.0 - local) * weight, len(member.posterior.W))
+            WeightedMember(name, rest * weight, len(member.posterior.W))
             for (name, member), weight in zip(self.named.items(), self.trust.tolist(), strict=True)
         ]
+        if pairs is not None:
+            found.append(WeightedMember("pairs", (1.0 - local) * of_pairs, pairs.trust.size))
         if self.neighbours is not None:
             found.append(WeightedMember("neighbours", local, n_stored(self.neighbours)))
         return found
@@ -240,13 +265,14 @@ def new_mixture(
 ) -> Mixture:
     """Return a mixture of members, by the names of their views, before the first round.
 
-    If there are several, and labels are exclusive, neighbours are beside them.
+    If there are several, and labels are exclusive, pairs and neighbours are beside them.
     """
     n = len(members)
-    has_neighbours = n > 1 and exclusive
+    is_corrected = n > 1 and exclusive
     return Mixture(
         members=Members._make(members.get(name) for name in Members._fields),
-        neighbours=new_neighbours(n_features, n_classes) if has_neighbours else None,
+        pairs=new_pairs(n_features, n_classes) if is_corrected else None,
+        neighbours=new_neighbours(n_features, n_classes) if is_corrected else None,
         trust=np.full(n, 1.0 / n),
         settings=tuning.TUNING.mixture,
         scratch=Scratch(
@@ -303,6 +329,7 @@ def score_mixture(mixture, x, inputs, scores):
         return
     p, least = mixture.scratch.p, mixture.settings.least_weight
     fill_mixture(members, trust, least, p)
+    correct_by_pairs(mixture.pairs, members.cells, least, p)
     fill_neighbours(mixture.neighbours, inputs, p)
     add_neighbours(mixture.neighbours, least, p)
     for k in range(scores.size):
@@ -362,9 +389,9 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
     """Fill the probability that each label's draw is the highest; return the greedy label.
 
     The score of a label is drawn around the weighted mean of the members' scores, with the weighted
-    mean of the variances of their draws. Those of neighbours, the logarithms of their
-    probabilities, have the same variance. If labels are not exclusive, the probability of each is
-    drawn, as that of one model is (`fill_policy`).
+    mean of the variances of their draws. Pairs add the logarithms of their factors. The scores of
+    neighbours, the logarithms of their probabilities, have the same variance. If labels are not
+    exclusive, the probability of each is drawn, as that of one model is (`fill_policy`).
     """
     line = mixture.members.line.posterior
     if mixture.trust.size == 1:  # its draws have no width if it does not explore
@@ -379,6 +406,7 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
     least = mixture.settings.least_weight
     fill_moments(mixture.members, mixture.trust, least, offer, means, deviations)
     if line.settings.exclusive:
+        add_log_factors(mixture.pairs, means)
         add_log_probabilities(mixture.neighbours, least, means)
     else:
         for k in range(p.size):
@@ -435,6 +463,7 @@ def learn_mixture(mixture, inputs, rounds, label, correct):
     trust, least = mixture.trust, mixture.settings.least_likelihood
     learn_members(mixture.members, trust, least, inputs, rounds, label, correct, updated)
     share_weights(trust, mixture.settings.share)
+    learn_pairs(mixture.pairs, mixture.members.cells, mixture.settings, p, label, correct)
     learn_neighbours(mixture.neighbours, mixture.settings, label, correct)
     return np.any(updated)
 
@@ -535,6 +564,7 @@ def change_mixture(mixture, changes, what):
         for m in range(trust.size):
             trust[m] = 1.0 / trust.size
     change_members(mixture.members, changes, what)
+    change_pairs(mixture.pairs, changes, what)
     change_neighbours(mixture.neighbours, changes, what)
 
 

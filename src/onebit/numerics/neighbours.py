@@ -286,13 +286,9 @@ def learn_neighbours(neighbours, settings, label, correct):
     """Weigh the neighbours by the bit, beside all other members, and store the example."""
     if neighbours is None:
         return
-    x, labels, least = neighbours.scratch.x, neighbours.scratch.labels, settings.least_likelihood
-    own = min(max(labels[P, label], least), 1.0 - least)
-    others = min(max(labels[OTHERS, label], least), 1.0 - least)
-    weight = neighbours.weight[()]
-    own = weight * likelihood(own, correct)
-    others = (1.0 - weight) * likelihood(others, correct)
-    neighbours.weight[()] = (1.0 - settings.share) * own / (own + others) + 0.5 * settings.share
+    x, labels, weight = neighbours.scratch.x, neighbours.scratch.labels, neighbours.weight[()]
+    own, others = labels[P, label], labels[OTHERS, label]
+    neighbours.weight[()] = reweighed(weight, own, others, settings, correct)
     cases, counts = neighbours.cases, neighbours.counts
     slot = counts[STORED] % cases.shape[0]
     for j in range(x.size):
@@ -300,6 +296,18 @@ def learn_neighbours(neighbours, settings, label, correct):
     cases[slot, LABEL], cases[slot, SHARE_RIGHT] = label, share_of_right(correct)
     cases[slot, ERA] = counts[NOW]
     counts[STORED] += 1
+
+
+@lean_kernel
+def reweighed(weight, own, others, settings, correct):
+    """Return the weight of one of two models after a bit, of which they gave two probabilities.
+
+    `own` and `others` are the probabilities that the chosen label is right.
+    """
+    least = settings.least_likelihood
+    own = weight * likelihood(min(max(own, least), 1.0 - least), correct)
+    others = (1.0 - weight) * likelihood(min(max(others, least), 1.0 - least), correct)
+    return (1.0 - settings.share) * own / (own + others) + 0.5 * settings.share
 
 
 # Changes

@@ -102,6 +102,18 @@ class NeighbourConstants(NamedTuple):
     prior: float = 2.0
 
 
+class PairConstants(NamedTuple):
+    """Constants of pairs (`onebit.numerics.pairs`).
+
+    Attributes
+    ----------
+    prior
+        a: how many examples a pair's factor of one counts for.
+    """
+
+    prior: float = 2.0
+
+
 class ChangeConstants(NamedTuple):
     """Constants of changes (`onebit.numerics.changes`); evidence is in nats.
 
@@ -209,7 +221,7 @@ class Tuning(NamedTuple):
         Of posteriors with variances, and with covariance matrices.
     independent_diagonal, independent_full
         The same where each label is right on its own.
-    mixture, neighbours, changes, hedge, descriptions
+    mixture, pairs, neighbours, changes, hedge, descriptions
         Of these parts.
     """
 
@@ -256,6 +268,7 @@ class Tuning(NamedTuple):
         negligible=1e-6,
     )
     mixture: MixtureConstants = MixtureConstants()
+    pairs: PairConstants = PairConstants()
     neighbours: NeighbourConstants = NeighbourConstants()
     changes: ChangeConstants = ChangeConstants()
     hedge: HedgeConstants = HedgeConstants()

@@ -22,6 +22,10 @@ from onebit.lab.tools import (
     ConstantLabel,
     ContextualbanditsLinUCB,
     ContextualbanditsTrees,
+    NearestNeighbours,
+    RandomForest,
+    SupportVectors,
+    ToldEveryLabel,
     VowpalWabbit,
 )
 from onebit.learners import AROW, LinTS, LinUCB, OneBitClassifier
@@ -78,6 +82,9 @@ TOOLS = {
     "contextualbandits LinUCB": ContextualbanditsLinUCB(),
     "contextualbandits trees": ContextualbanditsTrees(),
     TREES: BoostedTrees(),
+    "random forest, told": RandomForest(),
+    "support vectors, told": SupportVectors(),
+    "nearest neighbours, told": NearestNeighbours(),
 }
 
 NARROW = {**QUADRATIC, "bayesianbandits": BayesianBandits()}
@@ -93,8 +100,10 @@ OUR_LINEAR = {"onebit LinUCB": LinUCB(), "onebit LinTS": LinTS(v=1.0), AROW_TOLD
 
 OURS = "OneBitClassifier"
 
-TOLD = (AROW_TOLD, TREES)
+TOLD = (AROW_TOLD, *(name for name, tool in TOOLS.items() if isinstance(tool, ToldEveryLabel)))
 """Told every label: the other end of the scale, not rivals."""
+
+BEST_TOLD = "the best told"
 
 SCATTERED = ("contextualbandits LinUCB", "contextualbandits trees", CONSTANT, TREES)
 """Beside which a picture shows our errors, after the best ways of Vowpal Wabbit."""
@@ -297,6 +306,13 @@ def _sections(parts: dict[str, pd.DataFrame], scale: str) -> list[Section]:
             findings=_findings(results),
         ),
         Section(
+            "What can be had at all",
+            "The mean log ratio of each tool, in place of OneBitClassifier, against the ways of "
+            "Vowpal Wabbit: the least and the largest. Tools told every label know more than one "
+            "bit can say; the best of them on each table is chosen in hindsight.",
+            tables={"mean log ratios": _told_ratios(results)},
+        ),
+        Section(
             "All tools against each other",
             "Significant wins minus losses of the tool in the row against that in the column.",
             figures={"matrix": one_picture(partial(draw_matrix, differences=_matrix(results)))},
@@ -361,6 +377,22 @@ def _summary(results: Results) -> pd.DataFrame:
     ours = {"tool": OURS, "tables": len(results.tables)}
     ours["mean error %"] = f"{results.errors[OURS].mean():.1f}"
     return pd.DataFrame([*rows, ours]).astype(object)
+
+
+def _told_ratios(results: Results) -> pd.DataFrame:
+    import pandas as pd
+
+    told = [name for name in TOLD if name in results.mistakes]
+    found = copy(results)
+    found.mistakes = results.mistakes.assign(**{BEST_TOLD: results.of_best(told)})
+    rows = []
+    for tool in (OURS, *told, BEST_TOLD):
+        row: dict[str, Any] = {"tool": tool}
+        for title, names in results.ways.items():
+            ratios = [found.log_ratio(tool, name) for name in names]
+            row[f"against {title}"] = f"{max(ratios):+.2f} to {min(ratios):+.2f}"
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def _matrix(results: Results) -> pd.DataFrame:
