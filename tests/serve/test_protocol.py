@@ -11,8 +11,10 @@ from uvicorn.server import ServerState
 
 from onebit.serve.access import Access
 from onebit.serve.app import App
+from onebit.serve.asgi import serve_request
 from onebit.serve.keys import make_key
 from onebit.serve.protocol import Protocol, whole_head
+from onebit.serve.requests import Reply
 from onebit.serve.sqlite_log import SQLiteLog
 from services import SMALL, TICKETS
 
@@ -413,6 +415,35 @@ def test_a_client_that_reads_nothing_is_not_waited_for(serve, monkeypatch):
         assert [one.wire.closed for one in (deaf, slow, late)] == [True, False, False]
 
     serve(scenario)
+
+
+def test_a_long_reply_ends_when_its_client_is_gone():
+    async def scenario():
+        gone, sent = asyncio.Event(), []
+
+        async def parts():
+            for _ in range(1000):
+                yield b"a row"
+                await asyncio.sleep(0)
+
+        async def respond(request):
+            return Reply(parts())
+
+        async def receive():
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message):
+            sent.append(message)
+            if len(sent) == 10:
+                gone.set()
+
+        scope = {"client": ("127.0.0.1", 1), "headers": [], "method": "GET", "path": "/"}
+        scope |= {"raw_path": b"/", "query_string": b""}
+        await serve_request(SimpleNamespace(respond=respond), scope, receive, send)
+        assert 10 <= len(sent) < 20
+
+    asyncio.run(scenario())
 
 
 def test_a_head_without_end_is_refused(serve):
