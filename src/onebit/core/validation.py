@@ -186,8 +186,8 @@ def check_classes(classes: Any) -> np.ndarray:
         array = array[:, 0]
     if array.ndim != 1:
         raise ValueError(
-            f"classes is a list of labels, and a label is {_ALLOWED}; got an array of shape "
-            f"{array.shape}"
+            f"classes is a list of labels, and a label is {_ALLOWED}; got "
+            f"{f'an array of shape {array.shape}' if array.ndim else short(classes)}"
         )
     found = np.unique(as_labels(classes, array, "classes"))
     if found.size < 2:
