@@ -412,7 +412,7 @@ def _sparse_example(x: Any) -> Example:
 
 
 def _not_numbers(error: Exception, x: Any, name: str) -> Exception:
-    """Return what to raise for `x`, which is no array of numbers: `error`, and what helps."""
+    """Return the error to raise for `x`, which is not an array of numbers, with advice."""
     found = x if isinstance(x, _RECORD) else next(filter(_is_record, _items(x)), None)
     if found is None:
         return error

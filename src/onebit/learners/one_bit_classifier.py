@@ -487,7 +487,7 @@ class OneBitClassifier(ProbabilityLearner):
 
     @classmethod
     def _migrate_parameters(cls, version: int, parameters: dict[str, Any]) -> dict[str, Any]:
-        # Files of version 0 are from before there were members; some, from before the scales.
+        # Files of version 0 have no members, and some have no scales.
         if version == 0:
             return {"standardize": False, "views": "line", **parameters}
         return parameters
