@@ -207,7 +207,7 @@ class Mixture(ProbabilityLearner):
     to these bounds, its total log loss in T rounds is at most that of any member, plus
     ln n - T ln(1 - share + share / n).
 
-    Members are told the probability with which the mixture chose the label: importance-weighted
+    Members get the probability with which the mixture chose the label: importance-weighted
     updates stay unbiased. A label that is told, by ``learn(decision, truth=...)`` or `teach`, is a
     right bit for the weights.
 
