@@ -208,7 +208,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
         self, run: Run, rows: Rows, truth: np.ndarray, recorded: RoundRecord | None = None
     ) -> np.ndarray:
         """Play a block of rounds while holding the lock, and return their flags."""
-        flags = np.empty(truth.size, dtype=np.uint8)
+        flags = np.empty(len(truth), dtype=np.uint8)
         full = run.feedback == "full"
         if full:
             run.refuse_retired(truth)

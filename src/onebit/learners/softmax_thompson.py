@@ -231,7 +231,7 @@ class SoftmaxThompson(ProbabilityLearner):
     ...     print(view, play(SoftmaxThompson(view, random_state=0), X, y).n_mistakes)
     line 1483
     cells 308
-    products 132
+    products 112
     """
 
     state_version = 3
