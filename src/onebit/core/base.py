@@ -99,7 +99,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
     """
 
     takes_rewards: bool = False
-    """Whether the learner takes rewards in [0, 1], fractions of right, beside bits.
+    """Whether the learner takes rewards in [0, 1], fractions of right, besides bits.
 
     If not, its algorithm is one about bits. ``learn(decision, correct=rng.random() < reward)``
     draws one that is right with this probability: all expectations are those of the reward.

@@ -238,7 +238,7 @@ class BatchesMixin(ChoosingMixin):
 
 
 def _slice_fields(columns: Any, lo: int, hi: int) -> Any:
-    """Return rounds `lo` to `hi` of a NamedTuple; fields that are no arrays hold for all rounds."""
+    """Return rounds `lo` to `hi` of a NamedTuple; other fields than arrays are shared."""
     return columns._make(a[lo:hi] if isinstance(a, np.ndarray) else a for a in columns)
 
 

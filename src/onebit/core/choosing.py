@@ -311,7 +311,7 @@ def not_new(run: Run, offer: np.ndarray) -> np.ndarray:
 
 
 def _count_decision(run: Run, conditions: Conditions, label: int, greedy: int) -> None:
-    """Count a decision in the windows of the limits that there are."""
+    """Count a decision in the window of each limit that is set."""
     if conditions.max_exploration is not None:
         run.window.append(label != greedy)
     if conditions.max_new_share is not None:

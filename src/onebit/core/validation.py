@@ -220,8 +220,8 @@ def check_classes(classes: Any) -> np.ndarray:
         array = array[:, 0]
     if array.ndim != 1:
         raise ValueError(
-            f"classes is a list of labels, and a label is {_ALLOWED}; got an array of shape "
-            f"{array.shape}"
+            f"classes is a list of labels, and a label is {_ALLOWED}; got "
+            f"{f'an array of shape {array.shape}' if array.ndim else short(classes)}"
         )
     found = np.unique(as_labels(classes, array, "classes"))
     if found.size < 2:
@@ -446,7 +446,7 @@ def _sparse_example(x: Any) -> Example:
 
 
 def _not_numbers(error: Exception, x: Any, name: str) -> Exception:
-    """Return what to raise for `x`, which is no array of numbers: `error`, and what helps."""
+    """Return the error to raise for `x`, which is not an array of numbers, with advice."""
     found = x if isinstance(x, _RECORD) else next(filter(_is_record, _items(x)), None)
     if found is None:
         return error
