@@ -28,7 +28,7 @@ import numpy as np
 
 from onebit.core.compiling import lean_kernel, rarely_called
 from onebit.core.offer import n_on_offer, nth_on_offer
-from onebit.core.state import Field, Within
+from onebit.core.state import Field, Within, check_weights
 from onebit.numerics import tuning
 from onebit.numerics.argmax import argmax
 from onebit.numerics.bins import Bins
@@ -70,7 +70,7 @@ from onebit.numerics.posterior import (
     doubt_level,
     exchange_former,
     fill_deviations,
-    fill_linearised,
+    fill_optimistic,
     fill_policy,
     fill_scores,
     forget_class,
@@ -191,8 +191,7 @@ class Mixture(NamedTuple):
 
     def check(self) -> None:
         """Check that someone is trusted."""
-        if not 0.999 < self.trust.sum() < 1.001:
-            raise ValueError(f"trust adds up to {self.trust.sum():g}, and should to 1")
+        check_weights("trust", self.trust)
 
     @property
     def named(self) -> dict[str, Member]:
@@ -391,7 +390,7 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
     The score of a label is drawn around the weighted mean of the members' scores, with the weighted
     mean of the variances of their draws. Pairs add the logarithms of their factors. The scores of
     neighbours, the logarithms of their probabilities, have the same variance. If labels are not
-    exclusive, the probability of each is drawn, as that of one model is (`fill_policy`).
+    exclusive, the probability of each is drawn, with the optimism of one model (`fill_policy`).
     """
     line = mixture.members.line.posterior
     if mixture.trust.size == 1:  # its draws have no width if it does not explore
@@ -411,7 +410,7 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
     else:
         for k in range(p.size):
             p[k] = logistic(scores[k])
-        fill_linearised(p, best, means)
+        fill_optimistic(line.settings.constants.optimism, deviations, best, p, means)
     fill_winning(means, deviations, argmax(means, offer), p, line.scratch.room, offer)
     return best
 

@@ -7,7 +7,8 @@ them by the quotient,
     r_k = (a + c_k) / (a + e_k) / z,
 
 with z such that m_k r_k adds up to one: the posterior mean of a factor with the prior Gamma(a, a).
-Where the others are right on average, c is about e, and nothing is corrected.
+Where the others are right on average, c is about e, and nothing is corrected. Where cells are
+hashed, those that have the same row are counted as one.
 
 The pairs are a mixture of their own: each has a weight, which is multiplied by the likelihood of
 each bit, and a share of all weight goes back to all. All pairs together are weighed against no
@@ -26,7 +27,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from onebit.core.compiling import lean_kernel, no_alias
-from onebit.core.state import MOST_ROUNDS, Field, Share
+from onebit.core.state import MOST_ROUNDS, Field, Share, check_weights
 from onebit.numerics import tuning
 from onebit.numerics.bins import MOST_LISTED, Bins, n_cells, n_pairs
 from onebit.numerics.changes import SOME, has_changed
@@ -80,6 +81,11 @@ class Pairs(NamedTuple):
     weight: Share
     settings: PairConstants
     scratch: Scratch
+
+    def check(self) -> None:
+        """Check that some pair is trusted, if there are any."""
+        if self.trust.size:
+            check_weights("trust", self.trust)
 
 
 def new_pairs(n_features: int, n_classes: int) -> Pairs:
