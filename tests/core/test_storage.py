@@ -30,6 +30,7 @@ from onebit.learners import (
     Obama,
     PassiveAggressive,
 )
+from onebit.numerics.scales import N_TRACKED
 from problems import assert_finite
 from processes import run_python
 from test_state import sizes, trained
@@ -205,6 +206,43 @@ def test_files_that_made_the_process_crash(tmp_path):
         assert field in line
     assert run.returncode == 0, run.stderr
     assert len(lines) == len(fields)
+
+
+def distrusted_pairs(arrays):
+    arrays["mixture.pairs.trust"][:] = 0.0
+
+
+def many_tracked(arrays):
+    arrays["scales.totals"][N_TRACKED] = 1e100
+
+
+def described_beyond_the_features(arrays):
+    prefix = "mixture.members.line.descriptions"
+    place = arrays[f"{prefix}.place"] = np.zeros(1000, dtype=np.int64)
+    place[-1] = 1
+    given = arrays[f"{prefix}.given"] = np.zeros((1, 3))
+    given[0, 0] = 1.0
+    arrays[f"{prefix}.D"] = given
+    arrays[f"{prefix}.is_described"][0] = 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (distrusted_pairs, "mixture.pairs.trust adds up to 0"),
+        (many_tracked, r"totals has 1e\+100"),
+        (described_beyond_the_features, "place has 1000 of 4 features"),
+    ],
+)
+def test_values_that_are_in_their_ranges_and_do_not_belong_together(change, words, tmp_path):
+    """They made kernels divide by zero or read beyond an array, and a list of 10^100 numbers."""
+    learner = OneBitClassifier()
+    learner._start(np.arange(3), 4)  # without playing: what is refused needs no compiled code
+    header, arrays = unpacked(content_of(learner, tmp_path))
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    change(arrays)
+    with pytest.raises(ValueError, match=words):
+        loaded(packed(header, arrays), tmp_path)
 
 
 @pytest.mark.parametrize(

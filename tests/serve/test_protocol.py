@@ -11,8 +11,10 @@ from uvicorn.server import ServerState
 
 from onebit.serve.access import Access
 from onebit.serve.app import App
+from onebit.serve.asgi import serve_request
 from onebit.serve.keys import make_key
 from onebit.serve.protocol import Protocol, whole_head
+from onebit.serve.requests import Reply
 from onebit.serve.sqlite_log import SQLiteLog
 from services import SMALL, TICKETS
 
@@ -21,7 +23,7 @@ class Wire:
     """A transport that keeps what is written to it."""
 
     def __init__(self):
-        self.data, self.closed = b"", False
+        self.data, self.closed, self.unread = b"", False, 0
 
     def write(self, data):
         self.data += data
@@ -34,6 +36,11 @@ class Wire:
 
     def close(self):
         self.closed = True
+
+    abort = close
+
+    def get_write_buffer_size(self):
+        return self.unread
 
     def pause_reading(self):
         pass
@@ -369,6 +376,74 @@ def test_a_head_that_does_not_come_is_not_waited_for(serve, monkeypatch):
         assert silent.wire.data == dripping.wire.data == b""
 
     serve(scenario)
+
+
+def test_the_rest_of_a_request_that_was_answered_is_not_waited_for(serve, monkeypatch):
+    async def scenario(app, connect):
+        monkeypatch.setattr(app, "limits", app.limits._replace(seconds=0.3))
+        dripping, ending = connect(), connect()
+        head = b"GET /health HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n"
+        for client in (dripping, ending):
+            assert (await client.ask(head))[0][0] == 200
+        ending.protocol.data_received(b"a" * 100)
+        for _ in range(25):
+            if not dripping.wire.closed:
+                dripping.protocol.data_received(b"a")
+            await asyncio.sleep(0.02)
+        assert dripping.wire.closed
+        health = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        assert not ending.wire.closed
+        assert (await connect().ask(health))[0][0] == 200
+
+    serve(scenario)
+
+
+def test_a_client_that_reads_nothing_is_not_waited_for(serve, monkeypatch):
+    async def scenario(app, connect):
+        monkeypatch.setattr(app, "limits", app.limits._replace(seconds=0.2))
+        deaf, slow, late = connect(), connect(), connect()
+        for client in (deaf, slow, late):
+            await client.ask(request("decide", {"record": "card"}))
+            client.wire.unread = 1000
+            client.protocol.pause_writing()
+        for _ in range(25):
+            await asyncio.sleep(0.02)
+            slow.wire.unread -= 1
+            if late.wire.unread:
+                late.wire.unread = 0
+                late.protocol.resume_writing()
+        assert [one.wire.closed for one in (deaf, slow, late)] == [True, False, False]
+
+    serve(scenario)
+
+
+def test_a_long_reply_ends_when_its_client_is_gone():
+    async def scenario():
+        gone, sent = asyncio.Event(), []
+
+        async def parts():
+            for _ in range(1000):
+                yield b"a row"
+                await asyncio.sleep(0)
+
+        async def respond(request):
+            return Reply(parts())
+
+        async def receive():
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message):
+            sent.append(message)
+            if len(sent) == 10:
+                gone.set()
+
+        scope = {"client": ("127.0.0.1", 1), "headers": [], "method": "GET", "path": "/"}
+        scope |= {"raw_path": b"/", "query_string": b""}
+        await serve_request(SimpleNamespace(respond=respond), scope, receive, send)
+        assert 10 <= len(sent) < 20
+
+    asyncio.run(scenario())
 
 
 def test_a_head_without_end_is_refused(serve):

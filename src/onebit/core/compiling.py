@@ -270,7 +270,7 @@ def link(separate: Separate, signature: tuple[Any, ...]) -> None:
 
 
 def link_nothing(separate: Separate, signature: tuple[Any, ...]) -> None:
-    """Let code be compiled that calls a function, but is not run in this process."""
+    """Allow compiling code that calls a function, and is not run in this process."""
     _private.link_nothing(separate.function, separate.symbol(signature[0]))
 
 

@@ -103,7 +103,7 @@ class Part(JITCodeLibrary):
         return self._shared_module
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Return zero: there is no such function."""
+        """Return zero: Numba has no such function."""
         self._ensure_finalized()
         return 0
 

@@ -86,7 +86,7 @@ def _append(value: Any, codes: list[str], words: list[Any]) -> bool:
 
 
 def described(type_: Any) -> str:
-    """Return all that code knows of a type: Numba's own names of named tuples lack the fields."""
+    """Return a complete name of a type: Numba's names of named tuples lack the fields."""
     if isinstance(type_, PackedType):
         return type_.name
     cls = getattr(type_, "instance_class", None)

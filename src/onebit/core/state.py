@@ -347,6 +347,12 @@ def check_shape(name: str, array: np.ndarray, field: Field, sizes: Mapping[str, 
         )
 
 
+def check_weights(name: str, weights: np.ndarray) -> None:
+    """Raise ValueError unless the weights of a mixture add up to one."""
+    if not 0.999 < weights.sum() < 1.001:
+        raise ValueError(f"{name} adds up to {weights.sum():g}, and should to 1")
+
+
 def _check_values(name: str, array: np.ndarray, field: Field, sizes: Mapping[str, int]) -> None:
     most = field.most if field.below is None else sizes[field.below] - 1
     if array.size == 0 or array.dtype == np.uint64:

@@ -19,7 +19,7 @@ from onebit.core.example import Example
 from onebit.core.explanation import Contribution, check_sum
 from onebit.core.generator import below
 from onebit.core.run import Run
-from onebit.core.state import Field, Generator, WithinNamed
+from onebit.core.state import Field, Generator, WithinNamed, check_weights
 from onebit.learners.other_libraries import seeded
 from onebit.learners.softmax_thompson import SoftmaxThompson
 from onebit.numerics import tuning
@@ -102,8 +102,7 @@ class State(NamedTuple):
 
     def check(self) -> None:
         """Check that someone is trusted."""
-        if not 0.999 < self.trust.sum() < 1.001:
-            raise ValueError(f"trust adds up to {self.trust.sum():g}, and should to 1")
+        check_weights("trust", self.trust)
 
     def retire_classes(self, retired: list[int]) -> None:
         """Stop offering these classes, and no others, in all members."""
@@ -208,7 +207,7 @@ class Mixture(ProbabilityLearner):
     to these bounds, its total log loss in T rounds is at most that of any member, plus
     ln n - T ln(1 - share + share / n).
 
-    Members are told the probability with which the mixture chose the label: importance-weighted
+    Members get the probability with which the mixture chose the label: importance-weighted
     updates stay unbiased. A label that is told, by ``learn(decision, truth=...)`` or `teach`, is a
     right bit for the weights.
 
@@ -228,7 +227,7 @@ class Mixture(ProbabilityLearner):
     >>> views = [(view, SoftmaxThompson(view)) for view in ("line", "cells")]
     >>> learner = Mixture(views, random_state=0)
     >>> play(learner, X, y).n_mistakes
-    224
+    226
     >>> [(member.name, round(member.weight, 2)) for member in learner.members_]
     [('line', 0.0), ('cells', 1.0)]
     """

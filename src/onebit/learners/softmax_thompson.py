@@ -111,7 +111,7 @@ def observe_line(view, scales, rounds, x, posterior):
     if view is None:
         observe_values(scales, rounds, x, (posterior.W,))
     else:
-        # There must be some weights: these are zero, as there are no former ones.
+        # The state needs former weights: there are none yet, so these are zero.
         observe_values(scales, rounds, x, (posterior.former,))
 
 

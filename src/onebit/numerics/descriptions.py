@@ -124,6 +124,8 @@ class Descriptions(NamedTuple):
 
     def check(self) -> None:
         """Check that every row belongs to one feature, and the ranges of the numbers."""
+        if self.place.size not in (0, self.scratch.rows.size):
+            raise ValueError(f"place has {self.place.size} of {self.scratch.rows.size} features")
         used = np.sort(self.place[self.place > 0])
         if used.tolist() != list(range(1, len(self.given) + 1)) or self.D.shape != self.given.shape:
             raise ValueError(

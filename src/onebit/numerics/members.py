@@ -28,7 +28,7 @@ import numpy as np
 
 from onebit.core.compiling import lean_kernel, rarely_called
 from onebit.core.offer import n_on_offer, nth_on_offer
-from onebit.core.state import Field, Within
+from onebit.core.state import Field, Within, check_weights
 from onebit.numerics import tuning
 from onebit.numerics.argmax import argmax
 from onebit.numerics.bins import Bins
@@ -191,8 +191,7 @@ class Mixture(NamedTuple):
 
     def check(self) -> None:
         """Check that someone is trusted."""
-        if not 0.999 < self.trust.sum() < 1.001:
-            raise ValueError(f"trust adds up to {self.trust.sum():g}, and should to 1")
+        check_weights("trust", self.trust)
 
     @property
     def named(self) -> dict[str, Member]:

@@ -26,7 +26,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from onebit.core.compiling import lean_kernel, no_alias
-from onebit.core.state import MOST_ROUNDS, Field, Share
+from onebit.core.state import MOST_ROUNDS, Field, Share, check_weights
 from onebit.numerics import tuning
 from onebit.numerics.bins import MOST_LISTED, Bins, n_cells, n_pairs
 from onebit.numerics.changes import SOME, has_changed
@@ -80,6 +80,11 @@ class Pairs(NamedTuple):
     weight: Share
     settings: PairConstants
     scratch: Scratch
+
+    def check(self) -> None:
+        """Check that some pair is trusted, if there are any."""
+        if self.trust.size:
+            check_weights("trust", self.trust)
 
 
 def new_pairs(n_features: int, n_classes: int) -> Pairs:

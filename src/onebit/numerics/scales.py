@@ -199,6 +199,7 @@ class Scales(NamedTuple):
         check_range("totals", self.totals[[SETTLED, N_UNIT]], 0, rounds)
         check_range("totals", self.totals[HAS_VECTOR], 0, 1)
         check_range("totals", self.totals[CONSTANT], 1e-100, FARTHEST)
+        check_range("totals", self.totals[N_TRACKED], 0, len(self.columns))
         slots = self.kinds[:, SLOT]
         used = np.sort(slots[slots > 0])
         if used.tolist() != list(range(1, int(self.totals[N_TRACKED]) + 1)):

@@ -20,6 +20,10 @@ from onebit.serve.rows import (
 )
 
 
+LATEST_TIME = 1e11
+"""No time is later, in seconds since 1970."""
+
+
 class RefusedError(Exception):
     """A request that cannot be met, with the HTTP status that says why."""
 
@@ -144,7 +148,7 @@ class Erasure(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     """A field of the record, such as "user"; a list of names for a field inside of another one."""
     value: str | int | float | bool | UnsetType | None = UNSET
     """What the field has, as itself, as a text, or as one of a list."""
-    before: Annotated[float, Meta(ge=0, le=1e11)] | UnsetType = UNSET
+    before: Annotated[float, Meta(ge=0, le=LATEST_TIME)] | UnsetType = UNSET
     """Decisions that were made before this time, in seconds since 1970."""
 
 

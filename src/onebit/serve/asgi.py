@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from onebit.serve.log import LogError
@@ -21,7 +22,7 @@ async def serve_request(app: App, scope: Scope, receive: Receive, send: Send) ->
     peer = scope["client"][0] if scope.get("client") else None
     reply = await app.respond(Request(_head_of(scope), peer, receive=receive))
     if reply is not None:
-        await _send(reply, send, without_body=scope["method"] == "HEAD")
+        await _send(reply, receive, send, without_body=scope["method"] == "HEAD")
 
 
 async def serve_lifespan(app: App, receive: Receive, send: Send) -> None:
@@ -49,7 +50,7 @@ def _head_of(scope: Scope) -> RequestHead:
     return RequestHead(scope["method"], scope["path"], headers, raw_path, query, repeated)
 
 
-async def _send(reply: Reply, send: Send, *, without_body: bool) -> None:
+async def _send(reply: Reply, receive: Receive, send: Send, *, without_body: bool) -> None:
     content = reply.content
     headers = [(b"content-type", reply.media.encode()), (b"x-request-id", reply.id), *reply.headers]
     if isinstance(content, bytes):
@@ -59,6 +60,22 @@ async def _send(reply: Reply, send: Send, *, without_body: bool) -> None:
         await send({"type": "http.response.body", "body": b"" if without_body else content})
         return
     if not without_body:
-        async for part in content:
-            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await _send_parts(content, receive, send)
     await send({"type": "http.response.body", "body": b""})
+
+
+async def _send_parts(parts: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
+    """Send parts until the last one, or until the client is gone."""
+    gone = asyncio.ensure_future(_client_gone(receive))
+    try:
+        async for part in parts:
+            if gone.done():
+                break
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+    finally:
+        gone.cancel()
+
+
+async def _client_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -37,10 +37,18 @@ async def _expire_some(service: Service, live: LiveModel) -> bool:
     meta = live.model.meta
     if meta.expiry_seconds is None:
         return False
-    until = time.time() - meta.expiry_seconds
+    now = time.time()
+    until = now - meta.expiry_seconds
+    if live.ahead is not None and live.ahead.at <= until:
+        live.expired_up_to, live.ahead = min(live.expired_up_to, live.ahead.n - 1), None
     # Decisions that come from now on are not among the rows that are read.
     end = min(live.expired_up_to + ROWS_AT_ONCE, live.model.n)
     rows = await service.log.unanswered(live.key, live.expired_up_to, ROWS_AT_ONCE)
+    # The clock may have been set back: decisions of a time to come hold up no others.
+    for row in rows:
+        if row.at > now:
+            live.postpone(row.n, row.at)
+    rows = [row for row in rows if row.at <= now]
     unexpired = [row for row in rows if row.at > until or row.id in live.answering]
     if unexpired:
         rows = rows[: rows.index(unexpired[0])]

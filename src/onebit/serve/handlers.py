@@ -15,7 +15,14 @@ import msgspec
 
 from onebit.core.validation import short
 from onebit.serve import decisions, erasing, feedback, importing, revising, views
-from onebit.serve.api import DecisionRequest, FeedbackResult, NewModel, NewShadow, RefusedError
+from onebit.serve.api import (
+    LATEST_TIME,
+    DecisionRequest,
+    FeedbackResult,
+    NewModel,
+    NewShadow,
+    RefusedError,
+)
 from onebit.serve.live import LiveModel
 from onebit.serve.replaying import exported
 from onebit.serve.report import report_of
@@ -150,7 +157,8 @@ async def report_model(app: App, request: Request) -> Reply:
 def _time(query: dict[str, list[str]], name: str) -> float | None:
     """Return a time of a query, in seconds since 1970."""
     given = query.get(name, [""])[-1]
-    if given and not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", given):
+    is_time = re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", given)
+    if given and (not is_time or float(given) > LATEST_TIME):
         raise RefusedError(422, f"{name} is in seconds since 1970; got {short(given)}")
     return float(given) if given else None
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from onebit.serve.model import Model
 from onebit.serve.rows import FeedbackBody, LabelsBody
 from onebit.serve.statistics import Mark
 from onebit.serve.writer import PendingRow
+
+
+class Ahead(NamedTuple):
+    """The first row, and the earliest time, of decisions that are later than the clock."""
+
+    n: int
+    at: float
 
 
 class LiveModel:
@@ -59,7 +66,9 @@ class LiveModel:
     versions : list of Mark or None
         When the version of the code changed; None if nobody asked for it yet.
     expired_up_to : int
-        Decisions up to this row have feedback, or expired.
+        Decisions up to this row have feedback, or expired, or are `ahead`.
+    ahead : Ahead or None
+        Decisions whose time was still to come when the row above was found.
     """
 
     def __init__(self, name: str, key: int, model: Model) -> None:
@@ -81,3 +90,9 @@ class LiveModel:
         self.used_at = time.monotonic()
         self.versions: list[Mark] | None = None
         self.expired_up_to = 0
+        self.ahead: Ahead | None = None
+
+    def postpone(self, n: int, at: float) -> None:
+        """Note a decision that is later than the clock."""
+        known = Ahead(n, at) if self.ahead is None else self.ahead
+        self.ahead = Ahead(min(n, known.n), min(at, known.at))

@@ -53,6 +53,10 @@ class Protocol(HttpToolsProtocol):
         """Bytes received of an incomplete head."""
         self._head_timeout: asyncio.TimerHandle | None = None
         """Closes the connection if the head of a request does not arrive."""
+        self._rest_timeout: asyncio.TimerHandle | None = None
+        """Closes the connection if the rest of a request that was answered does not arrive."""
+        self._reading_timeout: asyncio.TimerHandle | None = None
+        """Closes the connection if its client reads no replies."""
 
     def connection_made(self, transport: Any) -> None:
         """Wait for the first head."""
@@ -60,8 +64,10 @@ class Protocol(HttpToolsProtocol):
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for no head."""
+        """Wait for nothing."""
         self._end_head()
+        self._end_rest()
+        self._end_reading()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -127,7 +133,27 @@ class Protocol(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return
         self._in_request = False
+        self._end_rest()
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Wait for the rest of a request that was answered before its end, for a bounded time.
+
+        Each part of it resets the timeout of idle connections.
+        """
+        super().on_response_complete()
+        if self._in_request and self._rest_timeout is None:
+            self._rest_timeout = self.loop.call_later(self._seconds, self.transport.abort)
+
+    def pause_writing(self) -> None:
+        """Wait for the client to read its replies, for a bounded time."""
+        super().pause_writing()
+        self._await_reading()
+
+    def resume_writing(self) -> None:
+        """Continue to write."""
+        self._end_reading()
+        super().resume_writing()
 
     def shutdown(self) -> None:
         """Close the connection, after the pending reply."""
@@ -200,6 +226,28 @@ class Protocol(HttpToolsProtocol):
             self.transport.close()
         else:
             self._await_head()
+
+
+    def _end_rest(self) -> None:
+        if self._rest_timeout is not None:
+            self._rest_timeout.cancel()
+            self._rest_timeout = None
+
+    def _await_reading(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+        self._reading_timeout = self.loop.call_later(self._seconds, self._close_unread, unread)
+
+    def _close_unread(self, before: int) -> None:
+        """End a connection whose client has read nothing; wait for one that reads slowly."""
+        if self.transport.get_write_buffer_size() < before:
+            self._await_reading()
+        else:
+            self.transport.abort()
+
+    def _end_reading(self) -> None:
+        if self._reading_timeout is not None:
+            self._reading_timeout.cancel()
+            self._reading_timeout = None
 
 
 class _Parsed:

@@ -77,7 +77,12 @@ _PERSONALIZER = f"{_MODEL}/personalizer/v1.0"
 _EVENT = f"{_PERSONALIZER}/events/{{event}}"
 _SHADOW = f"{_MODEL}/shadows/{{shadow}}"
 _LIMIT = {"type": "integer", "minimum": 1, "maximum": 200, "default": 20}
-_TIME = {"type": "number", "minimum": 0, "maximum": 1e11, "description": "Seconds since 1970."}
+_TIME = {
+    "type": "number",
+    "minimum": 0,
+    "maximum": api.LATEST_TIME,
+    "description": "Seconds since 1970.",
+}
 
 ROUTES = [
     Route(

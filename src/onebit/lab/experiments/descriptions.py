@@ -31,7 +31,7 @@ SEEDS = {"small": 1, "full": 5}
 
 NONE, NAMES, HALF, LIES = "none", "names", "half of them lies", "all lies"
 TOLD = {NONE: None, NAMES: 0.0, HALF: 0.5, LIES: 1.0}
-"""What is said of labels: nothing, or names of which a share is mixed up."""
+"""How labels are described: not at all, or by names, a share of which is mixed up."""
 
 AT_MOST = {
     ("clinc150", WORDS): 42.0,
@@ -115,7 +115,7 @@ class OfIntents(ABC):
     name, view : str
         The stream, and what is seen of it.
     said : str
-        What is said of which labels.
+        Which labels are described, and how.
     """
 
     name: str
