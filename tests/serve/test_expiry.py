@@ -22,7 +22,9 @@ def test_decisions_of_a_time_to_come_hold_up_no_others(tmp_path, monkeypatch):
             return {one["id"] for one in found if one.get("expired")}
 
         for name, seconds in {"a": 0, "early": 5000, "earlier": 4000, "b": 1, "c": 2}.items():
-            monkeypatch.setattr(decisions, "time", SimpleNamespace(time=lambda s=seconds: start + s))
+            monkeypatch.setattr(
+                decisions, "time", SimpleNamespace(time=lambda s=seconds: start + s)
+            )
             service.ask("POST", "/v1/models/m/decide", {"record": "card", "id": name})
         assert expired_at(10.5) == {"a"}
         assert expired_at(11.5) == {"a", "b"}

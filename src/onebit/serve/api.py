@@ -19,7 +19,6 @@ from onebit.serve.rows import (
     Share,
 )
 
-
 LATEST_TIME = 1e11
 """No time is later, in seconds since 1970."""
 

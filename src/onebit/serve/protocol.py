@@ -227,7 +227,6 @@ class Protocol(HttpToolsProtocol):
         else:
             self._await_head()
 
-
     def _end_rest(self) -> None:
         if self._rest_timeout is not None:
             self._rest_timeout.cancel()
