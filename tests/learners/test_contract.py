@@ -32,34 +32,37 @@ def flagship_or_class(learner):
 
 
 def new_ones(key):
-    """Yield the forms, each with its name and the marks of its tests: slow, if its key is known."""
-    seen = set()
+    """Yield the forms, each with its name and the marks of its tests: slow, if its key is known.
+
+    A form whose key is None is slow, too.
+    """
+    seen = {None}
     for learner in FORMS:
         found = key(learner)
         yield learner, str(learner), [pytest.mark.slow] if found in seen else []
         seen.add(found)
 
 
-def is_soon(learner):
-    """Return whether rewards need no kernels, or those that are compiled soonest."""
+def soon_one(learner):
+    """Return the class of a learner, if rewards need no kernels or those that compile soonest."""
     views = {"OneBitClassifier": "'standardize': False", "SoftmaxThompson": "'view': 'features'"}
     views |= {"LogisticThompson": "'view': 'features'", "Mixture": "'features'"}
-    return not learner.takes_rewards or views.get(type(learner).__name__, "") in str(
+    is_soon = not learner.takes_rewards or views.get(type(learner).__name__, "") in str(
         learner.get_params()
     )
+    return type(learner) if is_soon else None
 
 
 @pytest.mark.parametrize(
     ("learner", "check"),
     [
         pytest.param(learner, check, id=f"{name}-{check.__name__}", marks=marks)
-        for (learner, name, usual), (_, _, of_class) in zip(
-            new_ones(checked_as), new_ones(type), strict=True
+        for (learner, name, usual), (*_, of_class), (*_, of_rewards) in zip(
+            new_ones(checked_as), new_ones(type), new_ones(soon_one), strict=True
         )
         for check in checks_for(learner)
-        for marks in [of_class if check is check_labels_come_and_go else usual]
         for marks in [
-            marks if check is not check_rewards or is_soon(learner) else [pytest.mark.slow]
+            {check_labels_come_and_go: of_class, check_rewards: of_rewards}.get(check, usual)
         ]
     ],
 )
