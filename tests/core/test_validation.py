@@ -406,6 +406,16 @@ def test_a_missing_time_among_objects_is_refused(missing, kind):
     assert not learner._started
 
 
+def test_a_missing_integer_of_pandas_is_named():
+    """In a row of a table, where its column has a type of its own, too."""
+    table = pd.DataFrame({"a": [1.0, 2.0], "b": pd.array([None, 1], "Int64")})
+    learner = Banditron(classes=[0, 1])
+    for row in (table.iloc[0], table.iloc[[0]], [1.0, pd.NA]):
+        with pytest.raises(ValueError, match="has a missing value, <NA>, in row 0|contains NaN"):
+            learner.decide(row)
+    assert not learner._started
+
+
 def test_a_time_among_objects_is_refused():
     """NumPy took it as a number of days, or of whatever its unit is."""
     with pytest.raises(ValueError, match="X contains a date or time, in row 1"):

@@ -14,7 +14,7 @@ from onebit.serve.app import App
 from onebit.serve.asgi import serve_request
 from onebit.serve.keys import make_key
 from onebit.serve.protocol import Protocol, whole_head
-from onebit.serve.requests import Reply
+from onebit.serve.requests import Reply, Request, RequestHead
 from onebit.serve.sqlite_log import SQLiteLog
 from services import SMALL, TICKETS
 
@@ -315,6 +315,20 @@ def test_a_stop_waits_for_the_answer(serve):
         ((status, _, fields),) = await client.ask(b"")
         assert (status, fields[b"connection"]) == (200, b"close")
         assert client.wire.closed
+
+    serve(scenario)
+
+
+def test_a_request_for_which_a_stop_waits_no_longer_is_refused(serve):
+    async def scenario(app, connect):
+        headers = {b"host": b"localhost", b"content-type": b"application/x-ndjson"}
+        head = RequestHead("PUT", "/v1/models/slow/log", headers)
+        receive = asyncio.Event().wait  # nothing comes
+        work = asyncio.create_task(app.respond(Request(head, "127.0.0.1", receive=receive)))
+        await asyncio.sleep(0.1)
+        work.cancel()
+        assert (await work).status == 503
+        assert app.in_flight == 0
 
     serve(scenario)
 

@@ -1,5 +1,6 @@
 """People change their minds: feedback that is revised or withdrawn."""
 
+import asyncio
 import json
 import sqlite3
 import threading
@@ -174,6 +175,51 @@ def test_an_expired_decision_gets_its_feedback_late(service, monkeypatch):
     service.ask("POST", f"{PATH}/revise", {"id": made["id"], "correct": True})
     statistics = settled(service).meta.statistics
     assert (statistics.right, statistics.wrong, statistics.expired) == (1, 0, 0)
+
+
+@pytest.fixture
+def slowly(monkeypatch):
+    """Let models be restored only after an event."""
+    allowed = threading.Event()
+
+    async def restored(*given):
+        await asyncio.to_thread(allowed.wait)
+        return await restore(*given)
+
+    restore = restoring.restore
+    monkeypatch.setattr(restoring, "restore", restored)
+    yield allowed
+    allowed.set()
+
+
+def test_changes_wait_for_a_model_that_is_being_restored(service, slowly):
+    """It lacks the labels and shadows that were added since."""
+    service.make(learner="OneBitClassifier")
+    (name,) = service.rounds(1)
+    service.ask("POST", f"{PATH}/revise", {"id": name, "truth": "login"})
+    threading.Timer(0.5, slowly.set).start()
+    service.ask("POST", f"{PATH}/labels", {"add": ["fax"]})
+    service.ask("POST", f"{PATH}/labels", {"retire": ["fax"]})
+    slowly.clear()
+    service.ask("POST", f"{PATH}/revise", {"id": name, "truth": "billing"})
+    threading.Timer(0.5, slowly.set).start()
+    service.ask("POST", f"{PATH}/shadows", {"name": "s", "learner": "Banditron"})
+    service.ask("POST", f"{PATH}/shadows/s/promote")
+    assert settled(service).meta.decider.learner == "Banditron"
+
+
+def test_changes_of_a_model_that_stays_behind_are_refused(service, slowly, monkeypatch):
+    monkeypatch.setattr("onebit.serve.service.BEHIND_SECONDS", 0.1)
+    service.make(learner="Banditron")
+    (name,) = service.rounds(1)
+    service.ask("POST", f"{PATH}/revise", {"id": name, "truth": "login"})
+    service.ask("POST", f"{PATH}/labels", {"add": ["fax"]})
+    service.ask("POST", f"{PATH}/labels", {"retire": ["fax"]}, 503)
+    service.ask("POST", f"{PATH}/shadows/s/promote", status=503)
+    slowly.set()
+    settled(service)
+    service.ask("POST", f"{PATH}/labels", {"retire": ["fax"]})
+    service.ask("POST", f"{PATH}/shadows/s/promote", status=404)
 
 
 def test_a_label_that_came_later_was_none_of_those_before(service):

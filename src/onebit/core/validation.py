@@ -506,19 +506,29 @@ def _check_storage(X: Any, name: str) -> None:
         raise ValueError(f"{name} is not a sound sparse matrix: {fault}")
 
 
+_MISSING = ("NaTType", "NAType")
+"""Types of missing values in pandas, which need not be installed."""
+
+
 def _check_objects(X: Any, name: str) -> None:
-    """Raise for dates and times among objects, which NumPy would take as numbers of some unit."""
+    """Raise for missing values, dates and times among objects.
+
+    NumPy would take times as numbers of some unit.
+    """
     kinds = [X.dtype] if hasattr(X, "dtype") else getattr(X, "dtypes", ())
     if not any(getattr(dtype, "kind", "") == "O" for dtype in kinds):
         return
     values = np.asarray(X.data if sp.issparse(X) else X, dtype=object)
     for i, value in enumerate(values.flat):
-        missing = type(value).__name__ == "NaTType"  # of pandas, which need not be installed
+        missing = type(value).__name__ in _MISSING
         if missing or isinstance(value, np.datetime64 | np.timedelta64):
             row = i // values.shape[-1] if values.ndim > 1 else 0
             where = "" if sp.issparse(X) else f" in row {row}"
             if missing or np.isnat(value):
-                raise ValueError(f"{name} has a missing value, NaT,{where}; features are numbers")
+                shown = str(value) if missing else "NaT"
+                raise ValueError(
+                    f"{name} has a missing value, {shown},{where}; features are numbers"
+                )
             raise ValueError(
                 f"{name} contains a date or time,{where}; features are numbers, such as days"
             )

@@ -397,21 +397,22 @@ def fill_policy(posterior, scores, offer, p):
         for k in range(p.size):
             p[k] = logistic(scores[k])
         means = scratch.g
-        fill_linearised(p, best, means)
+        fill_optimistic(settings.constants.optimism, scratch.deviations, best, p, means)
     fill_winning(means, scratch.deviations, best, p, scratch.room, offer)
     return best
 
 
 @lean_kernel
-def fill_linearised(p, best, means):
-    """Fill p_k / (p_b (1 - p_b)): the means of draws of probabilities, in log-odds at the best, b.
+def fill_optimistic(optimism, deviations, best, p, means):
+    """Fill p_k / (p_b (1 - p_b)), plus `optimism` deviations: the means of draws of probabilities.
 
-    Whether another label is better than the best shows at the probability of the best; there, a
-    probability changes by p_b (1 - p_b) for each unit of log-odds.
+    They are in log-odds at the best label, b. Whether another label is better than the best shows
+    at the probability of the best; there, a probability changes by p_b (1 - p_b) for each unit of
+    log-odds.
     """
     slope = max(p[best] * (1.0 - p[best]), 1e-9)
     for k in range(p.size):
-        means[k] = p[k] / slope
+        means[k] = p[k] / slope + optimism * deviations[k]
 
 
 @lean_kernel

@@ -148,6 +148,8 @@ class App:
             reply = _refusal(503, "the log cannot be written or read now; try again", name)
         except ClientGoneError:
             return None
+        except asyncio.CancelledError:  # a stop has waited long enough
+            reply = _refusal(503, "the service stops", name)
         except Exception:
             _logger.exception("request %s", name.decode())
             reply = _refusal(500, "this is a defect of onebit; the log says more", name)

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 from msgspec import Struct, structs
@@ -39,6 +39,9 @@ from onebit.serve.writer import PendingRow, Writer
 
 _DRAIN_SECONDS = 0.001
 """Seconds between two looks whether rows of a model are still being written."""
+
+BEHIND_SECONDS = 8.0
+"""Maximum seconds that a change waits for a model that is behind its log."""
 
 _logger = logging.getLogger(__name__)
 
@@ -289,23 +292,49 @@ class Service:
             if one.description is None:
                 raise RefusedError(422, f"the description of {short(one.name)} is missing")
         async with live.changing:
-            self.check_labels(len(live.model.shape.labels) + len(labels.add))
-            async with self.hold(live) as model:
-                live.changed = labels, await asyncio.to_thread(model.copy)
-                try:
-                    await _tried(live.changed[1].try_change, labels)
-                    await self._write(live, "labels", labels)
-                finally:
-                    live.changed = None
+            await self._when_current(live, self._change_labels, labels)
+
+    async def _change_labels(self, live: LiveModel, labels: LabelsBody) -> None:
+        self.check_labels(len(live.model.shape.labels) + len(labels.add))
+        async with self.hold(live) as model:
+            live.changed = labels, await asyncio.to_thread(model.copy)
+            try:
+                await _tried(live.changed[1].try_change, labels)
+                await self._write(live, "labels", labels)
+            finally:
+                live.changed = None
 
     async def change_shadow(self, live: LiveModel, body: ShadowBody) -> None:
         """Add, remove or promote a shadow."""
         async with live.changing:
-            if body.action != "add" and body.name not in live.model.meta.shadows:
-                raise RefusedError(404, f"{live.name} has no shadow {short(body.name)}")
-            copied = await self.copy_of(live)
-            await _tried(copied.try_change, body)  # which may compile for long
-            await self._write(live, "shadow", body)
+            await self._when_current(live, self._change_shadow, body)
+
+    async def _change_shadow(self, live: LiveModel, body: ShadowBody) -> None:
+        if body.action != "add" and body.name not in live.model.meta.shadows:
+            raise RefusedError(404, f"{live.name} has no shadow {short(body.name)}")
+        copied = await self.copy_of(live)
+        await _tried(copied.try_change, body)  # which may compile for long
+        await self._write(live, "shadow", body)
+
+    async def _when_current(
+        self, live: LiveModel, change: Callable[[LiveModel, Any], Awaitable[None]], body: Struct
+    ) -> None:
+        """Make a change; if a model that is behind its log refuses it, again once it is not.
+
+        While a model is being restored, it lacks the labels and shadows that were added since.
+        """
+        head, until = live.head, time.monotonic() + BEHIND_SECONDS
+        try:
+            await change(live, body)
+        except RefusedError:
+            if live.model.n >= head:
+                raise
+            while live.model.n < head:
+                if time.monotonic() > until:
+                    raise RefusedError(503, f"{live.name} is behind its log; try again") from None
+                await asyncio.sleep(_DRAIN_SECONDS)
+                self.check_there(live)
+            await change(live, body)
 
     async def _write(self, live: LiveModel, kind: Kind, body: Struct) -> None:
         entry = Entry(live.key, kind, None, time.time(), text_of(body))
