@@ -58,6 +58,8 @@ from onebit.core.compiling import (
     open_state,
     pack,
     packed_type,
+    passed_type,
+    received,
     type_key,
     unpacked,
 )
@@ -449,7 +451,10 @@ class Kernels:
 
     def signature(self, name: str, state: Any) -> tuple[Any, ...]:
         """Return the types of the arguments of a function, one of `ENTRY_POINTS`, or a kernel."""
-        return self._state_type(state, name), *self._arguments(name)
+        arguments = self._arguments(name)
+        if name.endswith("_kernel"):
+            arguments = tuple(map(passed_type, arguments))
+        return self._state_type(state, name), *arguments
 
     def _state_type(self, state: Any, name: str) -> Any:
         is_single = name in ("decide", "learn", "grade")
@@ -662,15 +667,16 @@ TEMPLATES: dict[str, tuple[Any, bool]] = {
 
 
 def _score_kernel(state, x, scores):
-    score(state, x, scores)
+    score(state, received(x), received(scores))
 
 
 def _policy_kernel(state, x, scores, offer, p):
-    return policy(state, x, scores, offer, p)
+    return policy(state, received(x), received(scores), received(offer), received(p))
 
 
 def _learn_kernel(state, x, scores, label, probability, offer, feedback):
-    return bool(learn(state, x, scores, label, probability, offer, feedback))
+    given = received(x), received(scores), label, probability, received(offer), feedback
+    return bool(learn(state, *given))
 
 
 SEPARATE: dict[str, tuple[Any, Any]] = {
