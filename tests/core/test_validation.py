@@ -411,7 +411,7 @@ def test_a_missing_integer_of_pandas_is_named():
     table = pd.DataFrame({"a": [1.0, 2.0], "b": pd.array([None, 1], "Int64")})
     learner = Banditron(classes=[0, 1])
     for row in (table.iloc[0], table.iloc[[0]], [1.0, pd.NA]):
-        with pytest.raises(ValueError, match="has a missing value, <NA>, in row 0|contains NaN"):
+        with pytest.raises(ValueError, match=r"a missing value, <NA>, in row 0|contains NaN"):
             learner.decide(row)
     assert not learner._started
 
