@@ -4,6 +4,9 @@ To compile a learner takes seconds, and two processes that need it at the same t
 So all tests of one learner form a group, which one process runs: its file, its forms in the tests
 of all learners, its doctests. The files of a few folders are in one group. Every other file is a
 group of its own.
+
+Of learners in `learners/frozen/`, of which only defects are corrected, the daily tests run their
+own file and their path in histories.txt; the tests of all learners and the doctests are slow.
 """
 
 import gc
@@ -46,7 +49,10 @@ LEARNERS = [cls.__module__.rpartition(".")[2] for cls in forms.LEARNERS]
 COMPILE_LONG = {*LEARNERS, *TOGETHER.values()} - {"banditron", "perceptron"}
 """Groups whose tests are marked `compiles`: all but those of the learners that compile soonest."""
 
-ORDER = [*FIRST, *LEARNERS, "fuzz", "storage"]
+LONG = ["papers", "code", "histories", "other_numba_code", "workers", "shipped", "reports", "tools"]
+"""Files of other tests that take longest; those that are left fill up the end."""
+
+ORDER = [*FIRST, *LEARNERS, *LONG, "fuzz", "storage"]
 
 
 # Commands print what tests expect, however long the learners take to compile.
@@ -75,6 +81,8 @@ def pytest_collection_modifyitems(items):
         if mark is None:
             mark = pytest.mark.xdist_group(group_of(item))
             item.add_marker(mark)
+        if is_of_frozen(item):
+            item.add_marker(pytest.mark.slow)
         if mark.args[0] in COMPILE_LONG:
             item.add_marker(pytest.mark.compiles)
         groups.setdefault(mark.args[0], []).append(item)
@@ -93,12 +101,29 @@ def pytest_collection_finish(session):
 
 def group_of(item):
     """Return the module of the learner that is tested, or the name of the file."""
+    return room_or(learner_of(item) or file_of(item))
+
+
+def is_of_frozen(item):
+    """Return whether a frozen learner is tested, in the tests of all learners or by a doctest."""
+    learner, file = learner_of(item), file_of(item)
+    of_all_learners = "frozen" in learner and room_or(learner) != room_or(file)
+    return of_all_learners or "frozen" in file
+
+
+def learner_of(item):
+    """Return the names in the module of the learner that is a parameter of a test, if one is."""
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
     for value in parameters:
         if isinstance(value, Learner) and type(value).__module__.startswith("onebit.learners."):
-            return room_or(type(value).__module__.split("."))
+            return type(value).__module__.split(".")
+    return []
+
+
+def file_of(item):
+    """Return the folders and the name of a test's file, without `test_`."""
     path = Path(item.path).relative_to(item.config.rootpath)
-    return room_or([*path.parts[:-1], path.stem.removeprefix("test_")])
+    return [*path.parts[:-1], path.stem.removeprefix("test_")]
 
 
 def room_or(names):

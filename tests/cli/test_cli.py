@@ -19,6 +19,7 @@ import onebit
 from onebit import SOBA, learners, play, streams
 from onebit.cli import _MODULES, main
 from onebit.cli.app import app
+from onebit.cli.parameters import learner_classes
 from onebit.cli.pictures import spread
 from processes import run_python
 
@@ -50,6 +51,13 @@ def read_commands():
         elif line.strip() and not line.startswith("#"):
             commands[-1].lines.append(line.strip())
     return commands
+
+
+@pytest.fixture(autouse=True)
+def few_learners(monkeypatch):
+    """Offer three learners to the demo, which plays the two fast ones: others compile for long."""
+    few = {cls.__name__: cls for cls in (SOBA, onebit.Folklore, onebit.Perceptron)}
+    monkeypatch.setattr("onebit.cli.demo.learner_classes", lambda: few)
 
 
 @pytest.fixture
@@ -194,6 +202,17 @@ def test_tables_fit_80_columns(onebit_command):
     for command in ("run --learner soba --rounds 1000", "demo --rounds 1000"):
         _, out, _ = onebit_command(*command.split())
         assert max(map(len, out.splitlines())) <= 80
+    assert {"SOBA", "Perceptron"} <= set(out.split())
+    assert "Folklore" not in out
+
+
+@pytest.mark.slow
+def test_the_demo_plays_all_fast_learners(onebit_command, monkeypatch):
+    monkeypatch.setattr("onebit.cli.demo.learner_classes", learner_classes)
+    _, out, _ = onebit_command("demo", "--rounds", "1000")
+    assert max(map(len, out.splitlines())) <= 80
+    fast = {name for name, cls in learner_classes().items() if cls.cost.is_linear}
+    assert fast == set(learner_classes()) & set(out.split())
 
 
 def test_pictures_are_pictures(onebit_command):

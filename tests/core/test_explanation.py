@@ -202,6 +202,7 @@ def planted(view, index, d=4):
     learner = OneBitClassifier(views="products", random_state=0).fit(X[:40], y[:40])
     for member in learner._run.state.mixture.named.values():
         member.posterior.W[:] = 0.0
+    learner._run.state.mixture.weighed_pairs.cells[:] = 0.0
     learner._run.state.mixture.named[view].posterior.W[index, 1] = 5.0
     found = learner.explain(X[2], label=1, against=0)
     return [reason for reason in found.reasons if reason.columns]

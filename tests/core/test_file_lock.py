@@ -54,39 +54,44 @@ print("\\n".join(failed))
 """
 
 
-def run(code):
-    text = (ELSEWHERE + code).format(source=str(SOURCE))
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", text], capture_output=True, text=True
-    )
-
-
-def test_without_what_only_posix_has_every_module_can_be_imported():
-    ended = run(IMPORT_ALL)
-    assert ended.returncode == 0, ended.stderr
-    # What an extra provides may be missing; what only some systems provide may not.
-    lines = ended.stdout.split("\n")
-    assert not [line for line in lines if line and "No module named" not in line]
-
-
-def test_where_files_cannot_be_locked_learners_are_saved_and_services_refuse_to_start(tmp_path):
-    code = """
+USE_SOME = """
 import asyncio
+print("imported")
 from onebit import Perceptron, load
 from onebit.core.file_lock import lock
-Perceptron(classes=[0, 1]).save(r"PATH/learner")
-Perceptron(classes=[0, 2]).save(r"PATH/learner")
-print(load(r"PATH/learner").classes, len(os.listdir(r"PATH")))
+Perceptron(classes=[0, 1]).save(r"{folder}/learner")
+Perceptron(classes=[0, 2]).save(r"{folder}/learner")
+print(load(r"{folder}/learner").classes, len(os.listdir(r"{folder}")))
 from onebit.serve.log import LogError
 from onebit.serve.sqlite_log import SQLiteLog
 try:
-    asyncio.run(SQLiteLog(pathlib.Path(r"PATH/log")).open())
+    asyncio.run(SQLiteLog(pathlib.Path(r"{folder}/log")).open())
 except LogError as error:
     print(error)
-""".replace("PATH", str(tmp_path))
-    ended = run(code)
+"""
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What is printed elsewhere: what failed to be imported, and after it what else happens."""
+    text = (ELSEWHERE + IMPORT_ALL + USE_SOME).format(
+        source=str(SOURCE), folder=tmp_path_factory.mktemp("elsewhere")
+    )
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", text], capture_output=True, text=True
+    )
     assert ended.returncode == 0, ended.stderr
-    first, second = ended.stdout.splitlines()
+    return ended.stdout.split("imported\n")
+
+
+def test_without_what_only_posix_has_every_module_can_be_imported(printed):
+    # What an extra provides may be missing; what only some systems provide may not.
+    lines = printed[0].split("\n")
+    assert not [line for line in lines if line and "No module named" not in line]
+
+
+def test_where_files_cannot_be_locked_learners_are_saved_and_services_refuse_to_start(printed):
+    first, second = printed[1].splitlines()
     assert first == "[0, 2] 1"
     assert "cannot be locked: files cannot be locked on this system" in second
 

@@ -359,7 +359,7 @@ def test_saved_before_the_first_round(tmp_path):
         assert loaded.get_params() == learner.get_params()
         assert not loaded._started
     pipeline = onebit.make_pipeline(
-        onebit.features.Records(n_features=64), OneBitClassifier(classes=["a", "b"])
+        onebit.features.Records(n_features=1024), OneBitClassifier(classes=["a", "b"])
     )
     pipeline.save(tmp_path / "pipeline")
     assert onebit.load(tmp_path / "pipeline").decide({"a": 1}).label in ("a", "b")

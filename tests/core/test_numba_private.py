@@ -27,6 +27,7 @@ from onebit.core.compiling import (
     link_nothing,
     no_alias,
     rarely_called,
+    received,
 )
 from onebit.core.example import Example
 from onebit.core.hooks import Hook
@@ -70,6 +71,10 @@ inner = None
 
 def call_inner(x, out):
     return inner(x, out)
+
+
+def call_received(x, out):
+    return inner(received(x), received(out))
 
 
 def call_again(x, out):
@@ -291,7 +296,7 @@ class TestNumbasPrivateParts:
 
         for hits in (0, 1):
             separate = compiled_separately(
-                "inner", call_inner, self.signature[1:], numba.int64, inner=scaled
+                "inner", call_received, self.signature[1:], numba.int64, inner=scaled
             )
             link(separate, self.signature)
             for name in ("call_inner", "call_again"):
@@ -318,7 +323,7 @@ class TestNumbasPrivateParts:
             return out.size
 
         types, out = self.signature[1:], np.zeros(3)
-        separate = compiled_separately("inner", call_inner, types, numba.int64, inner=size)
+        separate = compiled_separately("inner", call_received, types, numba.int64, inner=size)
         link_nothing(separate, self.signature)
         caller = compiled("call_inner", call_inner, nogil=False, inner=separate.call)
         with pytest.raises(RuntimeError, match="unresolved"):

@@ -222,7 +222,7 @@ def test_threads_that_start_a_learner_together_start_it_once():
 
 def test_a_run_lets_others_in_between_its_blocks():
     """Deciding waits for a block of rounds, not for the end of the stream."""
-    X, y = stream(200_000)
+    X, y = stream(50_000)
     learner = OneBitClassifier(**FULL).fit(X[:100], y[:100])
     learner.decide(X[0])
     done, waits = threading.Event(), []

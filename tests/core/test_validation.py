@@ -411,7 +411,7 @@ def test_a_missing_integer_of_pandas_is_named():
     table = pd.DataFrame({"a": [1.0, 2.0], "b": pd.array([None, 1], "Int64")})
     learner = Banditron(classes=[0, 1])
     for row in (table.iloc[0], table.iloc[[0]], [1.0, pd.NA]):
-        with pytest.raises(ValueError, match=r"a missing value, <NA>, in row 0|contains NaN"):
+        with pytest.raises(ValueError, match=r"has a missing value, <NA>, in row 0|contains NaN"):
             learner.decide(row)
     assert not learner._started
 
@@ -430,3 +430,8 @@ def test_bools_and_numbers_are_labels_of_two_kinds(kind):
     with pytest.raises(ValueError, match="all of one kind; y contains True and 2"):
         Banditron().fit([[1.0], [2.0]], kind([2, True]))
     assert Banditron(classes=kind([True, False])).decide([1.0]).label in (True, False)
+
+
+def test_classes_that_are_not_a_list_are_shown():
+    with pytest.raises(ValueError, match="classes is a list of labels.* got 'ab'$"):
+        Banditron(classes="ab").decide([1.0])

@@ -15,6 +15,7 @@ from onebit.core import workers
 from onebit.core.compiling import HOOKS
 from onebit.core.hooks import Hook
 from onebit.core.workers import Task, Worker, WorkerError, run_all
+from processes import run_python
 
 
 def environment(tmp_path, **own):
@@ -45,10 +46,8 @@ print(started, after_decide.compiled, compiled, loaded, abs(learner.coef_).sum()
 def first(tmp_path, before="", **own):
     code = FIRST.replace("BEFORE", before)
     own = {"PYTHONPATH": str(tmp_path), **own}
-    printed = subprocess.check_output(
-        [sys.executable, "-c", code], env=environment(tmp_path, **own), text=True
-    )
-    started, *numbers = printed.split()
+    ended = run_python(code, environment=environment(tmp_path, **own), check=True)
+    started, *numbers = ended.stdout.split()
     return started == "True", [float(number) for number in numbers]
 
 

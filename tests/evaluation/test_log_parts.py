@@ -1,6 +1,7 @@
 """Logs in many files: as one file, by one process or by many workers."""
 
 import pickle
+from itertools import product
 
 import numpy as np
 import pytest
@@ -58,8 +59,18 @@ def assert_same(found, expected, tolerance):
             assert value == two[name], name
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("judged", ["chosen", "label", "learner"])
+def usual(judged, method):
+    """Return whether it is a daily test: what a learner chooses is the same for all methods."""
+    return judged != "learner" or method in ("auto", "dr")
+
+
+@pytest.mark.parametrize(
+    ("judged", "method"),
+    [
+        pytest.param(*case, marks=[] if usual(*case) else [pytest.mark.slow])
+        for case in product(("chosen", "label", "learner"), METHODS)
+    ],
+)
 def test_parts_are_as_the_whole(folder, judged, method):
     log = Log.batches(folder)
     policy = {

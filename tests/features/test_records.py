@@ -294,7 +294,11 @@ SCALAR[()] = SCALAR
         ({"a": b"bytes"}, TypeError, "^'a' is a bytes"),
         ({"a": {1, 2}}, TypeError, "^'a' is a set"),
         ({"a": object()}, TypeError, "^'a' is an object"),
-        ({"a": np.datetime64("2020-01-01")}, TypeError, "^'a' is a datetime64"),
+        (
+            {"a": np.datetime64("2020-01-01")},
+            TypeError,
+            "^'a' is a datetime64.*; make a date a text",
+        ),
         ({1: 2}, TypeError, "^the names of fields are texts; got 1$"),
         ({"a": {None: 2}}, TypeError, "^the names of fields are texts; got None in 'a'"),
         ({"a": [{b"b": 2}]}, TypeError, "^the names of fields are texts; got b'b' in 'a'"),

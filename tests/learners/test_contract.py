@@ -14,47 +14,60 @@ from onebit.core.engine import DRAW, PythonKernels
 from problems import assert_finite
 
 
-def kernels_of(learner):
-    """Return the class of a learner and the kernels of this form of it."""
+def checked_as(learner):
+    """Return the class of a learner and, of the flagship, the kernels of this form of it.
+
+    Other forms than the first have their reference and their life in histories.txt every day.
+    """
+    if not isinstance(learner, onebit.OneBitClassifier):
+        return type(learner), None
     learner = clone(learner)
     learner._start(np.arange(n_classes(learner)), 4)
     return type(learner), learner._run.kernels
 
 
+def flagship_or_class(learner):
+    """Return the form of the flagship, all of which every day has, or the class of another."""
+    return str(learner) if isinstance(learner, onebit.OneBitClassifier) else type(learner)
+
+
 def new_ones(key):
-    """Yield the forms, each with its name and the marks of its tests: slow, if its key is known."""
-    seen = set()
+    """Yield the forms, each with its name and the marks of its tests: slow, if its key is known.
+
+    A form whose key is None is slow, too.
+    """
+    seen = {None}
     for learner in FORMS:
         found = key(learner)
         yield learner, str(learner), [pytest.mark.slow] if found in seen else []
         seen.add(found)
 
 
-def is_soon(learner):
-    """Return whether rewards need no kernels, or those that are compiled soonest."""
+def soon_one(learner):
+    """Return the class of a learner, if rewards need no kernels or those that compile soonest."""
     views = {"OneBitClassifier": "'standardize': False", "SoftmaxThompson": "'view': 'features'"}
     views |= {"LogisticThompson": "'view': 'features'", "Mixture": "'features'"}
-    return not learner.takes_rewards or views.get(type(learner).__name__, "") in str(
+    is_soon = not learner.takes_rewards or views.get(type(learner).__name__, "") in str(
         learner.get_params()
     )
+    return type(learner) if is_soon else None
 
 
 @pytest.mark.parametrize(
     ("learner", "check"),
     [
         pytest.param(learner, check, id=f"{name}-{check.__name__}", marks=marks)
-        for (learner, name, usual), (_, _, of_class) in zip(
-            new_ones(kernels_of), new_ones(type), strict=True
+        for (learner, name, usual), (*_, of_class), (*_, of_rewards) in zip(
+            new_ones(checked_as), new_ones(type), new_ones(soon_one), strict=True
         )
         for check in checks_for(learner)
-        for marks in [of_class if check is check_labels_come_and_go else usual]
         for marks in [
-            marks if check is not check_rewards or is_soon(learner) else [pytest.mark.slow]
+            {check_labels_come_and_go: of_class, check_rewards: of_rewards}.get(check, usual)
         ]
     ],
 )
 def test_behaviour(learner, check):
-    """Forms with the same kernels differ in numbers only.
+    """Forms of the flagship with the same kernels differ in numbers only.
 
     Labels on offer and rewards take kernels of their own, which are compiled for one form of each
     learner.
@@ -96,8 +109,16 @@ def test_policy_is_what_is_drawn(learner):
         assert chisquare(counts[p > 0], n * p[p > 0]).pvalue > 1e-6
 
 
-@pytest.mark.parametrize("n", [10_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
-@every_form
+@pytest.mark.parametrize(
+    ("learner", "n"),
+    [
+        pytest.param(
+            learner, n, id=f"{name}-{n}", marks=marks if n == 10_000 else [pytest.mark.slow]
+        )
+        for learner, name, marks in new_ones(flagship_or_class)
+        for n in (10_000, 1_000_000)
+    ],
+)
 def test_extreme_but_legal_values_stay_finite(learner, n):
     """Features of 1e-8 and 1e4, hardly any exploration, a large ball, over many rounds.
 

@@ -115,7 +115,7 @@ def test_a_new_label_begins_at_the_level_of_all(tmp_path):
         assert not one.exclusive
 
 
-@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize("covariance", [pytest.param("full", marks=pytest.mark.slow), "diagonal"])
 @pytest.mark.parametrize("alike", [True, False])
 def test_a_new_label_begins_with_what_labels_share(covariance, alike):
     """The reference estimates the correlation of labels from all pairs, one by one."""
@@ -151,7 +151,8 @@ def test_it_is_a_model_of_a_log_in_which_several_labels_may_be_right():
     rng = np.random.default_rng(0)
     X, labels = rng.normal(size=(300, 3)), rng.integers(3, size=300)
     log = Log(labels, np.full(300, 1 / 3), X[np.arange(300), labels] > -1.0, x=X, classes=range(3))
-    learner = LogisticThompson(classes=range(3), random_state=0).fit(X[:50], labels[:50])
+    form = ("features", "diagonal")  # whose replay is compiled anyway
+    learner = LogisticThompson(*form, classes=range(3), random_state=0).fit(X[:50], labels[:50])
     model, same = model_for(None, learner, log), OfLearner(learner, log.classes)
     for one in (model, same):
         one.learn(log[:200])

@@ -57,7 +57,7 @@ CELLS = {"views": "cells", "covariance": "diagonal"}
 @pytest.mark.parametrize(
     ("form", "K", "storage"),
     [
-        ({"views": "products"}, 2, np.asarray),
+        pytest.param({"views": "products"}, 2, np.asarray, marks=pytest.mark.slow),
         ({"views": "products"}, 3, sp.csr_array),
         (CELLS, 3, np.asarray),
         pytest.param({"views": "cells"}, 3, np.asarray, marks=pytest.mark.slow),

@@ -60,7 +60,9 @@ def problem(seed, K=None):
     return m, d, w, rng.random(K) * rng.choice([0.1, 1.0]), logistic
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(
+    "seed", [*range(15), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(15, 40))]
+)
 def test_as_the_literal_integral(seed):
     *arguments, logistic = problem(seed)
     p, best = policy(*arguments, logistic=logistic)

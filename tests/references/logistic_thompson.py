@@ -14,10 +14,10 @@ from references.scales import Scales
 
 
 def policy_of(q, deviations):
-    """The probability that the draw of each label is the highest."""
+    """The probability that the draw of each label, above its probability, is the highest."""
     best = highest(q)
-    slope = q[best] * (1 - q[best])
-    return winning_probabilities(q, slope * np.asarray(deviations))
+    deviations = q[best] * (1 - q[best]) * np.asarray(deviations)
+    return winning_probabilities(q + 1.75 * deviations, deviations)
 
 
 class LogisticThompson:
@@ -25,7 +25,7 @@ class LogisticThompson:
 
     def __init__(self, d, K, view, full):
         self.view, self.K, self.full = view, K, full
-        self.explore, self.a = (0.25, 0.5) if full else (0.05, 0.05)
+        self.explore, self.a = (0.2, 0.5) if full else (0.05, 0.05)
         a = self.a
         self.scales = None if view == "features" else Scales(d)
         self.columns, self.rounds = [Column() for _ in range(d)], 0

@@ -136,7 +136,7 @@ MALFORMED = [
     ("alone.csv", b"label\n1\n", "alone.csv: there is no column but the label 'label'"),
     ("twice.csv", b"a,a,label\n1,2,3\n", "twice.csv:1: two columns are named 'a'"),
     ("nameless.csv", b"a,,label\n1,2,3\n", "nameless.csv:1: a column has no name"),
-    ("missing.csv", b"a,label\n1,x\n1,\n", "missing.csv:3: the label is missing"),
+    ("missing.csv", b"a,label\n1,x\n1,\n", "missing.csv:3: the label is missing: remove rows"),
     ("kinds.csv", b"a,label\n1,1\n2,x\n", "kinds.csv:3: the label must be a number"),
     ("nanlabel.csv", b"a,label\n1,1\n2,nan\n", "nanlabel.csv:3: the label must be a number"),
     ("half.csv", b"a,label\n1,1\n2,1.5\n", "half.csv:3: a label is a text or a whole number"),
@@ -186,7 +186,7 @@ def read_whole(path):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"a": [1.0, 2.0], "label": ["x", None]}, "row 2: the label is missing"),
+        ({"a": [1.0, 2.0], "label": ["x", None]}, "row 2: the label is missing: remove rows"),
         ({"a": [1.0, float("inf")], "label": [1, 2]}, "row 2: a is inf; values are finite"),
         ({"a": [1.0, float("nan")], "label": [1, 2]}, "row 2: a is nan; values are finite"),
         ({"a": ["u", "v"], "b": [1, 2]}, " no column is named 'label'"),

@@ -99,7 +99,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
     """
 
     takes_rewards: bool = False
-    """Whether the learner takes rewards in [0, 1], fractions of right, beside bits.
+    """Whether the learner takes rewards in [0, 1], fractions of right, besides bits.
 
     If not, its algorithm is one about bits. ``learn(decision, correct=rng.random() < reward)``
     draws one that is right with this probability: all expectations are those of the reward.
@@ -208,7 +208,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
         self, run: Run, rows: Rows, truth: np.ndarray, recorded: RoundRecord | None = None
     ) -> np.ndarray:
         """Play a block of rounds while holding the lock, and return their flags."""
-        flags = np.empty(truth.size, dtype=np.uint8)
+        flags = np.empty(len(truth), dtype=np.uint8)
         full = run.feedback == "full"
         if full:
             run.refuse_retired(truth)

@@ -21,6 +21,7 @@ from onebit.core.generator import (
 from onebit.core.offer import label_list
 from onebit.core.run import Run
 from onebit.core.validation import (
+    check_bits,
     check_classes,
     check_labels,
     check_rows,
@@ -204,6 +205,20 @@ class BatchesMixin(ChoosingMixin):
         self._check_features(run, X, rows)
         return run, rows, truth
 
+    def _prepare_bits(self, X: Any, right: Any) -> tuple[Run, Rows, np.ndarray]:
+        """Validate all rows, and which labels are right for each; start the learner if needed."""
+        return self._validated(BatchesMixin._check_bits, X, right)
+
+    def _check_bits(self, X: Any, right: Any) -> tuple[Run, Rows, np.ndarray]:
+        """Validate the arguments of `onebit.play` where several labels may be right."""
+        if self.feedback == "full":
+            raise ValueError(
+                f"{type(self).__name__} learns from the right label of each row, not from bits; "
+                f"got y of shape {np.shape(right)}"
+            )
+        run, rows = self._prepare_rows(X)
+        return run, rows, check_bits(right, count_rows(rows), run.labels)
+
     def _rounds(
         self,
         run: Run,
@@ -213,7 +228,7 @@ class BatchesMixin(ChoosingMixin):
         ends: Sequence[int] = (),
     ) -> Iterator[np.ndarray]:
         """Play the rows, yielding the flags of a block of rounds at a time; see `blocks`."""
-        for lo, hi in blocks(truth.size, ends, most_in_block(rows)):
+        for lo, hi in blocks(len(truth), ends, most_in_block(rows)):
             block = slice_rows(rows, lo, hi)
             record = None if recorded is None else _slice_fields(recorded, lo, hi)
             with run.lock:
@@ -223,7 +238,7 @@ class BatchesMixin(ChoosingMixin):
 
 
 def _slice_fields(columns: Any, lo: int, hi: int) -> Any:
-    """Return rounds `lo` to `hi` of a NamedTuple; fields that are no arrays hold for all rounds."""
+    """Return rounds `lo` to `hi` of a NamedTuple; other fields than arrays are shared."""
     return columns._make(a[lo:hi] if isinstance(a, np.ndarray) else a for a in columns)
 
 

@@ -12,7 +12,16 @@ from typing import Any, Self
 import numpy as np
 
 from onebit.core.base import BaseLearner
-from onebit.core.engine import CHOOSE, EXPLORED, MISTAKE, UPDATED, LoggedRounds, record_round
+from onebit.core.engine import (
+    CHOOSE,
+    EXPLORED,
+    MISTAKE,
+    UPDATED,
+    LoggedRounds,
+    feedback_of,
+    is_right,
+    record_round,
+)
 from onebit.core.engine import RoundRecord as Record
 from onebit.core.example import Example, Rows, count_rows, row
 from onebit.core.run import Run
@@ -231,21 +240,22 @@ class ChoosingMixin(BaseLearner):
         self, run: Run, rows: Rows, truth: np.ndarray, recorded: Record | None = None
     ) -> np.ndarray:
         """Play a block of rounds with the learner's terms, as `_play` does without them."""
-        flags = np.empty(truth.size, dtype=np.uint8)
+        flags = np.empty(len(truth), dtype=np.uint8)
         full, offer = run.feedback == "full", run.default_offer
         conditions = self._conditions(run)
         if full:
             run.refuse_retired(truth)
         self._compile_learn(run)
-        for i in range(truth.size):
-            x, y = row.py_func(rows, i), int(truth[i])
+        for i in range(flags.size):
+            x = row.py_func(rows, i)
             label, probability, greedy = self._choose(run, x, offer, conditions)
             record_round(recorded, i, label, run.p, run.scores, offer)
-            feedback = y if full else int(label == y)
+            right = int(is_right(truth, i, label))
+            feedback = int(feedback_of(truth, i, right, full))
             updated = self._update(run, x, label, probability, offer, feedback)
             run.count_feedback(label)
             flags[i] = (
-                MISTAKE * (label != y) | EXPLORED * (label != greedy) | UPDATED * bool(updated)
+                MISTAKE * (not right) | EXPLORED * (label != greedy) | UPDATED * bool(updated)
             )
         return flags
 
@@ -301,7 +311,7 @@ def not_new(run: Run, offer: np.ndarray) -> np.ndarray:
 
 
 def _count_decision(run: Run, conditions: Conditions, label: int, greedy: int) -> None:
-    """Count a decision in the windows of the limits that there are."""
+    """Count a decision in the window of each limit that is set."""
     if conditions.max_exploration is not None:
         run.window.append(label != greedy)
     if conditions.max_new_share is not None:

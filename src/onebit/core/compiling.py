@@ -196,6 +196,24 @@ pack, unpacked, packed_type, open_state = _packing()
 MARKS[open_state] = "open_state"
 
 
+SEPARATES = frozenset(Hook) - {Hook.ALIASES, Hook.RARE} <= HOOKS
+"""Whether functions can be compiled separately."""
+
+
+def received(argument):
+    """Return an argument of a kernel that is compiled separately; it may be passed in less words.
+
+    See `onebit.core.packed_states`; `passed_type` is the type of what is passed.
+    """
+    return argument
+
+
+passed_type: Any = _unchanged
+if SEPARATES:
+    passed_type, received = _packed.passed_type, _packed.received
+MARKS[received] = "received"
+
+
 def chosen_by_type(function: Callable[..., Any], *, inline: bool = True) -> Callable[[Any], Any]:
     """Decorate a function that chooses how kernels implement a call of `function`.
 
@@ -270,17 +288,13 @@ def link(separate: Separate, signature: tuple[Any, ...]) -> None:
 
 
 def link_nothing(separate: Separate, signature: tuple[Any, ...]) -> None:
-    """Let code be compiled that calls a function, but is not run in this process."""
+    """Allow compiling code that calls a function, and is not run in this process."""
     _private.link_nothing(separate.function, separate.symbol(signature[0]))
 
 
 def type_key(values: tuple[Any, ...]) -> Any:
     """Return what is equal for values of equal types; only if `SEPARATES`."""
     return _private.type_key(values)
-
-
-SEPARATES = frozenset(Hook) - {Hook.ALIASES, Hook.RARE} <= HOOKS
-"""Whether functions can be compiled separately."""
 
 
 def called_from_python(function: Callable[..., Any]) -> Any:

@@ -193,7 +193,7 @@ def check_decision(given: Any) -> Decision:
 
 
 def check_decisions(given: Any) -> list[Decision]:
-    """Return a list of decisions; raise TypeError if one is none."""
+    """Return a list of decisions; raise TypeError for anything else in it."""
     if isinstance(given, Decision):
         raise TypeError(f"learn_many takes a list of decisions; got one, {given!r}")
     return list(map(check_decision, given))

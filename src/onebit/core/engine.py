@@ -58,6 +58,8 @@ from onebit.core.compiling import (
     open_state,
     pack,
     packed_type,
+    passed_type,
+    received,
     type_key,
     unpacked,
 )
@@ -150,6 +152,33 @@ def _record_round(recorded, i, label, p, scores, offer):
     return lambda recorded, i, label, p, scores, offer: _fill_record(
         recorded, i, label, p, scores, offer
     )
+
+
+def is_right(truth, i, label):
+    """Return whether a label is right in round `i`: 1 or 0.
+
+    `truth` has the right label of each round, or for each round and label, whether it is right.
+    """
+    return np.int64(truth[i] == label if truth.ndim == 1 else truth[i, label])
+
+
+@chosen_by_type(is_right)
+def _is_right(truth, i, label):
+    if truth.ndim == 1:
+        return lambda truth, i, label: np.int64(truth[i] == label)
+    return lambda truth, i, label: np.int64(truth[i, label])
+
+
+def feedback_of(truth, i, right, full):
+    """Return the feedback of round `i`: whether the label was right, or which label is."""
+    return truth[i] if full else right
+
+
+@chosen_by_type(feedback_of)
+def _feedback_of(truth, i, right, full):
+    if truth.ndim == 1:
+        return lambda truth, i, right, full: truth[i] if full else right
+    return lambda truth, i, right, full: right
 
 
 @lean_kernel
@@ -246,7 +275,7 @@ class Kernels:
     def play(self) -> Any:
         """``play(packed, rows, truth, full, scores, offer, p, flags, recorded)``: play all rows.
 
-        `recorded` is a `RoundRecord` to fill, or None.
+        `truth` is as `is_right` takes it; `recorded` is a `RoundRecord` to fill, or None.
         """
         play = self._loop("play")
         if not self._is_separate:
@@ -422,7 +451,10 @@ class Kernels:
 
     def signature(self, name: str, state: Any) -> tuple[Any, ...]:
         """Return the types of the arguments of a function, one of `ENTRY_POINTS`, or a kernel."""
-        return self._state_type(state, name), *self._arguments(name)
+        arguments = self._arguments(name)
+        if name.endswith("_kernel"):
+            arguments = tuple(map(passed_type, arguments))
+        return self._state_type(state, name), *arguments
 
     def _state_type(self, state: Any, name: str) -> Any:
         is_single = name in ("decide", "learn", "grade")
@@ -563,17 +595,16 @@ def unopened(packed):
 
 def _play(packed, rows, truth, full, scores, offer, p, flags, recorded):
     state, rng = opened(packed), open_state(packed).rng
-    for i in range(truth.size):
+    for i in range(flags.size):
         x = row(rows, i)
         score(state, x, scores)
         greedy = policy(state, x, scores, offer, p)
         label = draw(rng, p)
         record_round(recorded, i, label, p, scores, offer)
-        feedback = truth[i] if full else np.int64(label == truth[i])
+        right = is_right(truth, i, label)
+        feedback = feedback_of(truth, i, right, full)
         updated = learn(state, x, scores, label, p[label], offer, feedback)
-        flags[i] = (
-            MISTAKE * (label != truth[i]) | EXPLORED * (label != greedy) | UPDATED * bool(updated)
-        )
+        flags[i] = MISTAKE * (right == 0) | EXPLORED * (label != greedy) | UPDATED * bool(updated)
 
 
 def _replay(packed, rows, logged, bound, scores, offer, p, chosen, taken):
@@ -636,15 +667,16 @@ TEMPLATES: dict[str, tuple[Any, bool]] = {
 
 
 def _score_kernel(state, x, scores):
-    score(state, x, scores)
+    score(state, received(x), received(scores))
 
 
 def _policy_kernel(state, x, scores, offer, p):
-    return policy(state, x, scores, offer, p)
+    return policy(state, received(x), received(scores), received(offer), received(p))
 
 
 def _learn_kernel(state, x, scores, label, probability, offer, feedback):
-    return bool(learn(state, x, scores, label, probability, offer, feedback))
+    given = received(x), received(scores), label, probability, received(offer), feedback
+    return bool(learn(state, *given))
 
 
 SEPARATE: dict[str, tuple[Any, Any]] = {

@@ -35,7 +35,7 @@ subtracted from them and added to the constant; and what was right for examples 
 
 
 class Input(NamedTuple):
-    """What one input of a model stands for.
+    """The meaning of one input of a model.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Contribution(NamedTuple):
     Attributes
     ----------
     input
-        What it stands for.
+        The input that adds it.
     amount
         What it adds.
     member

@@ -127,7 +127,7 @@ class History:
         ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.1), fontsize="small", frameon=False)
 
     def regret(self, learner: Any, X: Any, y: Any, **options: Any) -> Any:
-        """Return the regret of the run over the best weights in hindsight, beside its bound.
+        """Return the regret of the run over the best weights in hindsight, and its bound.
 
         See `onebit.theory.regret`, which takes several runs too.
         """

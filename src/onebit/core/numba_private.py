@@ -39,7 +39,15 @@ from numba.extending import intrinsic
 
 from onebit.core import code_cache
 from onebit.core.hooks import Hook
-from onebit.core.packed_states import PackedType, described, open_state, pack
+from onebit.core.packed_states import (
+    PackedType,
+    described,
+    open_state,
+    pack,
+    passed_type,
+    passed_value,
+    received,
+)
 
 _njit: Any = numba.njit
 config: Any = numba.config
@@ -103,7 +111,7 @@ class Part(JITCodeLibrary):
         return self._shared_module
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Return zero: there is no such function."""
+        """Return zero: Numba has no such function."""
         self._ensure_finalized()
         return 0
 
@@ -325,9 +333,10 @@ def new_call(
 ) -> tuple[Any, Callable[[Any], str]]:
     """Return what compiled code calls, in place of `function`, and the symbol by its first type.
 
-    `types` are those of its arguments after the first, `result` is that of its result. What calls
-    it has only the symbol, which `link` must define before the caller is loaded. So code of the
-    caller can be stored, and neither of them is compiled again for the other.
+    `types` are those of its arguments after the first, `result` is that of its result. Arguments
+    are passed as `passed_type` says: `function` must call `received` for each. What calls it has
+    only the symbol, which `link` must define before the caller is loaded. So code of the caller can
+    be stored, and neither of them is compiled again for the other.
     """
 
     def symbol(first: Any) -> str:
@@ -337,11 +346,11 @@ def new_call(
     def typed(first: Any, *_: Any) -> Any:
         def call(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             convention, returned = context.call_conv, signature.return_type
-            kind = convention.get_function_type(returned, signature.args)
+            passed = [*map(passed_type, signature.args)]
+            values = [*map(partial(passed_value, context, builder), signature.args, values)]
+            kind = convention.get_function_type(returned, passed)
             called = cgutils.get_or_insert_function(builder.module, kind, symbol(first))
-            status, found = convention.call_function(
-                builder, called, returned, signature.args, values
-            )
+            status, found = convention.call_function(builder, called, returned, passed, values)
             with cgutils.if_unlikely(builder, status.is_error):
                 convention.return_status_propagate(builder, status)
             return found
@@ -357,7 +366,8 @@ def new_call(
 
 
 def link(dispatcher: Any, signature: tuple[Any, ...], symbol: str) -> None:
-    """Define the symbol as the code that `new_separate` compiled for these types."""
+    """Define the symbol as the code that `new_separate` compiled for arguments of these types."""
+    signature = tuple(map(passed_type, signature))
     dispatcher.compile(signature)
     found = dispatcher.overloads[signature]
     address = found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
@@ -545,7 +555,7 @@ def _check_calls(
     part: Any, signature: tuple[Any, ...], separate: Any, whole: Any, lean: dict[str, Any]
 ) -> None:
     array = np.array([1.0, 2.0])
-    separated = separate(_bound(_call, called=part))
+    separated = separate(_bound(_call_passed, called=part))
     call, symbol = new_call(separated.py_func, ("check",), signature[1:], numba.float64)
     link(separated, signature, symbol(signature[0]))
     caller = whole(_bound(_call, called=call), **lean)
@@ -596,6 +606,10 @@ def _add_or_raise(a, x):
 
 def _call(a, x):
     return called(a, x)
+
+
+def _call_passed(a, x):
+    return called(received(a), received(x))
 
 
 class _State(NamedTuple):

@@ -17,6 +17,9 @@ from numba.core import types
 from onebit.core.compiling import chosen_by_type
 from onebit.core.validation import unknown
 
+_LARGEST_POSITION = 2**63 - 1
+"""A mask that says that a position is not negative, and does not count from the end of an array."""
+
 
 def on_offer(offer, n):
     """Return the positions of the labels on offer, of `n` labels in all."""
@@ -52,7 +55,7 @@ def _nth_on_offer(offer, i, n):
     if isinstance(offer, types.NoneType):
         return lambda offer, i, n: i
     # If all are on offer, a loop reads no positions.
-    return lambda offer, i, n: i if offer.size == n else offer[i]
+    return lambda offer, i, n: i if offer.size == n else offer[i] & _LARGEST_POSITION
 
 
 def label_list(given: Any, name: str) -> list[Any]:

@@ -86,7 +86,7 @@ def _append(value: Any, codes: list[str], words: list[Any]) -> bool:
 
 
 def described(type_: Any) -> str:
-    """Return all that code knows of a type: Numba's own names of named tuples lack the fields."""
+    """Return a complete name of a type: Numba's names of named tuples lack the fields."""
     if isinstance(type_, PackedType):
         return type_.name
     cls = getattr(type_, "instance_class", None)
@@ -207,31 +207,42 @@ class _Table:
         raise TypeError(f"{type_} cannot be read from a packed state")
 
     def _array(self, type_: Any) -> Any:
-        context, builder = self._context, self._builder
         data = self._word()
         shape = [self._word() for _ in range(type_.ndim)]
         strides = [self._word() for _ in range(type_.ndim)]
-        n_items = ir.Constant(_WORD, 1)
-        for length in shape:
-            n_items = builder.mul(n_items, length)
-        item = context.get_data_type(type_.dtype)
-        nobody = ir.Constant(cgutils.voidptr_t, None)  # counts references: `PackedState` has them
-        fields = {
-            "meminfo": nobody,
-            "parent": nobody,
-            "nitems": n_items,
-            "itemsize": ir.Constant(_WORD, context.get_abi_sizeof(item)),
-            "data": builder.inttoptr(data, item.as_pointer()),
-            "shape": cgutils.pack_array(builder, shape, _WORD),
-            "strides": cgutils.pack_array(builder, strides, _WORD),
-        }
-        model = context.data_model_manager[type_]
-        if model.field_count != len(fields):
-            raise TypeError(f"arrays of this version of Numba have other fields than {[*fields]}")
-        array = ir.Constant(context.get_value_type(type_), ir.Undefined)
-        for name, value in fields.items():
-            array = builder.insert_value(array, value, model.get_field_position(name))
-        return array
+        item = self._context.get_data_type(type_.dtype)
+        data = self._builder.inttoptr(data, item.as_pointer())
+        return _array_value(self._context, self._builder, type_, data, shape, strides)
+
+
+def _array_value(
+    context: Any, builder: Any, type_: Any, data: Any, shape: list[Any], strides: list[Any]
+) -> Any:
+    """Return an array, as compiled code has it, that does not count references to its memory."""
+    n_items = ir.Constant(_WORD, 1)
+    for length in shape:
+        n_items = builder.mul(n_items, length)
+    nobody = ir.Constant(cgutils.voidptr_t, None)
+    fields = {
+        "meminfo": nobody,
+        "parent": nobody,
+        "nitems": n_items,
+        "itemsize": ir.Constant(_WORD, _item_size(context, type_)),
+        "data": data,
+        "shape": cgutils.pack_array(builder, shape, _WORD),
+        "strides": cgutils.pack_array(builder, strides, _WORD),
+    }
+    model = context.data_model_manager[type_]
+    if model.field_count != len(fields):
+        raise TypeError(f"arrays of this version of Numba have other fields than {[*fields]}")
+    array = ir.Constant(context.get_value_type(type_), ir.Undefined)
+    for name, value in fields.items():
+        array = builder.insert_value(array, value, model.get_field_position(name))
+    return array
+
+
+def _item_size(context: Any, type_: Any) -> int:
+    return context.get_abi_sizeof(context.get_data_type(type_.dtype))
 
 
 @infer_getattr
@@ -256,15 +267,97 @@ def _open_state(_context: Any, packed: Any) -> Any:
     def open_packed(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _Table(context, builder, arguments[0]).read(signature.return_type)
 
-    def same(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if context.enable_nrt:
-            context.nrt.incref(builder, signature.return_type, arguments[0])
-        return arguments[0]
-
     if isinstance(packed, PackedType):
         return packed.state(packed), open_packed
-    return packed(packed), same
+    return packed(packed), _same
+
+
+def _same(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    if context.enable_nrt:
+        context.nrt.incref(builder, signature.return_type, arguments[0])
+    return arguments[0]
 
 
 open_state: Any = intrinsic(_open_state)
 """``open_state(packed)``: the state, in compiled code; what is not packed is returned as it is."""
+
+
+# Arguments of kernels that are compiled separately
+
+
+class PassedType(types.Type):
+    """The type of an argument of which arrays are passed as an address and a length.
+
+    Numba passes seven words for an array, all of which follow from these two if it has one axis and
+    C order. Of a tuple, each value is passed so.
+    """
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+        super().__init__(name=f"Passed({described(of)})")
+
+
+def passed_type(type_: Any) -> Any:
+    """Return the type that an argument of this type has when it is passed."""
+    is_array = isinstance(type_, types.Array) and type_.ndim == 1 and type_.layout == "C"
+    return PassedType(type_) if is_array or isinstance(type_, types.BaseTuple) else type_
+
+
+@register_model(PassedType)
+class _PassedModel(models.StructModel):
+    def __init__(self, manager: Any, type_: Any) -> None:
+        of = type_.of
+        if isinstance(of, types.Array):
+            members = [("data", types.CPointer(of.dtype)), ("size", types.int64)]
+        else:
+            members = [(f"field{i}", passed_type(inner)) for i, inner in enumerate(of)]
+        super().__init__(manager, type_, members)
+
+
+def passed_value(context: Any, builder: Any, type_: Any, value: Any) -> Any:
+    """Return a value of the type as it is passed."""
+    passed_as = passed_type(type_)
+    if passed_as == type_:
+        return value
+    if isinstance(type_, types.Array):
+        array = context.make_array(type_)(context, builder, value)
+        parts = [array.data, builder.extract_value(array.shape, 0)]
+    else:
+        inside: Any = type_
+        parts = [
+            passed_value(context, builder, inner, builder.extract_value(value, i))
+            for i, inner in enumerate(inside)
+        ]
+    passed = ir.Constant(context.get_value_type(passed_as), ir.Undefined)
+    for i, part in enumerate(parts):
+        passed = builder.insert_value(passed, part, i)
+    return passed
+
+
+def _received_value(context: Any, builder: Any, type_: Any, value: Any) -> Any:
+    """Return a value of the type from what was passed."""
+    if passed_type(type_) == type_:
+        return value
+    if isinstance(type_, types.Array):
+        data, size = (builder.extract_value(value, i) for i in range(2))
+        stride = ir.Constant(_WORD, _item_size(context, type_))
+        return _array_value(context, builder, type_, data, [size], [stride])
+    inside: Any = type_
+    parts = [
+        _received_value(context, builder, inner, builder.extract_value(value, i))
+        for i, inner in enumerate(inside)
+    ]
+    return context.make_tuple(builder, type_, parts)
+
+
+def _received(_context: Any, passed: Any) -> Any:
+    def receive(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return _received_value(context, builder, passed.of, arguments[0])
+
+    if isinstance(passed, PassedType):
+        return passed.of(passed), receive
+    return passed(passed), _same
+
+
+received: Any = intrinsic(_received)
+"""``received(passed)``: an argument as the caller has it, from what was passed for it."""

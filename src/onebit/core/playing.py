@@ -11,6 +11,7 @@ from onebit.core.engine import RoundRecord
 from onebit.core.history import History
 from onebit.core.learner import Learner
 from onebit.core.run import Run
+from onebit.core.validation import has_bits
 
 
 def play(
@@ -31,8 +32,11 @@ def play(
     X : {array-like, sparse matrix} of shape (n_samples, n_features), or iterable of batches
         Without `y`: an iterable of pairs (X, y), for streams larger than memory. The learner must
         then know its classes.
-    y : array-like of shape (n_samples,), optional
+    y : array-like of shape (n_samples,) or (n_samples, n_classes), optional
         The labels, which only the referee sees: a bandit learner gets one bit, right or wrong.
+        Where several labels may be right, or none, as with clicks: for each row and label, whether
+        it is right. Columns are in the order of `classes_`, or named by the labels in a data frame.
+        The learner must then know its classes.
     record : bool, default=True
         Keep what happened in every round, one byte each. Otherwise the history has only the totals
         and the curve, and memory stays constant however long the stream.
@@ -61,10 +65,13 @@ def play(
     for X_batch, y_batch in _batches(X) if y is None else [(X, y)]:
         classes = None
         if y is not None and not learner._started and learner.classes is None:
-            classes = y
-        run, rows, truth = learner._prepare_rounds(X_batch, y_batch, classes)
-        recorded = None if log is None else _new_record(log, run, truth.size)
-        ends = history.points(truth.size) if _is_mixture(learner) else []
+            classes = None if has_bits(y) else y
+        if has_bits(y_batch):
+            run, rows, truth = learner._prepare_bits(X_batch, y_batch)
+        else:
+            run, rows, truth = learner._prepare_rounds(X_batch, y_batch, classes)
+        recorded = None if log is None else _new_record(log, run, len(truth))
+        ends = history.points(len(truth)) if _is_mixture(learner) else []
         for flags in learner._rounds(
             run, rows, truth, recorded, [t - history.rounds for t in ends]
         ):

@@ -62,8 +62,8 @@ class RankingMixin(ScikitLearnMixin):
         ...     learner.learn(decision, correct=decision.label == label)
         >>> for label, probability, _ in learner.rank([1, 0]):
         ...     print(label, round(probability, 3))
-        a 0.985
-        c 0.013
+        a 0.989
+        c 0.009
         b 0.002
         """
         run, example = self._started_copy()._prepare_example(x)

@@ -204,7 +204,7 @@ class Run:
             )
 
     def position_of(self, label: Any) -> int:
-        """Return the position of a label; raise ValueError if it is none of the classes."""
+        """Return the position of a label; raise ValueError if it is not one of the classes."""
         try:
             return self.positions[label]
         except (KeyError, TypeError):

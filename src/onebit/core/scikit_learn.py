@@ -206,7 +206,7 @@ class ScikitLearnMixin(BatchesMixin):
             p = np.empty_like(scores[: None if with_policy else 0])
             retired = sorted(run.retired)
             if with_policy and (options is not None or self._terms is not None):
-                # At once: the terms are of the classes that there are now.
+                # At once: the terms are for the current classes.
                 conditions = self._conditions(run, options)
                 all_rows = slice_rows(rows, 0, count_rows(rows))
                 self._fill_each_policy(run, conditions, all_rows, scores, offer, p)

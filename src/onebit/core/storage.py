@@ -118,7 +118,7 @@ def read(path: str | PathLike[str]) -> Learner | Pipeline:
 
 
 def from_bytes(content: bytes) -> Learner | Pipeline:
-    """Return the learner or pipeline that `to_bytes` wrote; raise ValueError if there is none."""
+    """Return the learner or pipeline that `to_bytes` wrote; raise ValueError for other bytes."""
     steps, learner = parts_from_bytes(content)
     if not steps:
         return learner

@@ -179,6 +179,40 @@ def check_labels(y: Any, n_rows: int, estimator: Any) -> np.ndarray:
     return labels
 
 
+def has_bits(y: Any) -> bool:
+    """Return whether y has a column for each label, and not only one of labels."""
+    return len(np.shape(y)) == 2 and np.shape(y)[1] > 1
+
+
+def check_bits(right: Any, n_rows: int, labels: list[Any]) -> np.ndarray:
+    """Return for each row and label, whether it is right, as an array of 1 and 0, validated.
+
+    The columns of a data frame are found by their names.
+    """
+    names = getattr(right, "columns", None)
+    if names is not None:
+        if set(names) != set(labels) or len(names) != len(labels):
+            raise ValueError(
+                f"the columns of y are the labels, {short(labels)}; got {short(list(names))}"
+            )
+        right = right[labels]
+    found = right.toarray() if hasattr(right, "toarray") else np.asarray(right)
+    if found.shape != (n_rows, len(labels)):
+        raise ValueError(
+            f"y has one label for each row, or a column for each label, {short(labels)}; got shape "
+            f"{found.shape} for {n_rows} rows"
+        )
+    is_bit = (found == 0) | (found == 1)
+    raise_first(
+        ~is_bit.all(axis=1),
+        lambda i: (
+            "y says of each label whether it is right, 1 or 0; got "
+            f"{short(found[i][~is_bit[i]][0])} in row {i}"
+        ),
+    )
+    return np.ascontiguousarray(found, dtype=np.uint8)
+
+
 def check_classes(classes: Any) -> np.ndarray:
     """Return the labels of a problem, sorted; at least two are needed."""
     array = np.asarray(classes)
@@ -186,8 +220,8 @@ def check_classes(classes: Any) -> np.ndarray:
         array = array[:, 0]
     if array.ndim != 1:
         raise ValueError(
-            f"classes is a list of labels, and a label is {_ALLOWED}; got an array of shape "
-            f"{array.shape}"
+            f"classes is a list of labels, and a label is {_ALLOWED}; got "
+            f"{f'an array of shape {array.shape}' if array.ndim else short(classes)}"
         )
     found = np.unique(as_labels(classes, array, "classes"))
     if found.size < 2:
@@ -412,7 +446,7 @@ def _sparse_example(x: Any) -> Example:
 
 
 def _not_numbers(error: Exception, x: Any, name: str) -> Exception:
-    """Return what to raise for `x`, which is no array of numbers: `error`, and what helps."""
+    """Return the error to raise for `x`, which is not an array of numbers, with advice."""
     found = x if isinstance(x, _RECORD) else next(filter(_is_record, _items(x)), None)
     if found is None:
         return error

@@ -281,7 +281,10 @@ class Log:
         classes: np.ndarray,
         offer: np.ndarray | None,
     ) -> None:
-        """Take rounds of `play`: what the engine recorded, and the truth."""
+        """Take rounds of `play`: what the engine recorded, and the truth.
+
+        `truth` has the right label of each round, or which labels are right in each.
+        """
         if "labels" in self.__dict__ and len(self):
             self._more.append(self[:])
         for name in _COLUMNS:
@@ -454,10 +457,15 @@ def join(logs: Iterable[Log]) -> Log:
 def _from_rounds(
     X: Any, recorded: Any, truth: np.ndarray, classes: np.ndarray, offer: np.ndarray | None
 ) -> Log:
-    made, n = Log(), truth.size
-    made.classes, made.labels, made.truth = classes, recorded.labels, truth
+    made, n = Log(), len(truth)
+    made.classes, made.labels = classes, recorded.labels
     made.probabilities, made.least = recorded.probabilities, recorded.least
-    made.confidence, made.correct = recorded.confidence, (recorded.labels == truth).astype(float)
+    made.confidence = recorded.confidence
+    if truth.ndim == 1:
+        made.truth, made.correct = truth, (recorded.labels == truth).astype(float)
+    else:
+        made.truth = np.full(n, UNKNOWN)
+        made.correct = truth[np.arange(n), recorded.labels].astype(float)
     made.policy = recorded.policy if recorded.policy.shape[0] == n else None
     if offer is not None:
         made.among = np.zeros((n, classes.size), dtype=bool)

@@ -301,9 +301,13 @@ class _Features:
         elif isinstance(value, np.ndarray) and value.ndim:
             self.add_items(name, value if value.ndim == 1 else value.tolist(), depth + 1)
         else:
+            is_date = hasattr(value, "isoformat") or isinstance(value, np.datetime64)
+            advice = (
+                "; make a date a text, or numbers such as its hour and weekday" if is_date else ""
+            )
             raise TypeError(
                 f"{short(name)} is {_article(value)}; a record has texts, numbers, True, False, "
-                "None, lists and dicts"
+                f"None, lists and dicts{advice}"
             )
 
     def _add_vector(self, name: str, items: Sequence[Any] | np.ndarray) -> bool:

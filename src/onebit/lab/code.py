@@ -32,7 +32,7 @@ EVERYTHING = "*"
 
 @dataclass
 class Module:
-    """The definitions of a module, and what its imports stand for.
+    """The definitions of a module, and the objects that its imports name.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ def _statements(module: str, name: str) -> list[ast.stmt]:
 def _resolved(
     module: str, parts: tuple[str, ...], imports: dict[str, tuple[str, str | None]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the definitions of onebit that a dotted name in a module stands for."""
+    """Yield the definitions of onebit that a dotted name in a module refers to."""
     first, *rest = parts
     if first in imports:
         source, name = imports[first]
@@ -151,7 +151,7 @@ def _resolved(
 
 
 def _attribute(module: str, parts: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield what attributes of a module stand for; a module alone is all that it defines."""
+    """Yield what attributes of a module refer to; a module alone is all that it defines."""
     if not parts:
         yield module, EVERYTHING
         return

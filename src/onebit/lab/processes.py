@@ -39,7 +39,7 @@ def in_copies(
 
 
 def _begin() -> None:
-    """Make a process end when it is interrupted, or when its parent is gone."""
+    """Make a process end when it is interrupted, or when its parent has ended."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     Thread(target=_end_with_parent, daemon=True).start()
 

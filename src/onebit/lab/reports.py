@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ABOUT = "about.json"
-"""File with the settings and versions that made the results, beside them."""
+"""Name of the file with the settings and versions that made the results."""
 
 
 def run_experiment(

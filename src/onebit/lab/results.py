@@ -56,7 +56,7 @@ class Folder:
         replace_file(self._results / f"{key}.json", json.dumps(result).encode())
 
     def read(self, key: str) -> dict[str, Any] | None:
-        """Return the result of a run, or None if there is none that can be read."""
+        """Return the result of a run, or None if there is no readable one."""
         try:
             result = json.loads((self._results / f"{key}.json").read_bytes())
         except (FileNotFoundError, ValueError):
@@ -114,7 +114,7 @@ def grid_columns(table: pd.DataFrame) -> list[str]:
 
 
 def best(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs of each learner with the parameters of least mean error."""
+    """Return the runs of each learner with the parameters of the lowest mean error."""
     means = summary(table).drop_duplicates(["stream", "learner"])
     return table.merge(means[["stream", "learner", "parameters"]])
 

@@ -1,4 +1,4 @@
-"""Results of other tools that come with the package, so that nobody waits for them.
+"""Results of other tools that come with the package, so that they need not be played again.
 
 They are determined by the tool's version, the rows and the seed. A result counts if its version is
 installed, or none is: then it is the only one there can be.

@@ -194,7 +194,7 @@ class VowpalWabbit(Tool):
 def vw_features(X: Any) -> Iterator[str]:
     """Yield the features of each round in Vowpal Wabbit's text.
 
-    Names of features are no numbers: it takes numbers for places in its table of weights, and
+    Names of features are not numbers: it takes numbers for places in its table of weights, and
     under its bandit reductions those of different labels then collide.
     """
     X = sp.csr_array(X)

@@ -14,7 +14,7 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Verdict:
-    """Our errors beside the best of some rivals, chosen in hindsight by its mean."""
+    """Our errors against those of the best rival, which is chosen in hindsight by its mean."""
 
     which: str
     ours: list[float]

@@ -291,7 +291,7 @@ class Folklore(ProbabilityLearner):
 
 
 def _distribution(truth: Any, classes: np.ndarray) -> np.ndarray:
-    """Return the probabilities of the classes; refuse what is none."""
+    """Return the probabilities of the classes; raise for anything else."""
     y = np.array(truth, dtype=np.float64)
     if y.size != classes.size:
         raise ValueError(

@@ -24,7 +24,7 @@ _THRESHOLDS = (-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5)
 """Thresholds that are tried for a feature, in standard deviations from its mean."""
 
 _LEAST_PROBABILITY = 1e-300
-"""A probability that stands for zero, whose logarithm is not finite."""
+"""A probability used instead of zero, whose logarithm is not finite."""
 
 _LEAST_SHARE = 0.01
 """Share of the weight of a leaf that each side of a split must have."""

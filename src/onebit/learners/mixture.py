@@ -207,7 +207,7 @@ class Mixture(ProbabilityLearner):
     to these bounds, its total log loss in T rounds is at most that of any member, plus
     ln n - T ln(1 - share + share / n).
 
-    Members are told the probability with which the mixture chose the label: importance-weighted
+    Members get the probability with which the mixture chose the label: importance-weighted
     updates stay unbiased. A label that is told, by ``learn(decision, truth=...)`` or `teach`, is a
     right bit for the weights.
 
@@ -227,7 +227,7 @@ class Mixture(ProbabilityLearner):
     >>> views = [(view, SoftmaxThompson(view)) for view in ("line", "cells")]
     >>> learner = Mixture(views, random_state=0)
     >>> play(learner, X, y).n_mistakes
-    224
+    226
     >>> [(member.name, round(member.weight, 2)) for member in learner.members_]
     [('line', 0.0), ('cells', 1.0)]
     """

@@ -73,14 +73,14 @@ from onebit.theory import bounds
 
 
 class MixtureSettings(NamedTuple):
-    """What parameters stand for.
+    """The settings of a mixture, as its parameters determine them.
 
     Attributes
     ----------
     explores
-        Whether any label but the greedy one is ever chosen for the sake of exploration.
+        Whether labels other than the greedy one are ever chosen in order to explore.
     floor
-        The least probability of a label.
+        The smallest probability of a label.
     notices
         Whether changes are noticed.
     hedges
@@ -101,9 +101,9 @@ class State(NamedTuple):
     rounds
         t - 1.
     scales
-        What features are scaled by, if they are.
+        The scales of features, if these are scaled.
     changes
-        What is expected of bits, and the changes noticed.
+        The expected bits, and the changes noticed.
     rates
         How often labels were right, to hedge against a constant one.
     """
@@ -117,18 +117,18 @@ class State(NamedTuple):
     rng: Generator
 
     def check(self) -> None:
-        """Check that not all changed in rounds to come."""
+        """Check that the last change of everything is not in the future."""
         if self.changes.began > self.rounds:
             raise ValueError(f"all changed after {self.changes.began} rounds of {self.rounds}")
 
     @property
     def line(self) -> Posterior:
-        """What the line has learned."""
+        """The posterior of the line."""
         return self.mixture.members.line.posterior
 
     @property
     def descriptions(self) -> Descriptions:
-        """What labels mean."""
+        """The descriptions of labels."""
         found = self.mixture.members.line.descriptions
         assert found is not None  # the line has them
         return found
@@ -140,7 +140,7 @@ class State(NamedTuple):
         return self._replace(mixture=self.mixture._replace(members=members._replace(line=line)))
 
     def retire_classes(self, retired: list[int]) -> None:
-        """Take these classes, and no others, to be neither right nor learned about."""
+        """Mask these classes, and no others: they are not right, and learn nothing."""
         self.mixture.retire_classes(retired)
 
 
@@ -171,7 +171,7 @@ def learn(state, x, scores, label, probability, offer, correct):
     mixture, scales, rounds = state.mixture, state.scales, state.rounds[()]
     inputs = last_inputs(scales, x)
     updated = learn_mixture(mixture, inputs, rounds, label, correct)
-    if correct < TOLD:  # what is told says nothing of the label that would have been chosen
+    if correct < TOLD:  # a told label says nothing about the one that would have been chosen
         rate(state.rates, argmax(scores, offer), offer, label, correct)
         if state.settings.notices:
             notice(state, inputs, label, correct)
@@ -220,61 +220,63 @@ FORMS = {
 class OneBitClassifier(ProbabilityLearner):
     """The default choice: few mistakes, nothing to tune.
 
-    It is a mixture of models that see x differently: a line, cells that columns are cut into,
-    products of features, pairs of columns one by one, and the nearest of the last examples. In the
-    first three, label k is right with probability softmax(W x)_k, and the weights have a Gaussian
-    posterior, which each bit updates. To decide, the score of each label is drawn from what the
-    models know of it, and the highest wins (Thompson sampling): a label that is known to be wrong
-    is never chosen, one about which little is known sometimes is. A bit teaches all classes. If the
-    label was right, the truth is known. If it was wrong, it falls, and the others rise, the likely
-    ones most: so a class that looked bad at first is found after all.
+    It is a mixture of several models, its members, each with its own view of x: a line, cells that
+    columns are cut into, products of features, pairs of columns one by one, and the nearest of the
+    last examples. In the first three, label k is right with probability softmax(W x)_k, and the
+    weights have a Gaussian posterior.
+
+    To decide, the score of each label is drawn from the posterior, and the highest score wins
+    (Thompson sampling). So a label that is known to be wrong is never chosen, and a little-known
+    label sometimes is. Each bit teaches about all labels: a right label reveals the truth; after a
+    wrong one, the probabilities of the others rise, most for the likely ones. So a label that
+    looked bad at first is still found.
 
     The likelihood of a bit does not depend on who chose the label. So every member learns from
-    every bit, and the probability that it gave to the bits so far is its weight, in its say about
-    labels and in the policy. `members_` shows the weights.
+    every bit, and its weight in decisions is the probability that it gave to the bits so far.
+    `members_` has the weights.
 
-    `make compare` and `make bakeoff` have its mistakes beside those of other tools. It has no
-    guarantee: an adversary can fool it. If you need one, take `SOBA` or `Gaptron`.
+    `make compare` and `make bakeoff` compare it with other tools. It has no guarantee: an adversary
+    can mislead it. If you need a guarantee, use `SOBA` or `Gaptron`.
 
     Parameters
     ----------
     explore : float >= 0 or None, default=None
-        nu, the width of the draws in standard deviations of the scores. 0 is greedy, 1 is as wide
-        as the model says, which costs more mistakes than it saves on most streams tried. None is
-        0.035 ln K in the diagonal form, 0.05 ln K in the full, with ln K at least 1: the more
-        labels there are, the more there is to try. Where no label is likely to be right, draws of
-        little known labels are wider; see the notes.
+        nu, the width of the draws in standard deviations of the scores. 0 is greedy. 1 draws from
+        the posterior itself, which costs more mistakes than it saves on most streams tried. None is
+        0.035 ln K in the diagonal form and 0.05 ln K in the full form, with ln K at least 1: the
+        more labels there are, the more there is to explore. Where no label is likely to be right,
+        draws of little-known labels are wider; see the notes.
     covariance : {"auto", "diagonal", "full"}, default="auto"
-        Of the line. "full" keeps a matrix of d^2 numbers for each class and makes fewer mistakes,
-        "diagonal" d numbers. "auto" is "full" if d^2 K is at most 200,000, else "diagonal". Cells
-        have the diagonal, products the full form.
+        The form of the line's covariance. "full" keeps a matrix of d^2 numbers for each label and
+        makes fewer mistakes; "diagonal" keeps d numbers. "auto" is "full" if d^2 K is at most
+        200,000, else "diagonal". Cells are always diagonal, products full.
     a : float > 0 or None, default=None
         The precision of each weight before the first round, for examples of unit length. None is
-        0.35 / (ln K)^2, full: 0.3 / (ln K)^2, with ln K at least 1: to stand out among K labels, a
-        score must exceed ln K. In the full form, the weight of the constant that `standardize` adds
-        has a / 4: some labels are rare everywhere.
+        0.35 / (ln K)^2 in the diagonal form and 0.3 / (ln K)^2 in the full form, with ln K at least
+        1: to stand out among K labels, a score must exceed ln K. In the full form, the weight of
+        the constant that `standardize` adds has the precision a / 4, because some labels are rare
+        everywhere.
     forgetting : float in [0, 10] or None, default=None
-        phi: in round t, what was learned in round s counts as (s / t)^phi, after a start of about
-        1,000 rounds; rounds are counted from the last change of everything. More follows drift
-        faster. None is 0 in the diagonal form, 0.5 in the full.
+        phi: in round t, what was learned in round s counts as (s / t)^phi, after the first 1,000
+        rounds or so; rounds are counted from the last change of everything. Larger values follow
+        drift faster. None is 0 in the diagonal form, 0.5 in the full form.
     min_probability : float in [0, 1 / K], default=0.0
-        The least probability of each label, mixed in from the uniform distribution, for
-        logs used in off-policy evaluation.
+        The smallest probability of each label, mixed in from the uniform distribution, for logs
+        that are to evaluate other policies.
     standardize : bool, default=True
-        Whether features are scaled as they come, and a constant is added; see the notes. If not,
-        give features of similar scale, and a constant one if they are numeric.
+        Whether features are scaled during the run and a constant is added; see the notes. If not,
+        give features of similar scale, and a constant feature if they are measurements.
     notice_changes : bool, default=True
         Whether to forget what the bits show to be no longer true; see the notes.
     views : {"auto", "line", "cells", "products"}, default="auto"
-        The members of the mixture: the line alone; with cells; or with cells and products. Beside
-        cells there are neighbours, and pairs if d (d - 1) K / 2 is at most 8,192. "auto" takes
-        cells for at most 256 columns and 32 labels, and products, of which there are
-        n = (d + 1) (d + 2) / 2, if n^2 K is at most 800,000. Texts and other wide rows have the
-        line.
+        The members of the mixture: the line alone; the line and cells; or the line, cells and
+        products. Wherever there are cells there are neighbours too, and pairs if d (d - 1) K / 2 is
+        at most 8,192. "auto" adds cells for at most 256 columns and 32 labels, and products, of
+        which there are n = (d + 1) (d + 2) / 2, if n^2 K is at most 800,000. Texts and other wide
+        rows have the line alone.
     exclusive : bool, default=True
         Whether exactly one label is right for each x. If not, each label is right with a
-        probability of its own, so that several may be right, or none, as with clicks; see the
-        notes.
+        probability of its own, so several may be right, or none, as with clicks; see the notes.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -282,52 +284,52 @@ class OneBitClassifier(ProbabilityLearner):
 
     Notes
     -----
-    Features may have any scale and offset. A feature that is a measurement, one that mostly is not
-    zero and has values beyond 1 or -1, is standardised by its mean and deviation so far, both
-    robust; a value that is not credible, such as a typo, counts as missing. Words, their weights
-    and indicators stay as they are, divided by their root mean square if that is more than one. The
-    kind of a feature follows from its values: dense and sparse copies of a stream are the same.
-    `onebit.numerics.scales` has the details. A constant is added, and then each example is divided
-    by its length. `coef_` and `intercept_` are the line's weights for examples so made. Cells are
-    described in `onebit.numerics.bins`, products in `onebit.numerics.pair_products`; these examples
-    have unit length, too.
+    **Features** may have any scale and offset. A feature counts as a measurement if most of its
+    values are not zero and some are beyond 1 or -1. Measurements are standardised by robust
+    estimates of their mean and deviation so far; a value that is not credible, such as a typo,
+    counts as missing. Words, their weights and indicators stay as they are, divided by their root
+    mean square if that exceeds one. The kind of a feature follows from its values, so dense and
+    sparse copies of a stream give the same decisions. A constant is added, and then each example is
+    divided by its length. `coef_` and `intercept_` are the line's weights for such examples.
+    Examples of cells and products have unit length, too. `onebit.numerics.scales`,
+    `onebit.numerics.bins` and `onebit.numerics.pair_products` have the formulas.
 
-    A member's weight is multiplied by the likelihood that it gave to each bit, kept between 0.001
-    and 0.999; then a share of 1e-4 of all weights is divided equally (fixed share), so that trust
-    can move when the world does. A member whose weight is below 0.01 learns, but has no say.
-    Scores are the logarithms of the weighted mean of the members' softmax. Pairs, described in
-    `onebit.numerics.pairs`, correct that mean, and neighbours, described in
-    `onebit.numerics.neighbours`, correct it again. Each has a weight by the same rule, beside that
-    of all members that it corrects.
+    **Weights.** A member's weight is multiplied by the likelihood that it gave to each bit, kept
+    between 0.001 and 0.999. Then a share of 1e-4 of all weights is divided equally (fixed share),
+    so that weights can move when the world changes. A member whose weight is below 0.01 learns, but
+    does not count in decisions. Scores are the logarithms of the weighted mean of the members'
+    softmax. Pairs (`onebit.numerics.pairs`) correct that mean, and neighbours
+    (`onebit.numerics.neighbours`) correct the result. Each of the two has a weight by the same
+    rule, against leaving the prediction as it is.
 
-    `SoftmaxThompson` has the formulas of a member, and what was tuned in them. The mixture draws
-    the score of each label from a normal distribution, with the weighted means of the members'
-    means and variances, and the highest wins. The probability of that is exact, to 1e-7, by
-    quadrature.
+    **Decisions.** The mixture draws the score of each label from a normal distribution, with the
+    weighted means of the members' means and variances, and the highest wins. The probability of
+    that is computed by quadrature, to 1e-7. `SoftmaxThompson` has the formulas of a member, and the
+    constants that were tuned.
 
-    A change is noticed by bits that come out worse than they used to at the same confidence, q, or
-    at any where much is known, and is in `changes_`. If those of some labels do, these are
-    forgotten: w_k = 0 and S_k as at first. If all do, everything is, but the weights are kept. At
-    the next change of everything they come back if they explain the last bits better than the
-    weights of now do, by a factor of 100: what was true before may be true again. Then only the
-    weights are exchanged; S_k stays. All members change together, and after a change of everything
-    all are trusted alike. `onebit.numerics.changes` has the formulas, and
-    `make alarms` counts false alarms.
+    **Changes.** If bits come out worse than they used to at the same confidence q (or at any q,
+    where much is known), something has changed, and `changes_` lists it. If this concerns some
+    labels, these are forgotten: w_k = 0 and
+    S_k as at first. If it concerns all, everything is forgotten, but the weights are kept. At the
+    next change of everything they come back if they explain the last bits better than the current
+    weights, by a factor of 100: what was true before may be true again. Then only the weights are
+    exchanged; S_k stays. All members change together, and after a change of everything all have
+    equal weights. `onebit.numerics.changes` has the formulas, and `make alarms` counts false
+    alarms.
 
-    Where the mixture's label (the one with the highest score) is right less often than a constant
-    label would be, the constant label is chosen instead: with uninformative features, a model can
-    be worse than none. `onebit.numerics.constant` has the formulas. With explore=0 it never is.
-    `predict` is the mixture's label.
+    **The constant label.** Where the mixture's label, the one with the highest score, is right less
+    often than a constant label would be, the constant label is chosen instead: with uninformative
+    features, a model can be worse than none. `onebit.numerics.constant` has the formulas. With
+    ``explore=0``, the mixture's label is always chosen. `predict` returns the mixture's label.
 
-    With ``exclusive=False`` each member is a `LogisticThompson`, whose notes have the formulas, and
-    scores are log-odds: `right_proba` has the probability that each label is right, and there is no
-    `predict_proba`. There are no pairs and no neighbours then. A label's own level is part of each
-    member, so no constant label is chosen in place of the mixture's. The defaults are then those of
-    `LogisticThompson`.
+    **Several right labels.** With ``exclusive=False`` each member is a `LogisticThompson`, whose
+    notes have the formulas and whose defaults apply, and scores are log-odds. `right_proba` has the
+    probability that each label is right; there is no `predict_proba`. There are no pairs and no
+    neighbours then, and no constant label is chosen: each member models how often a label is right.
 
-    `describe` says what labels mean: the line's weights then have the mean theta d_k before the
-    first round, where d_k is the description of label k. `worth_` is theta, which is learned from
-    the bits of all labels; `onebit.numerics.descriptions` has the formulas.
+    **Descriptions.** `describe` says what labels mean: before the first round, the line's weights
+    have the mean theta d_k, where d_k is the description of label k. `worth_` is theta, which is
+    learned from the bits of all labels; `onebit.numerics.descriptions` has the formulas.
 
     References
     ----------
@@ -485,7 +487,7 @@ class OneBitClassifier(ProbabilityLearner):
 
     @classmethod
     def _migrate_parameters(cls, version: int, parameters: dict[str, Any]) -> dict[str, Any]:
-        # Files of version 0 are from before there were members; some, from before the scales.
+        # Files of version 0 have no members, and some have no scales.
         if version == 0:
             return {"standardize": False, "views": "line", **parameters}
         return parameters

@@ -19,7 +19,7 @@ from onebit.core.example import Example, dense
 from onebit.numerics.exploration import greedy
 
 _LEAST_PROBABILITY = 1e-300
-"""A probability that stands for zero, whose logarithm is not finite."""
+"""A probability used instead of zero, whose logarithm is not finite."""
 
 CLASSIFIER = [
     HasMethods(["partial_fit", "predict_proba"]),
@@ -144,7 +144,7 @@ def score_river(state: Model, x: Example, scores: np.ndarray) -> None:
 
 
 def fill_logarithms(p: np.ndarray, scores: np.ndarray) -> None:
-    """Fill ln p, or equal scores if p is no distribution, as before enough examples."""
+    """Fill ln p, or equal scores if p is not a distribution, as with too few examples."""
     total = p.sum()
     if np.isfinite(total) and total > 0.0:
         np.log(np.maximum(p / total, _LEAST_PROBABILITY), out=scores)

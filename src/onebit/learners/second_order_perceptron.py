@@ -136,7 +136,7 @@ class SecondOrderPerceptron(Learner):
     The paper treats two classes. Here the full form is its multiclass version by Kesler's
     construction, with A of size d K: SOBA with every label known, without SOBA's updates on right
     labels. The diagonal form follows Crammer and Gentile (2013), who compare with "a diagonal
-    multiclass version" and say no more: whether the current x is in A is not settled there, so both
+    multiclass version" without details: they leave open whether the current x is in A, so both
     readings are offered. In the binary algorithm the question does not matter, since
 
         v' (A + x x')^{-1} x = v' A^{-1} x / (1 + x' A^{-1} x)

@@ -111,7 +111,7 @@ def observe_line(view, scales, rounds, x, posterior):
     if view is None:
         observe_values(scales, rounds, x, (posterior.W,))
     else:
-        # There must be some weights: these are zero, as there are no former ones.
+        # The state needs former weights: there are none yet, so these are zero.
         observe_values(scales, rounds, x, (posterior.former,))
 
 
@@ -221,17 +221,16 @@ class SoftmaxThompson(ProbabilityLearner):
 
     Examples
     --------
-    No line can tell these labels apart, and products can:
+    No line can tell these labels apart, and cells can:
 
     >>> import numpy as np
     >>> from onebit import SoftmaxThompson, play
     >>> X = np.random.default_rng(0).normal(size=(3_000, 4))
     >>> y = X[:, 0] * X[:, 1] > 0
-    >>> for view in ("line", "cells", "products"):
+    >>> for view in ("line", "cells"):
     ...     print(view, play(SoftmaxThompson(view, random_state=0), X, y).n_mistakes)
     line 1483
     cells 308
-    products 132
     """
 
     state_version = 3

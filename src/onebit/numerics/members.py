@@ -70,7 +70,7 @@ from onebit.numerics.posterior import (
     doubt_level,
     exchange_former,
     fill_deviations,
-    fill_linearised,
+    fill_optimistic,
     fill_policy,
     fill_scores,
     forget_class,
@@ -390,7 +390,7 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
     The score of a label is drawn around the weighted mean of the members' scores, with the weighted
     mean of the variances of their draws. Pairs add the logarithms of their factors. The scores of
     neighbours, the logarithms of their probabilities, have the same variance. If labels are not
-    exclusive, the probability of each is drawn, as that of one model is (`fill_policy`).
+    exclusive, the probability of each is drawn, with the optimism of one model (`fill_policy`).
     """
     line = mixture.members.line.posterior
     if mixture.trust.size == 1:  # its draws have no width if it does not explore
@@ -410,7 +410,7 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
     else:
         for k in range(p.size):
             p[k] = logistic(scores[k])
-        fill_linearised(p, best, means)
+        fill_optimistic(line.settings.constants.optimism, deviations, best, p, means)
     fill_winning(means, deviations, argmax(means, offer), p, line.scratch.room, offer)
     return best
 

@@ -7,7 +7,8 @@ them by the quotient,
     r_k = (a + c_k) / (a + e_k) / z,
 
 with z such that m_k r_k adds up to one: the posterior mean of a factor with the prior Gamma(a, a).
-Where the others are right on average, c is about e, and nothing is corrected.
+Where the others are right on average, c is about e, and nothing is corrected. Where cells are
+hashed, those that have the same row are counted as one.
 
 The pairs are a mixture of their own: each has a weight, which is multiplied by the likelihood of
 each bit, and a share of all weight goes back to all. All pairs together are weighed against no

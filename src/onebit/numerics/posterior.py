@@ -52,6 +52,9 @@ LEVEL_VARIANCE = math.pi**2 / 3.0
 MEAN, VARIANCE = 0, 1
 """Places in `Posterior.level`."""
 
+N_ON_OFFER, LEAST = 0, 1
+"""Places in `Scratch.least`."""
+
 MEAN_SQUARE, COUNTED = 0, 1
 """Places in `Posterior.lengths`."""
 
@@ -106,6 +109,9 @@ class Scratch(NamedTuple):
         The gradient.
     deviations, room
         Of the draws; and memory for their integrals.
+    least
+        How many deviations below the best score another one is unlikely to be right, LEAST, where
+        N_ON_OFFER labels are.
     Sx
         With whole matrices S_k x, a row for each class.
     retired
@@ -125,6 +131,7 @@ class Scratch(NamedTuple):
     g: np.ndarray
     deviations: np.ndarray
     room: np.ndarray
+    least: np.ndarray
     Sx: np.ndarray
     retired: np.ndarray
     informed: np.ndarray
@@ -241,6 +248,7 @@ def new_posterior(
         g=g,
         deviations=deviations,
         room=np.zeros((ROOM, n_classes)),
+        least=np.zeros(2),
         Sx=np.zeros((n_classes if full else 0, n_inputs)),
         retired=np.zeros(n_classes, dtype=np.bool_),
         informed=np.zeros(n_classes, dtype=INDEX),
@@ -397,21 +405,22 @@ def fill_policy(posterior, scores, offer, p):
         for k in range(p.size):
             p[k] = logistic(scores[k])
         means = scratch.g
-        fill_linearised(p, best, means)
+        fill_optimistic(settings.constants.optimism, scratch.deviations, best, p, means)
     fill_winning(means, scratch.deviations, best, p, scratch.room, offer)
     return best
 
 
 @lean_kernel
-def fill_linearised(p, best, means):
-    """Fill p_k / (p_b (1 - p_b)): the means of draws of probabilities, in log-odds at the best, b.
+def fill_optimistic(optimism, deviations, best, p, means):
+    """Fill p_k / (p_b (1 - p_b)), plus `optimism` deviations: the means of draws of probabilities.
 
-    Whether another label is better than the best shows at the probability of the best; there, a
-    probability changes by p_b (1 - p_b) for each unit of log-odds.
+    They are in log-odds at the best label, b. Whether another label is better than the best shows
+    at the probability of the best; there, a probability changes by p_b (1 - p_b) for each unit of
+    log-odds.
     """
     slope = max(p[best] * (1.0 - p[best]), 1e-9)
     for k in range(p.size):
-        means[k] = p[k] / slope
+        means[k] = p[k] / slope + optimism * deviations[k]
 
 
 @lean_kernel
@@ -431,7 +440,7 @@ def fill_deviations(posterior, scores, best, offer):
             deviations[k] *= shrinkage(posterior, k)
     if not (settings.exclusive and 0.0 < settings.explore < 1.0):
         return
-    least = math.log(n_on_offer(offer, scores.size) / constants.unlikely)
+    least = least_of_unlikely(scratch.least, n_on_offer(offer, scores.size), constants.unlikely)
     # `best` is one of those near. In most rounds there is no other, on offer or not, which a loop
     # over all labels finds out faster than one over those on offer.
     if (
@@ -440,6 +449,14 @@ def fill_deviations(posterior, scores, best, offer):
     ):
         wrong = doubt_of_best(constants.doubt, scores, v, best, offer, scratch.g)
         widen(settings.explore, constants.openness, wrong, v, best, deviations)
+
+
+@lean_kernel
+def least_of_unlikely(last, n, unlikely):
+    """Return ln(n / unlikely), computed anew only where n is not the last one."""
+    if last[N_ON_OFFER] != n:
+        last[N_ON_OFFER], last[LEAST] = n, math.log(n / unlikely)
+    return last[LEAST]
 
 
 @lean_kernel

@@ -28,6 +28,9 @@ class PosteriorConstants(NamedTuple):
         The first variance of the constant's weight, as a multiple of others'.
     doubt
         kappa.
+    optimism
+        omega, where each label is right on its own: how many of its deviations the mean of a draw
+        is above the probability of the label.
     least_lesson
         rho, the least gradient of a wrong label, as a share of its gradient with two classes.
     unforeseen
@@ -58,6 +61,7 @@ class PosteriorConstants(NamedTuple):
     doubt: float
     forgetting: float
     negligible: float
+    optimism: float = 0.0
     least_lesson: float = 0.0
     unforeseen: float = 0.0
     information_weight: float = 1.0
@@ -258,14 +262,16 @@ class Tuning(NamedTuple):
         doubt=math.pi / 8.0,
         forgetting=0.0,
         negligible=1e-6,
+        optimism=1.75,
     )
     independent_full: PosteriorConstants = PosteriorConstants(
         prior=0.5,
-        explore=0.25,
+        explore=0.2,
         constant=0.1,
         doubt=math.pi / 8.0,
         forgetting=0.0,
         negligible=1e-6,
+        optimism=1.75,
     )
     mixture: MixtureConstants = MixtureConstants()
     pairs: PairConstants = PairConstants()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 _ADDRESS = re.compile(r"[0-9.]+")
-"""What is no host name, as its last part is a number."""
+"""Matches numeric addresses, which are not host names."""
 
 _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?")
 
@@ -108,7 +108,7 @@ class Access:
         return origin if origin in self._origins else None
 
     def client_of(self, peer: str | None, headers: Mapping[bytes, bytes]) -> str | None:
-        """Return the address that a request comes from; None if nobody trustworthy says it.
+        """Return the address that a request comes from; None if no trusted proxy names it.
 
         The last address that is not of a trusted proxy itself; others can be invented.
         """
@@ -175,7 +175,7 @@ def parse_proxies(proxies: Iterable[str]) -> tuple[tuple[_Network, ...], tuple[s
 
 
 def parse_origins(origins: Iterable[str]) -> tuple[bytes, ...]:
-    """Return origins as browsers send them; raise ValueError for what is no origin."""
+    """Return origins as browsers send them; raise ValueError for anything else."""
     for origin in origins:
         if not _ORIGIN.fullmatch(origin):
             raise ValueError(

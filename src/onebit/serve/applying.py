@@ -32,7 +32,7 @@ class Applier:
         self._service = service
 
     def apply_written(self, live: LiveModel, rows: list[PendingRow], numbers: list[int]) -> None:
-        """Apply rows that are on disk to a model, at once or when it is no longer held."""
+        """Apply rows that are on disk to a model, at once or when nothing holds it any longer."""
         live.deferred.append((rows, numbers))
         is_change = live.changed is not None and rows[0].body is live.changed[0]
         if is_change or not live.held:

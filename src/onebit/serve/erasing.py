@@ -56,7 +56,7 @@ async def erase_from(log: ServiceLog, key: int, decisions: list[int]) -> Erasure
 
 
 def check(erasure: Erasure) -> None:
-    """Refuse an erasure that says nothing, or several things."""
+    """Refuse an erasure with no criterion, or with several."""
     given = [erasure.ids, erasure.field, erasure.before]
     if sum(one is not UNSET for one in given) != 1:
         raise RefusedError(422, "an erasure has one of ids, field and before")

@@ -126,7 +126,7 @@ async def activate(app: App, request: Request) -> Reply:
 async def _add_actions(
     app: App, request: Request, live: LiveModel, actions: Sequence[RankableAction]
 ) -> None:
-    """Add the actions that are no labels yet; others may do so at the same time."""
+    """Add the actions that are not labels yet; other requests may do so at the same time."""
     for _ in range(_ATTEMPTS):
         missing = _missing(live, actions)
         if not missing:

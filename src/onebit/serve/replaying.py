@@ -36,7 +36,7 @@ _logger = logging.getLogger(__name__)
 async def restore(
     log: ServiceLog, key: int, processes: BackgroundProcesses | None = None
 ) -> tuple[Model, int]:
-    """Return a model after all rows of now, and the row of the snapshot it began with, or zero.
+    """Return a model after all current rows, and the row of the snapshot it began with, or zero.
 
     Of the snapshots, it is the newest that is sound and that no later row has amended. A long log
     without one is replayed by a background process, if there are `processes`.
@@ -175,7 +175,7 @@ async def exported(
     key : int
         Of the model.
     until : int, optional
-        The last row; by default all that there are.
+        The last row; by default the last of all.
     words : dict, optional
         Revisions to show in place of feedback, as `last_words` returns them.
     """

@@ -124,7 +124,7 @@ class LabelReader:
     def __call__(self, text: str, place: str) -> int | float | str:
         """Return a label."""
         if not text:
-            raise ValueError(f"{place}: the label is missing")
+            raise ValueError(f"{place}: the label is missing: remove rows without one")
         if self._numbers is None:
             self._numbers = number_in(text) is not None
         if not self._numbers:

@@ -203,7 +203,7 @@ class CsvFile(_Table):
         if number is None:
             raise ValueError(
                 f"{place}: {name} must be a number, as the first of its column is; got "
-                f"{short(cell)}"
+                f"{short(cell)} (a missing value is an empty cell)"
             )
         if not abs(number) <= LARGEST:
             raise ValueError(
@@ -293,7 +293,7 @@ class ParquetFile(_Table):
                     place = f"{self.path}: row {row}"
                     value = content.pop(label)
                     if value is None or value != value:
-                        raise ValueError(f"{place}: the label is missing")
+                        raise ValueError(f"{place}: the label is missing: remove rows without one")
                     if not isinstance(value, str | int | float):
                         raise ValueError(
                             f"{place}: a label is a text or a number; got {short(value)}"

@@ -1,4 +1,4 @@
-"""Everyday accidents of tables, such as a clock or an odd row, beside the stream without them."""
+"""Everyday accidents of tables, such as a clock or an odd row, and the stream without them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _is_missing(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def lost_with_missing_cells(seed: int, rounds: int) -> float:
-    """Return the error of the true rule, with zero, the mean, in place of the missing cells."""
+    """Return the error of the true rule, with missing cells replaced by the mean, zero."""
     X, W = rows_and_rule(seed, rounds)
     known = np.where(_is_missing(X, np.random.default_rng([seed, 1])), 0.0, X)
     return float(np.mean((known @ W).argmax(axis=1) != (X @ W).argmax(axis=1)))

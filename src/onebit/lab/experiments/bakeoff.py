@@ -267,7 +267,7 @@ class Results:
         return {title: names for title, names in known.items() if names}
 
     def best(self, names: list[str]) -> pd.Series:
-        """Return which of some tools has the least error on each table, in hindsight."""
+        """Return which of some tools has the lowest error on each table, in hindsight."""
         found = self.mistakes[names].dropna(how="all").idxmin(axis=1)
         return found.reindex(self.mistakes.index, fill_value="")
 
@@ -424,7 +424,7 @@ def _scatters(results: Results) -> list[list[Callable[[Any], Any]]]:
 
 
 def _best_way(results: Results, names: dict[str, Any]) -> str:
-    """Return the way of Vowpal Wabbit with the least mean logarithm of the error."""
+    """Return the way of Vowpal Wabbit with the lowest mean logarithm of the error."""
     known = [name for name in names if name in results.mistakes]
     return min(known, key=lambda name: -results.log_ratio(OURS, name), default="")
 

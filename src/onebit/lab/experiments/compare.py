@@ -1,4 +1,4 @@
-"""OneBitClassifier beside Vowpal Wabbit and contextualbandits, on all named streams."""
+"""OneBitClassifier against Vowpal Wabbit and contextualbandits, on all named streams."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def measure_of(feedback: str, change: str = "") -> Online:
 def _sweeps(
     scale: str, *, learner: str = "OneBitClassifier", feedback: str = ""
 ) -> dict[str, Sweep]:
-    """Return all rows of each stream, and the first ones beside contextualbandits."""
+    """Return all rows of each stream, and the first rows, which contextualbandits plays too."""
     ours, seeds = {OURS: named(learner)()}, seeds_of(scale)
     streams, measure = of_scale(ROWS, scale), measure_of(feedback)
     if not measure.feedback.is_immediate:

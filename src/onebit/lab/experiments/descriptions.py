@@ -31,7 +31,7 @@ SEEDS = {"small": 1, "full": 5}
 
 NONE, NAMES, HALF, LIES = "none", "names", "half of them lies", "all lies"
 TOLD = {NONE: None, NAMES: 0.0, HALF: 0.5, LIES: 1.0}
-"""What is said of labels: nothing, or names of which a share is mixed up."""
+"""How labels are described: not at all, or by names, a share of which is mixed up."""
 
 AT_MOST = {
     ("clinc150", WORDS): 42.0,
@@ -43,6 +43,9 @@ AT_MOST = {
 
 NOBODY, OTHERS, EVERYBODY = WHO = ("no label described", "all but the new", "all described")
 """Which labels have a description when a new one is added."""
+
+LABELS_BEFORE, LABELS_ALWAYS = TAUGHT = ("labels told before", "labels told always")
+"""All labels are described, and each round tells the label: until the new one comes, or always."""
 
 FIRST_EXAMPLES = 50
 """Examples of a new label that are counted."""
@@ -115,7 +118,7 @@ class OfIntents(ABC):
     name, view : str
         The stream, and what is seen of it.
     said : str
-        What is said of which labels.
+        Which labels are described, and how.
     """
 
     name: str
@@ -166,7 +169,10 @@ def _dense(X: Any) -> np.ndarray:
 
 
 class NewLabel(OfIntents):
-    """Mistakes in the first examples of a label that is added half-way: `said` is one of `WHO`."""
+    """Mistakes in the first examples of a label that is added half-way.
+
+    `said` is one of `WHO`, and each round has a bit, or one of `TAUGHT`.
+    """
 
     def measured(self, learner: Learner, X: Any, y: np.ndarray, D: Any) -> dict[str, Any]:
         """Return the share of mistakes, by the learner and by the nearest name, and of no match.
@@ -179,11 +185,17 @@ class NewLabel(OfIntents):
         if self.said != NOBODY:
             learner.describe({k: x for k, x in said.items() if k != new})
         old, half = y != new, y.size // 2
-        play(learner, X[:half][old[:half]], y[:half][old[:half]])
-        learner.add_classes({new: said[new] if self.said == EVERYBODY else None})
+        before = X[:half][old[:half]], y[:half][old[:half]]
+        if self.said in TAUGHT:
+            learner.teach(*before)
+        else:
+            play(learner, *before)
+        learner.add_classes({new: said[new] if self.said in (EVERYBODY, *TAUGHT) else None})
         first = half + np.flatnonzero(y[half:] == new)[:FIRST_EXAMPLES]
         end = first[-1] + 1
-        wrong = play(learner, X[half:end], y[half:end]).mistakes[first - half]
+        after = X[half:end], y[half:end]
+        mistakes = taught if self.said == LABELS_ALWAYS else played
+        wrong = mistakes(learner, *after)[first - half]
         similar = X[first] @ D[[new]].T
         return {
             "rounds": wrong.size,
@@ -192,6 +204,21 @@ class NewLabel(OfIntents):
             "nearest_name": float(np.mean(nearest(X[first], D) != new)),
             "no_match": 1.0 - np.count_nonzero(_dense(similar)) / first.size,
         }
+
+
+def played(learner: Learner, X: Any, y: np.ndarray) -> np.ndarray:
+    """Return the mistakes of a learner that gets a bit in each round."""
+    return play(learner, X, y).mistakes
+
+
+def taught(learner: Learner, X: Any, y: np.ndarray) -> np.ndarray:
+    """Return the mistakes of a learner that is told the label after each round."""
+    wrong = np.zeros(y.size, dtype=bool)
+    for t in range(y.size):
+        decision = learner.decide(X[[t]] if sp.issparse(X) else X[t])
+        wrong[t] = decision.label != y[t]
+        learner.learn(decision, truth=int(y[t]))
+    return wrong
 
 
 def _sweeps(scale: str) -> dict[str, Sweep]:
@@ -205,7 +232,8 @@ def _sweeps(scale: str) -> dict[str, Sweep]:
             for told in TOLD if name in INTENTS else (NONE, NAMES):
                 measure = Described(name, view, told)
                 parts[f"{name}, {view}, {told}"] = Sweep(learners, {}, stream, seeds, measure)
-            for described in WHO if name in INTENTS else ():
+            who = (*WHO, *(TAUGHT if view == WORDS else ()))
+            for described in who if name in INTENTS else ():
                 measure_new = NewLabel(name, view, described)
                 part = f"{name}, {view}, new label, {described}"
                 many = list(range(3 * SEEDS[scale]))
@@ -216,7 +244,7 @@ def _sweeps(scale: str) -> dict[str, Sweep]:
 def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
     import pandas as pd
 
-    rows, new, findings = [], [], []
+    rows, new, told, findings = [], [], [], []
     for name in (*INTENTS, *FEW):
         for view in VIEWS:
             parts = {t: f"{name}, {view}, {t}" for t in TOLD}
@@ -242,6 +270,11 @@ def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
                 )
                 holds = bool(everybody <= min(nobody, others) / 2)
                 findings.append(Finding(claim, holds, seen))
+            with_bits = (EVERYBODY, *TAUGHT)
+            parts_told = [f"{name}, {view}, new label, {how}" for how in with_bits]
+            if all(part in tables for part in parts_told):
+                shares = [100 * tables[part].error.mean() for part in parts_told]
+                told.append([name, view, *(f"{share:.1f}" for share in shares)])
     of_first = [f"{t}" for t in TOLD]
     columns = ["stream", "seen", *of_first, "nearest name", "names, first eighth"]
     new_columns = ["stream", "seen", *WHO, "nearest name", "nothing in common"]
@@ -261,6 +294,13 @@ def _sections(tables: dict[str, pd.DataFrame], scale: str) -> list[Section]:
             "that of the label whose name is most similar to each of them, without learning, and "
             "the share of them that have nothing in common with the name.",
             tables={"error %": pd.DataFrame(new, columns=new_columns)},
+        ),
+        Section(
+            "New labels, other labels told",
+            f"Error in percent in the first {FIRST_EXAMPLES} examples of a label that is added "
+            "half-way, all labels described: of a learner that gets bits, of one that was told the "
+            "label in each round until then, and of one that is told it always.",
+            tables={"error %": pd.DataFrame(told, columns=["stream", "seen", "bits", *TAUGHT])},
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""OneBitClassifier beside Vowpal Wabbit on streams that change."""
+"""OneBitClassifier against Vowpal Wabbit on streams that change."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NATURAL_ROWS = {"reuters_r8": 7_674, "amazon4": 8_000, "kddcup99": 100_000, "cov
 """Streams in their natural order: that of time, except for covtype, where it is by place."""
 
 NATURAL = "natural order"
-"""The name that these have in place of a change."""
+"""The name of streams in their natural order, where others name a change."""
 
 SUDDEN = ("all permuted", "two swapped")
 

@@ -67,7 +67,7 @@ class Taught:
 
 @dataclass(frozen=True)
 class WithTruths:
-    """Mistakes where someone says the label, in place of the bit, in a share of the rounds."""
+    """Mistakes if someone names the label instead of a bit in a share of the rounds."""
 
     share: float
 

@@ -1,4 +1,4 @@
-"""Estimates from logs of real streams, beside the truth."""
+"""Estimates from logs of real streams, compared with the truth."""
 
 from __future__ import annotations
 

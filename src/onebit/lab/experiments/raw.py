@@ -1,4 +1,4 @@
-"""OneBitClassifier on columns as they come, beside the same columns prepared."""
+"""OneBitClassifier on raw columns, compared with the same columns prepared."""
 
 from __future__ import annotations
 

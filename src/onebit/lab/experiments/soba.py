@@ -61,7 +61,7 @@ REPEATED = "Reuters sample, 28 times"
 """About as many rounds as the paper's Reuters4 has documents."""
 
 FEWER = {"gamma": [2.0**k for k in range(-15, 0, 2)]}
-"""The gammas of experiments beside the paper's, which have one seed."""
+"""The gammas of experiments that the paper does not have, with one seed."""
 
 
 OTHERS = {
@@ -291,7 +291,7 @@ def _rates(synsep: pd.DataFrame) -> Finding:
 
 
 def _stuck(streams: dict[str, pd.DataFrame]) -> Finding:
-    """Compare SOBAdiag with the least gamma and with the best one."""
+    """Compare SOBAdiag with the smallest gamma and with the best one."""
     seen, worse = [], []
     for stream, some in streams.items():
         soba = some[some.learner == "SOBAdiag"]

@@ -1,4 +1,4 @@
-"""How tight the bounds are: regret beside what each learner's theorem allows."""
+"""How tight the bounds are: regret against what each learner's theorem allows."""
 
 from __future__ import annotations
 
