@@ -23,7 +23,7 @@ class Wire:
     """A transport that keeps what is written to it."""
 
     def __init__(self):
-        self.data, self.closed, self.unread = b"", False, 0
+        self.data, self.closed, self.aborted, self.unread = b"", False, False, 0
 
     def write(self, data):
         self.data += data
@@ -37,7 +37,8 @@ class Wire:
     def close(self):
         self.closed = True
 
-    abort = close
+    def abort(self):
+        self.closed = self.aborted = True
 
     def get_write_buffer_size(self):
         return self.unread
@@ -427,6 +428,24 @@ def test_a_client_that_reads_nothing_is_not_waited_for(serve, monkeypatch):
                 late.wire.unread = 0
                 late.protocol.resume_writing()
         assert [one.wire.closed for one in (deaf, slow, late)] == [True, False, False]
+
+    serve(scenario)
+
+
+def test_a_connection_that_closes_does_not_wait_for_its_client(serve, monkeypatch):
+    """Of what was sent to it, that is: a transport closes once all is sent."""
+
+    async def scenario(app, connect):
+        monkeypatch.setattr(app, "limits", app.limits._replace(seconds=0.2))
+        silent, idle, last, wrong = connect(), connect(), connect(), connect()
+        await idle.ask(request("decide", {"record": "card"}))
+        idle.protocol.timeout_keep_alive_handler()
+        await last.ask(request("decide", {"record": "card"}, "connection: close"))
+        wrong.protocol.data_received(b"\0\r\n\r\n")
+        closing = [idle, last, wrong]
+        assert [(one.wire.closed, one.wire.aborted) for one in closing] == [(True, False)] * 3
+        await asyncio.sleep(0.6)
+        assert all(one.wire.aborted for one in [silent, *closing])
 
     serve(scenario)
 

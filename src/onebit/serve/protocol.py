@@ -142,8 +142,20 @@ class Protocol(HttpToolsProtocol):
         Each part of it resets the timeout of idle connections.
         """
         super().on_response_complete()
-        if self._in_request and self._rest_timeout is None:
+        if self.transport.is_closing():
+            self._abort_later()
+        elif self._in_request and self._rest_timeout is None:
             self._rest_timeout = self.loop.call_later(self._seconds, self.transport.abort)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection."""
+        super().timeout_keep_alive_handler()
+        self._abort_later()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse a request, and close the connection."""
+        super().send_400_response(msg)
+        self._abort_later()
 
     def pause_writing(self) -> None:
         """Wait for the client to read its replies, for a bounded time."""
@@ -224,8 +236,13 @@ class Protocol(HttpToolsProtocol):
         self._head_timeout = None
         if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
+            self._abort_later()
         else:
             self._await_head()
+
+    def _abort_later(self) -> None:
+        """End a connection that is closing even if its client never reads what was sent."""
+        self.loop.call_later(self._seconds, self.transport.abort)
 
     def _end_rest(self) -> None:
         if self._rest_timeout is not None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ctypes
 import gc
+import inspect
 import json
 import logging
 import os
@@ -28,6 +29,16 @@ _OPTIONS = "ONEBIT_SERVE"
 """The environment variable with the options of workers."""
 
 _SWITCH_SECONDS = 0.0002
+
+WORKER_SECONDS = 60
+"""Seconds without an answer after which a worker counts as hung, and is replaced.
+
+On a busy machine, a worker that starts imports modules for longer than uvicorn would wait.
+"""
+
+
+_WORKER_TIMEOUT = "timeout_worker_healthcheck"
+"""An option of uvicorn, which its earlier versions lack."""
 
 
 class Options(NamedTuple):
@@ -134,6 +145,8 @@ def serve(options: Options) -> None:
     with tempfile.TemporaryDirectory(prefix="onebit-metrics-") as folder:
         os.environ[_OPTIONS] = json.dumps(options._replace(metrics=folder)._asdict())
         settings |= {"factory": True, "workers": options.workers}
+        if _WORKER_TIMEOUT in inspect.signature(uvicorn.Config).parameters:
+            settings[_WORKER_TIMEOUT] = WORKER_SECONDS
         uvicorn.run("onebit.serve.starting:worker", **settings)
 
 
