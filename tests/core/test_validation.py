@@ -433,5 +433,5 @@ def test_bools_and_numbers_are_labels_of_two_kinds(kind):
 
 
 def test_classes_that_are_not_a_list_are_shown():
-    with pytest.raises(ValueError, match="classes is a list of labels.* got 'ab'$"):
+    with pytest.raises(ValueError, match=r"classes is a list of labels.* got 'ab'$"):
         Banditron(classes="ab").decide([1.0])
