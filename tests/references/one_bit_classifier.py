@@ -293,7 +293,9 @@ def encoded(view, x, z, columns, scales, K):
         return cells(x, z[:-1], columns, scales, K)
     if view == "products":
         i, j = np.triu_indices(x.size)
-        return np.r_[z[:-1], z[i] * z[j], z[-1]]
+        m = np.count_nonzero((x != 0) | scales.measurements)
+        weight = np.sqrt(2 / (m + 1))
+        return np.r_[z[:-1], weight * z[i] * z[j], z[-1]]
     return z
 
 

@@ -351,7 +351,7 @@ class OneBitClassifier(ProbabilityLearner):
     uses_truth, _truth_feedback, _none_feedback = True, TOLD, NONE_RIGHT
     takes_descriptions = True
     takes_rewards = True
-    state_version = 6
+    state_version = 7
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.ONE_BIT_CLASSIFIER

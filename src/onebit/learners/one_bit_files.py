@@ -6,6 +6,7 @@ import numpy as np
 
 from onebit.core.state import declared
 from onebit.numerics.neighbours import new_neighbours
+from onebit.numerics.pair_products import with_balance
 from onebit.numerics.pairs import new_pairs
 from onebit.numerics.scales import robust_scales, with_power
 
@@ -32,6 +33,7 @@ def migrated(
     level, which is zero where exactly one label is right. Version 4 has no neighbours, which begin
     without an example, and no lengths of examples, which count where labels are not exclusive.
     Version 5 has no pairs, which begin without a count, and scales without the power of features.
+    Up to version 6, products are not balanced.
     """
     named = with_power(arrays if version >= 2 else _with_mixture(arrays))
     cells = named.get(PREFIXES["views.cells"] + ".W")
@@ -41,6 +43,8 @@ def migrated(
         for name, part in new.items():
             arrays_of = declared(part, f"mixture.{name}.")
             named = {found.name: found.array for found in arrays_of} | named
+    if PREFIXES["views.products"] + ".W" in named:
+        named = with_balance(named, MEMBERS + "products.view_of_x")
     return named
 
 

@@ -20,6 +20,7 @@ from onebit.core.state import Count, Generator, Within
 from onebit.core.terms import Utility
 from onebit.numerics.contributions import Weighed, contributions_of, sample_of
 from onebit.numerics.members import Member, new_member
+from onebit.numerics.pair_products import with_balance
 from onebit.numerics.posterior import (
     MEAN,
     NONE_RIGHT,
@@ -233,7 +234,7 @@ class SoftmaxThompson(ProbabilityLearner):
     cells 308
     """
 
-    state_version = 3
+    state_version = 4
     uses_truth, _truth_feedback, _none_feedback = True, TOLD, NONE_RIGHT
     takes_rewards = True
     reference = "onebit"
@@ -299,8 +300,10 @@ class SoftmaxThompson(ProbabilityLearner):
 
     def _migrate(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         # Version 0 has no level, version 1 no lengths, which stay as they are in a new state;
-        # version 2 has scales that do not know the power of each feature.
-        return with_power(arrays)
+        # version 2 has scales that do not know the power of each feature; in version 3, products are
+        # not balanced.
+        arrays = with_power(arrays)
+        return with_balance(arrays, "model.view_of_x") if self.view == "products" else arrays
 
     def _fill_valued_policy(
         self,

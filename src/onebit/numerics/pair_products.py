@@ -1,13 +1,21 @@
-"""Features and the products of all pairs of them, squares included: a quadratic model."""
+"""Features and the products of all pairs of them, squares included: a quadratic model.
+
+m features have m (m + 1) / 2 products. These are multiplied by sqrt(2 / (m + 1)), so that together
+they have about the squared length of the features, which they would drown: examples then have unit
+length, and their weights have one prior.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Mapping
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from onebit.core.compiling import lean_kernel
 from onebit.core.example import INDEX
+from onebit.core.state import Field
 
 
 class Scratch(NamedTuple):
@@ -27,15 +35,19 @@ class Scratch(NamedTuple):
 
 
 class Products(NamedTuple):
-    """The view; it has no state besides its scratch.
+    """The view.
 
     Attributes
     ----------
     n_inputs
         Number of inputs of the model, from `n_products`.
+    is_balanced
+        Whether products have about the squared length of the features: 1, or 0 for a model that
+        began before they had, and whose weights are for products as they are.
     """
 
     n_inputs: int
+    is_balanced: Annotated[np.ndarray, Field(dtype=np.int64, least=0, most=1)]
     scratch: Scratch
 
 
@@ -48,7 +60,12 @@ def new_products(n_features: int) -> Products:
     """Return the view of that many features."""
     n = n_products(n_features)
     scratch = Scratch(np.zeros(n, dtype=INDEX), np.zeros(n), np.zeros((), dtype=np.int64))
-    return Products(n, scratch)
+    return Products(n, np.ones((), dtype=np.int64), scratch)
+
+
+def with_balance(arrays: Mapping[str, np.ndarray], place: str) -> dict[str, np.ndarray]:
+    """Return arrays of which those of the view at `place` say that it is not balanced."""
+    return {f"{place}.is_balanced": np.zeros((), dtype=np.int64)} | dict(arrays)
 
 
 @lean_kernel
@@ -56,10 +73,11 @@ def fill_products(view, scaled):
     """Fill scaled features, whose last is a constant, and all their products of two.
 
     Product (i, j), i <= j, stands after the d features, row by row; the constant comes last, as it
-    is.
+    is. m is the number of features that are listed: all measurements, and others that are not zero.
     """
     indices, values = view.scratch.indices, view.scratch.values
     d, m = scaled.n_features - 1, scaled.indices.size - 1
+    weight = math.sqrt(2.0 / (m + 1.0)) if view.is_balanced[()] else 1.0
     for i in range(m):
         indices[i], values[i] = scaled.indices[i], scaled.values[i]
     n = m
@@ -68,7 +86,7 @@ def fill_products(view, scaled):
             i = min(scaled.indices[a], scaled.indices[b])
             j = max(scaled.indices[a], scaled.indices[b])
             indices[n] = d + i * d - i * (i + 1) // 2 + j
-            values[n] = scaled.values[a] * scaled.values[b]
+            values[n] = weight * scaled.values[a] * scaled.values[b]
             n += 1
     indices[n], values[n] = d + d * (d + 1) // 2, scaled.values[m]
     view.scratch.size[()] = n + 1
