@@ -52,7 +52,7 @@ class CobaLearner(CobasLearner):
     >>> learner = CobaLearner(OneBitClassifier(random_state=0))
     >>> rounds = list(cb.SequentialCB(["reward"]).evaluate(environment[0], learner))
     >>> sum(r["reward"] for r in rounds), len(rounds)
-    (166.0, 178)
+    (168.0, 178)
     """
 
     def __init__(

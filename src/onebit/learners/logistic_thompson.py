@@ -117,10 +117,10 @@ class LogisticThompson(SoftmaxThompson):
     ...     learner.learn(decision, correct=bool(liked[decision.label]))
     ...     clicks += bool(liked[decision.label])
     >>> clicks
-    643
+    683
     >>> learner.right_proba([[1.0, 1.0], [-1.0, 0.5]]).round(2)
-    array([[0.03, 0.6 , 1.  ],
-           [0.02, 0.09, 0.2 ]])
+    array([[0.07, 0.95, 1.  ],
+           [0.03, 0.02, 0.24]])
     """
 
     exclusive = False

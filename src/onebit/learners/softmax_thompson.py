@@ -143,7 +143,8 @@ class SoftmaxThompson(ProbabilityLearner):
         - "line": the features, scaled by what was seen of each so far, and a constant;
         - "cells": the same, an indicator for the bin of each column, and one for the cell of each
           pair of columns (`onebit.numerics.bins`);
-        - "products": the same as the line, and the products of all pairs of features;
+        - "products": the same as the line, and the products of all pairs of features, which have
+          about the squared length of the features (`onebit.numerics.pair_products`);
         - "features": the features as they are. Give features of similar scale, and a constant one.
 
         All are normalised to unit length.
@@ -300,7 +301,7 @@ class SoftmaxThompson(ProbabilityLearner):
 
     def _migrate(self, version: int, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         # Version 0 has no level, version 1 no lengths, which stay as they are in a new state;
-        # version 2 has scales that do not know the power of each feature; in version 3, products are
+        # version 2 has scales that do not know the power of each feature; products of version 3 are
         # not balanced.
         arrays = with_power(arrays)
         return with_balance(arrays, "model.view_of_x") if self.view == "products" else arrays
