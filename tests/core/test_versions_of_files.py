@@ -14,6 +14,7 @@ from onebit import (
     Banditron,
     OneBitClassifier,
     Perceptron,
+    SoftmaxThompson,
     load,
     make_pipeline,
 )
@@ -175,6 +176,41 @@ def test_boosters_whose_files_have_no_sums_of_costs_start_them(inside, tmp_path)
     state = old._run.state.alg if inside else old._run.state
     assert state.total_cost.tolist() == state.total_weight.tolist() == [0.0, 0.0]
     np.testing.assert_array_equal(old.policy(X), learner.policy(X))
+
+
+@pytest.mark.parametrize(
+    ("learner", "version", "name"),
+    [
+        (OneBitClassifier(random_state=0), 6, "mixture.members.products.view_of_x.is_balanced"),
+        (SoftmaxThompson("products", random_state=0), 3, "model.view_of_x.is_balanced"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_products_of_earlier_versions_stay_as_they_are(learner, version, name, tmp_path):
+    """Their weights are for products that are not balanced."""
+    path, (X, y) = tmp_path / "model", examples()
+    clone(learner).fit(X, y).save(path)
+    assert first_square_of_last(load(path), X) == pytest.approx(np.sqrt(2 / 4))
+    changed(
+        path,
+        lambda arrays: {found: a for found, a in arrays.items() if found != name},
+        state_version=version,
+    )
+    old = load(path)
+    assert first_square_of_last(old, X) == pytest.approx(1.0)
+    old.save(path)
+    assert first_square_of_last(load(path), X) == pytest.approx(1.0)
+    np.testing.assert_array_equal(load(path).scores(X), old.scores(X))
+
+
+def first_square_of_last(learner, X):
+    """The square of the first of three features, as products see it, over what it would be."""
+    learner.scores(X)
+    state = learner._run.state
+    is_mixture = isinstance(learner, OneBitClassifier)
+    member = state.mixture.members.products if is_mixture else state.model
+    values = member.view_of_x.scratch.values
+    return values[3] / values[0] ** 2
 
 
 def test_learners_of_pipelines_are_migrated(tmp_path):

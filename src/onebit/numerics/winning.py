@@ -157,7 +157,11 @@ def winning_probabilities(means, deviations, p, room, offer=None):
 
 @lean_kernel
 def fill_winning(means, deviations, best, p, room, offer):
-    """Fill p as `winning_probabilities` does, where `best` has the largest mean."""
+    """Fill p as `winning_probabilities` does.
+
+    `best` is a label on offer, where the search for the draw with the highest lower end begins; it
+    need not have the largest mean.
+    """
     reach = _REACH + _log_excess(n_on_offer(offer, p.size)) / _REACH
     highest = best
     for k in range(p.size):
