@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numba.core.bytecode import FunctionIdentity
 from numba.core.compiler import Compiler, CompilerBase
+from numba.core.types.functions import BaseFunction
 
 import onebit
 from onebit.core.compiling import (
@@ -166,14 +167,44 @@ class TestNumbasPrivateParts:
             return sum_
 
         whole = partial(new_whole, error_model="numpy", _nrt=False)
-        for values in (True, False):
+        for hooks in (frozenset([Hook.VALUES]), frozenset()):
             part = lean_kernel(FunctionType(total.__code__, globals()))
             bound = FunctionType(call_inner.__code__, {"inner": part})
-            dispatcher = whole(bound, values=values)
+            dispatcher = whole(bound, hooks)
             dispatcher.compile(self.signature)
             assert entry_point(dispatcher, self.signature)(self.state, np.ones(2)) == 2.0
         copies = [text.count("alloca {") for text in found]  # of structures
         assert copies[0] < copies[1]
+
+    def test_operators_are_looked_up_once(self, monkeypatch):
+        """If not: all takes a tenth longer to compile; nothing else breaks."""
+        looked_up = []
+        usual = BaseFunction.get_call_type
+
+        def look_up(function, context, arguments, keywords):
+            looked_up.append((function, arguments))
+            return usual(function, context, arguments, keywords)
+
+        monkeypatch.setattr(BaseFunction, "get_call_type", look_up)
+
+        def polynomial(x, out):
+            total = 0.0
+            for i in range(out.size):
+                total = total * 0.5 + out[i] * out[i] * out[i] + x.values[i] * 2.0
+                out[i] = -1.0 if total > 9.0 and out[i] > 1.0 else total
+            return total
+
+        results, n_looked_up = [], []
+        for hooks in (frozenset([Hook.QUICK]), frozenset()):
+            dispatcher = new_whole(polynomial, hooks, error_model="numpy", _nrt=False)
+            dispatcher.compile(self.signature)
+            out = np.array([1.5, 2.5])
+            results.append((dispatcher(self.state, out), *out))
+            n_looked_up.append(len(looked_up))
+            looked_up.clear()
+        assert results[0] == results[1] == (20.3125, 5.375, -1.0)
+        assert n_looked_up[0] < n_looked_up[1]
+        assert BaseFunction.get_call_type is look_up
 
     def test_entry_point_takes_arguments_without_looking_at_their_types(self):
         """If not: `decide` and `learn` raise, or take several times as long."""

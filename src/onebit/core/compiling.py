@@ -196,7 +196,7 @@ pack, unpacked, packed_type, open_state = _packing()
 MARKS[open_state] = "open_state"
 
 
-SEPARATES = frozenset(Hook) - {Hook.ALIASES, Hook.RARE} <= HOOKS
+SEPARATES = frozenset(Hook) - {Hook.ALIASES, Hook.RARE, Hook.QUICK} <= HOOKS
 """Whether functions can be compiled separately."""
 
 
@@ -341,7 +341,7 @@ def _key(name: str, function: Any, options: dict[str, Any]) -> tuple[str, str, s
 
 def _new_whole(separate: bool, function: Any, **options: Any) -> Any:
     new = _private.new_separate if separate else _private.new_whole
-    return new(function, values=Hook.VALUES in HOOKS, **options)
+    return new(function, HOOKS, **options)
 
 
 def _private_cache(*key: str) -> Any:

@@ -37,3 +37,6 @@ class Hook(StrEnum):
 
     ALIASES = "aliases"
     """`no_alias` declares to LLVM that arrays share no memory."""
+
+    QUICK = "quick"
+    """Numba looks up operators once, and leaves out what it does not need; it needs `PARTS`."""

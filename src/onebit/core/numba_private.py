@@ -16,25 +16,27 @@ import os
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
 from pathlib import Path
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numba
 import numpy as np
 from llvmlite import binding as llvm
 from numba._dispatcher import compute_fingerprint
-from numba.core import cgutils, ir, sigutils
+from numba.core import cgutils, ir, sigutils, transforms
 from numba.core.analysis import must_use_alloca
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, Flags
 from numba.core.lowering import Lower
+from numba.core.postproc import PostProcessor, VariableLifetime
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
+from numba.core.types.functions import BaseFunction
 from numba.extending import intrinsic
 
 from onebit.core import code_cache
@@ -214,27 +216,47 @@ class PartCompiler(Compiler):
 
 
 class WholeCompiler(Compiler):
-    """Compiler of a function that Python calls, with all its parts."""
+    """Compiler of a function that Python calls, with all its parts.
+
+    Attributes
+    ----------
+    hooks
+        Those that change how Numba compiles, and that are used.
+    """
+
+    hooks: ClassVar[frozenset[Hook]] = frozenset()
 
     def compile_extra(self, function: Any) -> Any:
         """Compile `function`, and give its parts the Python objects that they refer to."""
         self.state.library = Whole(self.state.targetctx.codegen(), function.__qualname__)
         self.state.library.enable_object_caching()
         self.state.flags = _QuickFlags(self.state.flags)
-        with _numba_functions_as_parts():
+        with ExitStack() as changed:
+            changed.enter_context(_numba_functions_as_parts())
+            for hook, change in _CHANGES.items():
+                if hook in self.hooks:
+                    changed.enter_context(change())
             result = super().compile_extra(function)
         for env in result._find_referenced_environments():
             result.codegen.set_env(env.env_name, env)
         return result
 
 
-class ValuesCompiler(WholeCompiler):
-    """The same, with arguments of lean kernels as values."""
+@cache
+def _whole_compiler(hooks: frozenset[Hook]) -> type[WholeCompiler]:
+    """Return the compiler with these hooks."""
+    return type("WholeCompiler", (WholeCompiler,), {"hooks": hooks})
 
-    def compile_extra(self, function: Any) -> Any:
-        """Compile `function`."""
-        with _arguments_as_values():
-            return super().compile_extra(function)
+
+@contextmanager
+def _replaced(owner: type, name: str, method: Any) -> Iterator[None]:
+    """Replace a method of Numba's while this thread compiles: no other thread does meanwhile."""
+    usual = getattr(owner, name)
+    setattr(owner, name, method)
+    try:
+        yield
+    finally:
+        setattr(owner, name, usual)
 
 
 @contextmanager
@@ -244,8 +266,7 @@ def _arguments_as_values() -> Iterator[None]:
     Numba keeps variables there that one block assigns and uses. It copies others to memory, whole:
     the state of a learner has hundreds of fields, most kernels use a few of them, and LLVM spends a
     quarter of its time on finding that out. The first block dominates all others, so a value of it
-    can be used anywhere. Only without counts of references, which Numba keeps in the copies, and
-    only while this thread compiles: no other does meanwhile.
+    can be used anywhere. Only without counts of references, which Numba keeps in the copies.
     """
     usual = Lower._find_singly_assigned_variable
 
@@ -259,19 +280,74 @@ def _arguments_as_values() -> Iterator[None]:
         once = {name for name in first if n_assigned[name] == 1}
         self._singly_assigned_vars |= once - must_use_alloca(self.blocks)
 
-    Lower._find_singly_assigned_variable = find  # type: ignore[method-assign]
-    try:
+    with _replaced(Lower, "_find_singly_assigned_variable", find):
         yield
-    finally:
-        Lower._find_singly_assigned_variable = usual  # type: ignore[method-assign]
+
+
+@contextmanager
+def _work_done_once() -> Iterator[None]:
+    """Spare Numba work that it repeats for each operation, or whose results nothing uses.
+
+    Together this is a tenth of the time of compiling.
+    """
+    usual_type, usual_variables = BaseFunction.get_call_type, ir.Inst._rec_list_vars
+    usual_run = PostProcessor.run
+    found: dict[Any, Any] = {}
+
+    def get_call_type(self: Any, context: Any, arguments: Any, keywords: Any) -> Any:
+        """Look up how an operator applies to numbers and arrays only once.
+
+        Numba tries all signatures, and describes each one that does not fit.
+        """
+        of_operator = getattr(self.typing_key, "__module__", None) == "_operator"
+        if keywords or not of_operator or not all(isinstance(a, _PLAIN) for a in arguments):
+            return usual_type(self, context, arguments, keywords)
+        key = self, context, tuple(arguments)
+        if key not in found:
+            found[key] = usual_type(self, context, arguments, keywords)
+        return found[key]
+
+    def list_variables(self: Any, value: Any) -> Any:
+        """List the variables of an instruction, with the usual kinds of values tried first."""
+        kind = type(value)
+        if kind is ir.Var:
+            return [value]
+        if kind is ir.Loc or kind is str:
+            return []
+        if kind is dict:
+            return [one for inner in value.values() for one in list_variables(self, inner)]
+        return usual_variables(self, value)
+
+    def run(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+        """Leave out which variables live where, which only generators and objects need."""
+        function = self.func_ir
+        if emit_dels or function.is_generator:
+            usual_run(self, emit_dels, extend_lifetimes)
+            return
+        function.blocks = transforms.canonicalize_cfg(function.blocks)
+        function.variable_lifetime = VariableLifetime(function.blocks)  # found when it is used
+        function.generator_info = None
+
+    with (
+        _replaced(BaseFunction, "get_call_type", get_call_type),
+        _replaced(ir.Inst, "_rec_list_vars", list_variables),
+        _replaced(PostProcessor, "run", run),
+    ):
+        yield
+
+
+_PLAIN = numba.types.Number, numba.types.Boolean, numba.types.Array
+"""Types whose operators are Numba's own."""
+
+_CHANGES: dict[Hook, Any] = {Hook.VALUES: _arguments_as_values, Hook.QUICK: _work_done_once}
+"""How the hooks change Numba while it compiles."""
 
 
 @contextmanager
 def _numba_functions_as_parts() -> Iterator[None]:
     """Make parts of Numba's implementations of NumPy's functions, too.
 
-    Each is a function in a function, so that only compiled code can call it. Only one thread
-    compiles at a time.
+    Each is a function in a function, so that only compiled code can call it.
     """
     usual = Compiler.compile_extra
 
@@ -282,11 +358,8 @@ def _numba_functions_as_parts() -> Iterator[None]:
             self.state.flags.no_cpython_wrapper = self.state.flags.no_cfunc_wrapper = True
         return usual(self, function)
 
-    Compiler.compile_extra = compile_extra  # type: ignore[method-assign]
-    try:
+    with _replaced(Compiler, "compile_extra", compile_extra):
         yield
-    finally:
-        Compiler.compile_extra = usual  # type: ignore[method-assign]
 
 
 PART = {"pipeline_class": PartCompiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -307,9 +380,9 @@ def new_part(function: Any, **options: Any) -> Any:
     return dispatcher
 
 
-def new_whole(function: Any, *, values: bool, **options: Any) -> Any:
-    """Compile `function`, with all its parts, for Python; `values`: see `_arguments_as_values`."""
-    compiler = ValuesCompiler if values else WholeCompiler
+def new_whole(function: Any, hooks: frozenset[Hook], **options: Any) -> Any:
+    """Compile `function`, with all its parts, for Python."""
+    compiler = _whole_compiler(hooks.intersection(_CHANGES))
     return _njit(function, pipeline_class=compiler, no_cfunc_wrapper=True, **options)
 
 
@@ -321,9 +394,9 @@ def entry_point(dispatcher: Any, signature: tuple[Any, ...]) -> Any:
 # Calls
 
 
-def new_separate(function: Any, *, values: bool, **options: Any) -> Any:
+def new_separate(function: Any, hooks: frozenset[Hook], **options: Any) -> Any:
     """Compile `function`, with all its parts, for compiled code that calls it by a symbol."""
-    dispatcher = new_whole(function, values=values, no_cpython_wrapper=True, **options)
+    dispatcher = new_whole(function, hooks, no_cpython_wrapper=True, **options)
     dispatcher._insert = lambda *_: None  # Python cannot call it
     return dispatcher
 
@@ -511,8 +584,7 @@ def check(enabled: frozenset[Hook], folder: Path) -> None:
             raise RuntimeError("functions are not numbered from a random start")
     lean = {"error_model": "numpy"} | ({"_nrt": False} if Hook.REFERENCES in enabled else {})
     part: Callable[..., Any] = new_part if Hook.PARTS in enabled else _plain
-    values = Hook.VALUES in enabled
-    whole = partial(new_whole, values=values) if Hook.PARTS in enabled else _plain
+    whole = partial(new_whole, hooks=enabled) if Hook.PARTS in enabled else _plain
     mark = no_alias if Hook.ALIASES in enabled else _plain(_nothing)
     inner = part(_bound(_add, mark=mark), **lean)
     mark = rarely_called if Hook.RARE in enabled else _plain(_nothing)
@@ -539,7 +611,7 @@ def check(enabled: frozenset[Hook], folder: Path) -> None:
     if {Hook.STATES, Hook.ENTRY_POINTS} <= enabled:
         _check_packed(whole(_read, **lean))
     if {Hook.PARTS, Hook.ENTRY_POINTS, Hook.CALLS} <= enabled:
-        _check_calls(outer, signature, partial(new_separate, values=values, **lean), whole, lean)
+        _check_calls(outer, signature, partial(new_separate, hooks=enabled, **lean), whole, lean)
 
 
 def _check_packed(dispatcher: Any) -> None:
