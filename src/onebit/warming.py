@@ -164,6 +164,8 @@ def compile_elsewhere(
         if run.kernels.is_own and all(kernels is not run.kernels for kernels, _, _ in tasks):
             missing = run.kernels.missing(run.state, entries, native=native)
             tasks += [(run.kernels, type(form).__name__, task) for task in missing.values()]
+    # Kernels that take longest come first, so that all cores have work until the end.
+    tasks.sort(key=lambda task: not task[0].is_separate)
     if native:
         environment = {**(environment or {}), SWITCH: "0"}
     found: dict[Kernels, tuple[int, float]] = {}

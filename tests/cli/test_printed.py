@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from time import sleep
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,7 +24,7 @@ from drawn import described
 from onebit import Banditron, History, Perceptron, evaluation, lab, make_pipeline
 from onebit.cli import main
 from onebit.cli.app import app
-from onebit.cli.bars import rounds_bar, runs_bar
+from onebit.cli.bars import compiling_bar, rounds_bar, runs_bar
 from onebit.cli.compare import print_summary, shown_value, values_of
 from onebit.cli.evaluate import _percent, _plain
 from onebit.cli.lab import n_runs
@@ -122,6 +123,20 @@ def test_the_last_changes_are_shown():
     history.changes *= 2
     assert shown_changes(history).count("in round") == 6
     assert "earlier" not in shown_changes(history)
+
+
+def test_lines_go_on_while_nothing_is_ready(monkeypatch, capsys):
+    monkeypatch.setattr("onebit.cli.bars._Lines._SECONDS", 0.05)
+    with compiling_bar(hidden=False) as show:
+        show(0, 2, "SOBA")
+        sleep(0.5)
+        show(1, 2, "SOBA")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines.pop(0) == "onebit: compiling 2 functions, once for this machine"
+    assert re.fullmatch(r"onebit: 0 of 2 functions compiled, \d s", lines[0])
+    assert "onebit: 1 of 2 functions compiled: SOBA" in lines
+    sleep(0.2)
+    assert not capsys.readouterr().err
 
 
 def test_the_times_of_a_run_are_separate(monkeypatch):

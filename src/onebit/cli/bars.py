@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
+from time import monotonic
 
 from rich.console import Console
 from rich.progress import (
@@ -39,15 +41,19 @@ def rounds_bar(hidden: bool) -> Progress:
 
 @contextmanager
 def compiling_bar(hidden: bool) -> Iterator[Callable[[int, int, str], None]]:
-    """Show how many functions are compiled: a bar on a terminal, else a line for each.
+    """Show how many functions are compiled: a bar on a terminal, else a line every two seconds.
 
     It gives the function that `onebit.warm_up` calls.
     """
     console = Console(stderr=True)
     if hidden:
         progress.hide()
-    if hidden or not console.is_terminal:
-        yield lambda done, n, what: None if hidden else _print_compiled(done, n, what)
+    if hidden:
+        yield lambda done, n, what: None
+        return
+    if not console.is_terminal:
+        with _Lines() as lines:
+            yield lines.show
         return
     bar = Progress(
         TextColumn("compiling {task.description}"),
@@ -93,8 +99,42 @@ def runs_bar(hidden: bool, what: str = "runs") -> Iterator[Callable[[int, int], 
         )
 
 
-def _print_compiled(done: int, n: int, what: str) -> None:
-    text = f"{done} of {n} compiled: {what}"
-    if done == 0:
-        text = f"compiling {n} functions, once for this machine"
-    print(f"onebit: {text}", file=sys.stderr)
+class _Lines:
+    """Lines on stderr that say how many functions are compiled, and that it goes on."""
+
+    _SECONDS = 2.0
+    """The longest time without a line."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._printed, self._ended = Event(), Event()
+        self._thread = Thread(target=self._repeat, daemon=True)
+
+    def __enter__(self) -> _Lines:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._printed.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def show(self, done: int, n: int, what: str) -> None:
+        """Print that this many functions are compiled, of how many, and the learner of the last."""
+        self._text = f"{done} of {n} functions compiled"
+        if done == 0:
+            self._print(f"compiling {n} functions, once for this machine")
+            self._start = monotonic()
+            self._thread.start()
+        else:
+            self._print(f"{self._text}: {what}")
+            self._printed.set()
+
+    def _repeat(self) -> None:
+        while not self._ended.is_set():
+            self._printed.clear()
+            if not self._printed.wait(self._SECONDS):
+                self._print(f"{self._text}, {monotonic() - self._start:.0f} s")
+
+    def _print(self, text: str) -> None:
+        print(f"onebit: {text}", file=sys.stderr, flush=True)

@@ -221,6 +221,11 @@ class Kernels:
     separate : bool, default=False
         Whether each kernel is compiled separately, once, and all functions call it, where Numba's
         hooks allow it. For kernels that take seconds to compile: a call takes some nanoseconds.
+
+    Attributes
+    ----------
+    is_separate : bool
+        Whether each kernel is compiled separately.
     """
 
     def __init__(
@@ -235,7 +240,7 @@ class Kernels:
         weighted: Any = None,
         separate: bool = False,
     ) -> None:
-        self._is_separate = separate and compiling.SEPARATES
+        self.is_separate = separate and compiling.SEPARATES
         self._feedback = feedback
         self.weighted = weighted
         self.made_by = made_by
@@ -278,7 +283,7 @@ class Kernels:
         `truth` is as `is_right` takes it; `recorded` is a `RoundRecord` to fill, or None.
         """
         play = self._loop("play")
-        if not self._is_separate:
+        if not self.is_separate:
             return play
 
         def play_arrays(
@@ -323,7 +328,7 @@ class Kernels:
 
     def _loop(self, name: str) -> Any:
         """Return a function of many rounds, which takes a state as single rounds do."""
-        if not self._is_separate:
+        if not self.is_separate:
             function = self.function(name)
             return lambda packed, *arguments: function(unpacked(packed), *arguments)
 
@@ -387,7 +392,7 @@ class Kernels:
 
     def _linked_entry(self, name: str, state: Any, types: tuple[Any, ...]) -> Any:
         """Return the function for arguments of these types, which calls kernels that are linked."""
-        for kernel in CALLED[name] if self._is_separate else ():
+        for kernel in CALLED[name] if self.is_separate else ():
             if kernel not in self._linked:
                 if kernel == "learn":
                     self._await_compiled_learn()
@@ -403,7 +408,7 @@ class Kernels:
         if self._worker is not None:
             return
         missing = self.missing(state, ("decide", "learn"))
-        both = {"score_kernel", "learn_kernel"} if self._is_separate else {"decide", "learn"}
+        both = {"score_kernel", "learn_kernel"} if self.is_separate else {"decide", "learn"}
         if both <= missing.keys() and self.is_own and workers.can_start():
             with suppress(OSError, WorkerError):
                 self._worker = Worker()
@@ -443,7 +448,7 @@ class Kernels:
         template, nogil = TEMPLATES[name]
         full_name = f"{self._module}.{self._name}.{name}"
         kernels = self._kernels
-        if self._is_separate:
+        if self.is_separate:
             kernels = {kernel: one.call for kernel, one in self._separate.items()}
             kernels |= {"learn": kernels.pop("grade")} if name == "grade" else {}
             kernels["opened"] = unopened
@@ -458,12 +463,12 @@ class Kernels:
 
     def _state_type(self, state: Any, name: str) -> Any:
         is_single = name in ("decide", "learn", "grade")
-        is_packed = self._is_separate or (is_single and pack(state) is not state)
+        is_packed = self.is_separate or (is_single and pack(state) is not state)
         return packed_type(typeof(state)) if is_packed else typeof(state)
 
     def _arguments(self, name: str) -> tuple[Any, ...]:
         x, rows, scores, labels = typeof(EXAMPLE), typeof(ROWS), float64[::1], int64[::1]
-        matrix, offer = float64[:, ::1], labels if self._is_separate else none
+        matrix, offer = float64[:, ::1], labels if self.is_separate else none
         lesson = (x, scores, int64, float64, labels, self._feedback)
         grade = (*lesson[:-1], float64)
         arguments: dict[str, tuple[Any, ...]] = {
@@ -492,7 +497,7 @@ class Kernels:
     def tasks(self, state: Any, entries: tuple[str, ...] = ENTRY_POINTS) -> dict[str, Task]:
         """Return tasks that compile `entries` in another process, and the kernels they call."""
         called = {kernel for entry in entries for kernel in CALLED[entry]}
-        kernels = [f"{name}_kernel" for name in SEPARATE if self._is_separate and name in called]
+        kernels = [f"{name}_kernel" for name in SEPARATE if self.is_separate and name in called]
         return {
             name: Task(compile_entry, (self.reference, name, self.signature(name, state)))
             for name in (*kernels, *entries)
@@ -500,7 +505,7 @@ class Kernels:
 
     def compile(self, name: str, signature: tuple[Any, ...]) -> None:
         """Compile a function, or a separate kernel, that this process does not call."""
-        if self._is_separate and name in CALLED:
+        if self.is_separate and name in CALLED:
             for kernel in CALLED[name]:
                 link_nothing(self._separate[kernel], signature)
         self.function(name).compile(signature)

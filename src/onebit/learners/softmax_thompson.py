@@ -118,7 +118,7 @@ def observe_line(view, scales, rounds, x, posterior):
 
 # States of one form have the same types, and so have compiled functions.
 FORMS = {
-    (covariance, view): Kernels(f"{covariance}_{view}", score, policy, learn)
+    (covariance, view): Kernels(f"{covariance}_{view}", score, policy, learn, separate=True)
     for covariance in ("diagonal", "full")
     for view in ("features", "line", "cells", "products")
 }
