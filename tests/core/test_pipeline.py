@@ -275,7 +275,7 @@ def test_the_file_of_a_learner_has_no_steps(tmp_path):
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        (StandardScaler(), "StandardScaler cannot be written to a file, for it may hold a fitted"),
+        (StandardScaler(), "StandardScaler cannot be written to a file: it may hold a fitted"),
         (TfidfVectorizer(), "TfidfVectorizer cannot be written"),
         (FunctionTransformer(), "FunctionTransformer cannot be written"),
         (HashingVectorizer(tokenizer=str.split), "tokenizer=<.*> of HashingVectorizer"),

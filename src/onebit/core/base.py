@@ -36,9 +36,9 @@ class Cost(NamedTuple):
     Attributes
     ----------
     round
-        By default.
+        The time by default.
     full
-        With a full covariance, if the learner has such a form.
+        The time with a full covariance, if the learner has such a form.
     """
 
     round: str
@@ -61,7 +61,7 @@ class InnerLearner(NamedTuple):
     learner
         Before its first round.
     n_copies
-        How many states are `stacked` in the field; None for a single state.
+        Number of states `stacked` in the field; None for a single state.
     """
 
     learner: BaseLearner
@@ -69,7 +69,7 @@ class InnerLearner(NamedTuple):
 
 
 class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
-    """The part of `Learner` that all other parts use.
+    """The part of `Learner` that all its other parts use.
 
     Parameters are read when a learner starts: at `fit`, at the first `partial_fit` or at the first
     `decide`.
@@ -171,7 +171,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
         return arrays
 
     def _inner_learners(self) -> dict[str, InnerLearner]:
-        """Return the learners inside this one, by the fields of its state that have theirs.
+        """Return the learners inside this one, by the fields of its state that hold their states.
 
         Files store their versions, so that their arrays are migrated, too.
         """
