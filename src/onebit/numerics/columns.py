@@ -30,7 +30,7 @@ ENOUGH_VALUES = 8
 """Values in a sample before it says anything."""
 
 REACH, LEFT_OUT = 3.0, 10
-"""The bounds are this many times as far from the median as the sample, where one value in
+"""The bounds are `REACH` times as far from the median as the sample reaches, of which one value in
 `LEFT_OUT`, and at least one, is left out: those furthest away."""
 
 RUN_TO_RESTART = ENOUGH_VALUES
@@ -170,7 +170,7 @@ def credible_distance(column):
 
 @lean_kernel
 def is_monotone(column):
-    """Return whether the first values of a column, while the sample has all, only rise or fall."""
+    """Return whether all values of a column only rise or only fall, if all are still stored."""
     n, rises, falls = int(column[STORED]), 0, 0
     if n > SAMPLE:
         return False

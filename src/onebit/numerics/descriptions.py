@@ -263,7 +263,7 @@ def begin_descriptions(descriptions, scales, posterior, was_described):
 
 @lean_kernel
 def scale_of(scales, j):
-    """Return what is subtracted from feature `j`, and by what it is multiplied then."""
+    """Return what is subtracted from feature `j`, and the factor of the difference."""
     if scales is None:
         return 0.0, 1.0
     return scales.features[j, LOCATION], scales.features[j, FACTOR]
@@ -280,7 +280,7 @@ def renew_if_settled(descriptions, scales):
 
 @lean_kernel
 def add_similarities(descriptions, x, values, stretch, scores):
-    """Fill what is said of x, and add its worth to the scores.
+    """Fill the similarities of x and the descriptions, and add their worth to the scores.
 
     `values` are those of x, normalised, and `stretch` is the square of its length then.
     """
@@ -435,7 +435,7 @@ def narrow_prior(descriptions, posterior):
     if descriptions.D.shape[0] == 0 or not posterior.settings.exclusive:
         return
     numbers, tolerance = descriptions.numbers, descriptions.settings.tolerance
-    # As K, the number of labels that are left counts as at least e.
+    # K is the number of labels that are not retired; as in a, ln K counts as at least 1.
     K = n_others(posterior.scratch.retired) + 1
     before, now = numbers[NARROWING], max(1.0, math.log(K)) / max(1.0, numbers[ENTROPY])
     now = max(1.0, now * now)
