@@ -73,7 +73,7 @@ _LEARNER = "onebit.learner"
 """Key in the header for the class of a learner that is a parameter of another one."""
 
 _MAX_FEATURES = 10**7
-"""The limit if no array in the file has an axis of features."""
+"""The largest n_features of a file in which no array is larger."""
 
 _PIECE = 2**18
 """Bytes of an array that are copied at a time: other threads wait meanwhile."""

@@ -4,7 +4,7 @@ The likelihood of a bit does not depend on who chose the label. So every member 
 bit, and its weight is multiplied by the probability that it gave to the bit. To decide, the score
 of each label is drawn from a normal distribution with the weighted means of the members' scores and
 variances, and the highest wins. A small share of all weight goes back to all members in each
-round (the fixed share of Herbster and Warmuth), so that weights can move when the world does.
+round (the fixed share of Herbster and Warmuth), so that weights can move when the stream changes.
 
 Pairs of columns (`onebit.numerics.pairs`) correct the prediction of all members by what was right
 in the cells of x, and then neighbours (`onebit.numerics.neighbours`) correct it by examples like x.
