@@ -499,7 +499,7 @@ def check_state_stays_the_same_size(learner: Learner) -> None:
 
 
 def check_descriptions(learner: Learner) -> None:
-    """Labels are described alike by arrays and sparse rows, or not at all; files keep it."""
+    """Arrays and sparse rows describe labels equally, and files keep it; or all are refused."""
     X, y = _stream(learner)
     labels = _labels(learner).tolist()
     given = {label: X[y == label][0] for label in labels if (y == label).any()}

@@ -196,7 +196,7 @@ for learner, change in [
 """
 
 
-def test_files_that_made_the_process_crash(tmp_path):
+def test_files_that_once_crashed_the_process_are_refused(tmp_path):
     """In a process of its own: before states were checked, it ended by a signal or learned NaN."""
     run = run_python(CRASHES, tmp_path / "model")
     lines = run.stdout.splitlines()
@@ -330,7 +330,7 @@ except ValueError:
     ["", "null", "[1]", "[" * 100_000, '{"a":' * 100_000, '{"format": NaN}', "9" * 5_000, "\ud7ff"],
     ids=range(8),
 )
-def test_headers_that_are_none(header, tmp_path):
+def test_headers_that_are_no_json_object_are_refused(header, tmp_path):
     _, arrays = unpacked(content_of(banditron(), tmp_path))
     with pytest.raises(ValueError, match=NOT_OURS):
         loaded(packed(header, arrays), tmp_path)

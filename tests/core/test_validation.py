@@ -1,4 +1,4 @@
-"""Input that lies about itself: it is refused by name, and compiled code never sees it."""
+"""Inconsistent input is refused by an error that names it; compiled code never sees it."""
 
 import os
 import pickle

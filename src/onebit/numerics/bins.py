@@ -127,7 +127,7 @@ class Bins(NamedTuple):
         if self.kinds[:, N_LEVELS].max(initial=0) > LEVELS:
             raise ValueError(f"kinds has a column with more than {LEVELS} levels")
         if self.kinds[:, IS_NUMERIC].max(initial=0) > 1:
-            raise ValueError("kinds has a column that is neither numeric nor not")
+            raise ValueError("kinds has an IS_NUMERIC that is neither 0 nor 1")
         if self.stored == 0 and self.kinds.any():
             raise ValueError("stored is 0, and values have been seen")
 

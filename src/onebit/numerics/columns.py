@@ -40,7 +40,7 @@ GROWTH = 1.0 / SAMPLE
 """A full sample takes another value each time the column has grown by this share."""
 
 _ROUNDING = 1e-9
-"""A deviation that is smaller, relative to the mean, is none: the column is constant."""
+"""A deviation that is smaller, relative to the mean, counts as zero: the column is constant."""
 
 MEAN, SQUARES, WEIGHT, LOW, HIGH, RUN, STORED, AGE, NEXT, FIRST = range(10)
 """Places in the row of a column: moments and their weight, bounds, the run of incredible values,

@@ -6,8 +6,8 @@ the embedding of that name. Then w_k = theta d_k + u_k, and the score of a label
     s_k = u_k . x + theta sim_k(x),    sim_k(x) = d_k . x,    d_k and x of unit length.
 
 There is one theta for all labels, the worth of descriptions, with a Gaussian posterior of its own.
-Every bit, of whichever label, says something of it: good descriptions are used at once, and
-misleading ones cost little, as theta soon is nearly zero. u_k is what `onebit.numerics.posterior`
+Every bit, whichever label it is about, is evidence of it: good descriptions are used at once, and
+misleading ones cost little, as theta is soon nearly zero. u_k is what `onebit.numerics.posterior`
 learns of a label beyond its description.
 
 With z_k = s_k f_k, where f_k is the shrinkage by doubt, p = softmax(z), q = p_l and
@@ -342,7 +342,7 @@ def learn_worth(descriptions, posterior, label, correct):
 
     `predict` has filled p and f of the other posterior.
 
-    Where each label is right on its own, the similarities of others say nothing: e = f_l sim_l.
+    Where each label is right on its own, other similarities do not matter: e = f_l sim_l.
     """
     if descriptions is None:
         return

@@ -174,7 +174,7 @@ class Posterior(NamedTuple):
     scratch: Scratch
 
     def check(self) -> None:
-        """Check that what was learned has not become younger."""
+        """Check that age is at least one, and that the variance of the level is in its range."""
         if self.age < 1.0:
             raise ValueError(f"age is {self.age}, and should be at least 1")
         if not 0.0 <= self.level[VARIANCE] <= LEVEL_VARIANCE:
@@ -539,7 +539,7 @@ def likelihood(q, correct):
 
 @lean_kernel
 def independent_lesson(posterior, scores, label, correct):
-    """`lesson` where each label is right on its own: a bit says nothing of other labels.
+    """`lesson` where each label is right on its own: a bit teaches nothing about other labels.
 
     q = sigma(z) approximates the mean of sigma over the posterior of the score: the probability of
     the bit. The derivatives of its logarithm by the score, g = (q - bit) c and h = q (1 - q) c^2,

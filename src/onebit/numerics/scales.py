@@ -1,4 +1,4 @@
-"""Running scales: features of any size and offset made alike, and a constant beside them.
+"""Running scales: features of any size and offset on one scale, and a constant beside them.
 
 What becomes of a feature depends on the values seen of it, zeros included, and not on how they are
 stored:
