@@ -101,8 +101,8 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
     takes_rewards: bool = False
     """Whether the learner takes rewards in [0, 1], fractions of right, besides bits.
 
-    If not, its algorithm is one about bits. ``learn(decision, correct=rng.random() < reward)``
-    draws one that is right with this probability: all expectations are those of the reward.
+    If not, its algorithm is about bits. ``learn(decision, correct=rng.random() < reward)`` draws a
+    bit that is 1 with this probability: all expectations are those of the reward.
     """
 
     takes_descriptions: ClassVar[bool] = False
@@ -124,7 +124,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
     """The proven bound, an `onebit.theory.Bound`, as text and as a number."""
 
     forms: ClassVar[list[dict[str, Any]]] = [{}]
-    """Parameters that together reach every kernel of the class; `onebit.checks` tries them all."""
+    """Parameters that together reach every kernel of the class; `warm_up` compiles all of them."""
 
     sized_forms: ClassVar[list[dict[str, Any]]] = []
     """Parameters of further forms, which defaults become at some sizes: compiled ahead of time."""

@@ -267,7 +267,7 @@ class Mixture(ProbabilityLearner):
 
     @property
     def members_(self) -> list[WeightedLearner]:
-        """The members: each has a name, a weight, and is the learner in its current state."""
+        """The members: each has a name, a weight, and the learner in its current state."""
         check_is_fitted(self)
         run, found = self._run, []
         with run.lock:

@@ -562,7 +562,7 @@ class OneBitClassifier(ProbabilityLearner):
         ones best. "line" sees the features; "cells" also sees an indicator for the bin of each
         column and for the cell of each pair of columns; "products" sees the products of all pairs
         of features, squares included. "pairs" are tables of one pair of columns each, and
-        "neighbours" the nearest of the last examples; both correct what the others say.
+        "neighbours" the nearest of the last examples; both correct the prediction of the others.
         """
         check_is_fitted(self)
         with self._run.lock:

@@ -301,9 +301,9 @@ def learn_neighbours(neighbours, settings, label, correct):
 
 @lean_kernel
 def reweighed(weight, own, others, settings, correct):
-    """Return the weight of one of two models after a bit, of which they gave two probabilities.
+    """Return the weight of one of two models after a bit.
 
-    `own` and `others` are the probabilities that the chosen label is right.
+    `own` and `others` are the probabilities that it and the other one gave the chosen label.
     """
     least = settings.least_likelihood
     own = weight * likelihood(min(max(own, least), 1.0 - least), correct)
