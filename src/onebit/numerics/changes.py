@@ -69,7 +69,7 @@ EVERYTHING, RETURNED = -1, -2
 """What may have changed instead of one label: everything, or everything back to what it was."""
 
 NOTHING, SOME = -3, -4
-"""What else `verdict` may return: some labels changed, those of which `has_changed` says so."""
+"""What else `verdict` may return; after SOME, `has_changed` returns whether a label changed."""
 
 
 class Change(NamedTuple):

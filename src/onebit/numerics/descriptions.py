@@ -19,9 +19,9 @@ The first variance of u_k is 1 / a, with a = c / (ln K)^2: to stand out among K 
 exceed ln K. If descriptions narrow the choice to e^H labels, where H is the entropy of
 softmax(theta sim(x)), averaged over the last rounds, a score needs to exceed H only: a becomes
 c / H^2. With weights that are expected to be smaller, neither draws nor steps of the first rounds
-undo what the descriptions say. When H changes, the prior changes in all of the posterior, and what
-the bits say stays the same (`onebit.numerics.posterior.change_prior`); with covariance matrices, a
-stays as it is.
+undo what the descriptions say. When H changes, the prior changes in all of the posterior, and the
+evidence of the bits stays the same (`onebit.numerics.posterior.change_prior`); with covariance
+matrices, a stays as it is.
 
 Some labels may have no description. If g_1 is the density of sim_k(x) where k is right, and g_0
 where it is not, the similarities of an x speak for a described label k with the factor
@@ -328,7 +328,7 @@ def fill_rows(place, indices, values, rows, found):
 
 @lean_kernel
 def add_worth(descriptions, scores):
-    """Add what the descriptions say of the last x to the scores."""
+    """Add the worth of descriptions for the last x to the scores."""
     if descriptions is None:
         return
     if descriptions.D.shape[0] > 0:

@@ -27,7 +27,7 @@ class PosteriorConstants(NamedTuple):
     constant
         The first variance of the constant's weight, as a multiple of others'.
     doubt
-        kappa.
+        kappa: a score of variance v is shrunk by 1 / sqrt(1 + kappa v).
     optimism
         omega, where each label is right on its own: how many of its deviations the mean of a draw
         is above the probability of the label.
@@ -152,7 +152,7 @@ class ChangeConstants(NamedTuple):
         Of a label, only rounds count in which fewer mistakes were expected: what was never learned
         cannot be forgotten.
     first_rounds
-        Rounds that the first belief about a level counts for: mistakes in half of them, or more.
+        Rounds that the prior of a level counts for: mistakes in half of them, or more.
     first_mistakes, first_expected
         The mistakes, and expected mistakes, that a label begins with, so that it is not taken to be
         as good as others before it is known.
