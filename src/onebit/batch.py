@@ -52,7 +52,7 @@ class FrozenClassifier(ClassifierMixin, BaseEstimator):
         return self.learners[0].n_features_in_
 
     def fit(self, X: Any, y: Any = None) -> NoReturn:
-        """Refuse: what it learned is fixed."""
+        """Raise TypeError: what it learned is fixed."""
         raise TypeError("a FrozenClassifier does not learn: make another one with to_batch")
 
     def predict_proba(self, X: Any) -> np.ndarray:

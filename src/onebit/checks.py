@@ -164,7 +164,7 @@ def check_saved_learner_goes_on(learner: Learner) -> None:
     np.testing.assert_array_equal(play(loaded, X, y).mistakes, play(learner, X, y).mistakes)
     _assert_same(_state(loaded), _state(learner))
     learner.retire_classes(learner.classes_[:1])
-    _said_by(lambda: learner.add_classes(["mauve"]))  # it may refuse
+    _message_of(lambda: learner.add_classes(["mauve"]))  # it may refuse
     loaded = _saved(learner)
     assert loaded.classes_.tolist() == learner.classes_.tolist()
     assert loaded.retired_classes_.tolist() == learner.retired_classes_.tolist()
@@ -264,7 +264,7 @@ def check_labels_come_and_go(learner: Learner) -> None:
         _assert_refused(refused, f"{late.label!r}, in among, is retired")
     learner.add_classes([late.label])
     np.testing.assert_array_equal(learner.scores(X), scores)
-    refusal = _said_by(lambda: learner.add_classes(["mauve"]))
+    refusal = _message_of(lambda: learner.add_classes(["mauve"]))
     if refusal:
         assert f"{type(learner).__name__} cannot take further classes" in refusal
         return
@@ -280,7 +280,7 @@ def check_worth_and_cost(learner: Learner) -> None:
     labels = learner.classes_.tolist()
     given: dict[str, Any] = {"worth": {labels[0]: 3.0}, "cost": {labels[1]: 0.5}}
     before = _state(learner)
-    refusal = _said_by(lambda: learner.decide(X[0], **given))
+    refusal = _message_of(lambda: learner.decide(X[0], **given))
     if refusal:
         assert "has no model of it" in refusal
         _assert_refused(partial(learner.set_utility, **given), "has no model of it")
@@ -398,7 +398,7 @@ def check_exploration_has_limits(learner: Learner) -> None:
 def _check_new_labels_are_limited(learner: Learner, X: np.ndarray, y: np.ndarray) -> None:
     """A label that was added has at most its share, with the probabilities of the policy."""
     limited = copy.deepcopy(learner).set_limits(max_new_share=0.01)
-    if _said_by(lambda: limited.add_classes(["mauve"])):
+    if _message_of(lambda: limited.add_classes(["mauve"])):
         return
     p, free = limited.policy(X), copy.deepcopy(limited).set_limits().policy(X)
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-12)
@@ -499,7 +499,7 @@ def check_state_stays_the_same_size(learner: Learner) -> None:
 
 
 def check_descriptions(learner: Learner) -> None:
-    """Labels are described alike by arrays and sparse rows, or not at all; files keep it."""
+    """Arrays and sparse rows describe labels equally, and files keep it; or all are refused."""
     X, y = _stream(learner)
     labels = _labels(learner).tolist()
     given = {label: X[y == label][0] for label in labels if (y == label).any()}
@@ -513,7 +513,7 @@ def check_descriptions(learner: Learner) -> None:
     _assert_same(_state(one), _state(other))
     before = _state(one)
     for wrong in ({}, {"mauve": X[0]}, {labels[0]: X[0, :3]}, {labels[0]: X[0] + np.nan}):
-        assert _said_by(partial(one.describe, wrong)), f"{wrong} is refused"
+        assert _message_of(partial(one.describe, wrong)), f"{wrong} is refused"
     _assert_same(before, _state(one))
     play(one, X, y)
     saved = _saved(one)
@@ -557,7 +557,7 @@ def check_reasons_add_up(learner: Learner) -> None:
     learner, X, _ = _trained(learner)
     before, labels = _state(learner), learner.classes_.tolist()
     for i in (0, 1, 10):  # 10 is empty
-        refusal = _said_by(partial(learner.explain, X[i]))
+        refusal = _message_of(partial(learner.explain, X[i]))
         if refusal:
             assert "its scores are not sums over features" in refusal
             continue
@@ -729,11 +729,11 @@ def _assert_same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> None:
 
 
 def _assert_refused(call: Callable[[], Any], words: str) -> None:
-    said = _said_by(call)
-    assert words in said, f"expected an error that says {words!r}; got {said!r}"
+    message = _message_of(call)
+    assert words in message, f"expected an error that says {words!r}; got {message!r}"
 
 
-def _said_by(call: Callable[[], Any]) -> str:
+def _message_of(call: Callable[[], Any]) -> str:
     """Return the message of a ValueError, or an empty one."""
     try:
         call()

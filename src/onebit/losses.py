@@ -20,7 +20,7 @@ For compiled code each loss has up to three kernels:
     weights; return False if it is zero;
 ``loss_gap(scores, offer=None)``
     Gaptron's gap map a in [0, 1]: the probability with which the decision may be uniformly
-    random at no cost, as the surrogate loss exceeds the probability of a mistake by so much.
+    random at no cost, as the surrogate loss exceeds the probability of a mistake by enough.
 
 With m_y = s_y - max over k != y of s_k, the margin of label y, the margin of the greedy label is
 m* = max over k of m_k >= 0. A margin loss is phi(m_y), with phi convex and decreasing to zero.
@@ -60,7 +60,7 @@ def zero_one_gradient(scores, y, g):
 
 @lean_kernel
 def margin(scores, y, offer=None):
-    """Return m_y, the lead of label `y` over the best other label; infinity, if there is none."""
+    """Return m_y, the lead of label `y` over the best other label; infinity if there is none."""
     best = argmax_except(scores, y, offer)
     return scores[y] - scores[best] if best >= 0 else math.inf
 
@@ -170,7 +170,7 @@ def hinge(scores, y):
 
 @lean_kernel
 def hinge_counts(scores, y, offer=None):
-    """Return whether a round has a hinge loss in Gaptron, from the scores the learner had in it.
+    """Return whether a round has a hinge loss in Gaptron, by the learner's scores in that round.
 
     By (2) of the Gaptron paper the loss of round t is `hinge` for all weights, or zero for all
     weights if y*_t = y_t and m*_t > beta, both of W_t, with beta = 1/K. As a label with a positive
@@ -246,7 +246,7 @@ class Loss:
     ----------
     name : str
     eta : float or None
-        Of SOBA's family, for the hinge, the squared hinge and all between them.
+        Which of SOBA's family it is: 0 for the hinge, 1 for the squared hinge; None for others.
     alpha : float
         Scores are multiplied by it; one except for the alpha-logistic loss.
     """

@@ -153,9 +153,9 @@ def compile_elsewhere(
     environment: Mapping[str, str] | None = None,
     progress: Callable[[int, int, str], Any],
 ) -> dict[Kernels, tuple[int, float]]:
-    """Compile what is not on disk in other processes; return how many functions, and the seconds.
+    """Compile in other processes what is not on disk; return how many functions, and the seconds.
 
-    What cannot be compiled there is left to this process.
+    This process compiles later what the others could not.
     """
     tasks: list[tuple[Kernels, str, Task]] = []
     for form in forms:
@@ -187,7 +187,7 @@ def compile_elsewhere(
 
 
 def _warmed(form: Learner, elsewhere: dict[Kernels, tuple[int, float]]) -> Warmed:
-    """Use all that is compiled, which loads it, and compiles what was not compiled elsewhere."""
+    """Call all compiled functions: that loads them, or compiles what no other process did."""
     start, before = perf_counter(), counts()
     learner, X, y = _first_round(form)
     learner.learn(learner.decide(X[0]), truth=0)

@@ -10,7 +10,7 @@ from onebit.core.decision import id_of, key_of, new_id
 from onebit.features import Records
 
 
-def test_decisions():
+def test_a_decision_is_printed_and_pickled():
     decision = Banditron(classes=["a", "b"], random_state=0).decide([1.0, 2.0])
     assert repr(decision) == "Decision(label='a', probability=0.975)"
     thawed = pickle.loads(pickle.dumps(decision))

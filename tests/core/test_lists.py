@@ -319,7 +319,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("words", REFUSED)
-def test_refused(words):
+def test_unsound_feedback_for_a_list_is_refused(words):
     learner, X, _ = trained(Banditron())
     before, chosen = learner.coef_.copy(), learner.decide(X[0], top=2)
     with pytest.raises(ValueError, match=words):

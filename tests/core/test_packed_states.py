@@ -1,4 +1,4 @@
-"""States that single rounds get by their address."""
+"""States packed into tables, which single rounds take by their addresses."""
 
 import copy
 import pickle

@@ -97,7 +97,7 @@ def test_decisions_of_a_log_hold_records():
     np.testing.assert_array_equal(live[-1].coef_, logged[-1].coef_)
 
 
-def test_methods_of_the_learner():
+def test_methods_of_the_learner_get_encoded_examples():
     """Those with examples get what the steps make of records, all others what they are given."""
 
     class WithVerbs(Banditron):
@@ -125,7 +125,7 @@ def test_methods_of_the_learner():
         model.policy()
 
 
-def test_attributes_of_the_learner():
+def test_a_pipeline_has_the_attributes_of_its_learner():
     """All that it has once it has started, also what only some learners have."""
 
     class WithChanges(Banditron):
@@ -275,7 +275,7 @@ def test_the_file_of_a_learner_has_no_steps(tmp_path):
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        (StandardScaler(), "StandardScaler cannot be written to a file, for it may hold a fitted"),
+        (StandardScaler(), "StandardScaler cannot be written to a file: it may hold a fitted"),
         (TfidfVectorizer(), "TfidfVectorizer cannot be written"),
         (FunctionTransformer(), "FunctionTransformer cannot be written"),
         (HashingVectorizer(tokenizer=str.split), "tokenizer=<.*> of HashingVectorizer"),
@@ -355,7 +355,7 @@ def test_changed_headers_are_refused_or_sound(tmp_path):
             other.learn(other.decide(RECORDS[0]), truth=other.classes_[0])
 
 
-def test_no_steps_are_no_pipeline(tmp_path):
+def test_a_file_without_steps_has_a_learner(tmp_path):
     model = router()
     played(model)
     header, arrays = unpacked(saved(model, tmp_path))
@@ -378,7 +378,7 @@ class Lengths(Step):
         return np.array([dense(self.encode(record)) for record in records])
 
 
-def test_steps_of_others(tmp_path):
+def test_files_hold_steps_of_other_packages(tmp_path):
     model = make_pipeline(Lengths(9), Perceptron(classes=DESKS)).fit(SUBJECTS, DESKS * 2)
     again = loaded(saved(model, tmp_path), tmp_path)
     assert isinstance(again[0], Lengths)

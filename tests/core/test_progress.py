@@ -115,7 +115,7 @@ def test_without_stderr_nothing_is_shown(there, stderr, monkeypatch):
     assert threading.active_count() == threads
 
 
-def test_an_interrupt_ends_it(stderr):
+def test_an_interrupt_ends_the_progress(stderr):
     threads = threading.active_count()
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt), progress.compiling("Thing", lambda: "folder"):

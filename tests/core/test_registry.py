@@ -1,4 +1,4 @@
-"""A learner is found by its name, or the likely one is named."""
+"""Learners are found by their names; an error suggests similar ones."""
 
 import pytest
 

@@ -39,7 +39,7 @@ def written_and_read(model):
         for form in FORMS
     ],
 )
-def test_goes_on(learner):
+def test_a_learner_goes_on_from_a_file_of_skops(learner):
     X, y = logistic(60, 4, n_classes(learner, 3), 5.0)
     learner = clone(learner).set_params(random_state=0)
     learner.partial_fit(np.abs(X), y, classes=np.unique(y))

@@ -180,7 +180,7 @@ def test_a_pipeline_takes_terms():
     assert router.decide_many(records, explore=False)[0].probability == 1.0
 
 
-def test_before_the_first_round(tmp_path):
+def test_terms_set_before_the_first_round_are_saved(tmp_path):
     X, y = stream(60)
     new = OneBitClassifier(classes=LABELS, random_state=0).set_utility(worth=WORTH, cost=COST)
     new.set_limits(max_exploration=0.02)

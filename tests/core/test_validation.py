@@ -1,4 +1,4 @@
-"""Input that lies about itself: it is refused by name, and compiled code never sees it."""
+"""Inconsistent input is refused by an error that names it; compiled code never sees it."""
 
 import os
 import pickle
@@ -318,7 +318,7 @@ def test_integers_beyond_all_floats_are_refused(kind):
     learner = Banditron(classes=[0, 1])
     x = kind([10**400, 1])
     for refused in (lambda: learner.decide(x), lambda: learner.partial_fit([x], [0])):
-        with pytest.raises(ValueError, match=r"integer that is no float: values beyond 1e\+30"):
+        with pytest.raises(ValueError, match=r"too large for a float: values beyond 1e\+30"):
             refused()
 
 

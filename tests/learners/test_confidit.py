@@ -362,7 +362,7 @@ def test_versions_are_ordered_as_in_figure_2():
     assert mistakes[1].min() > 500 > 250 > mistakes[5].min() > mistakes[2].min()
 
 
-def test_the_smallest_of_deltas():
+def test_the_smallest_delta_has_a_finite_width():
     X, y = np.eye(3), [0, 1, 2]
     learner = Confidit(confidence="theory", delta=1e-320, random_state=0).fit(X, y)
     assert np.isfinite(learner._run.state.confidence.width)

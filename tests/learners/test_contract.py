@@ -14,10 +14,10 @@ from onebit.core.engine import DRAW, PythonKernels
 from problems import assert_finite
 
 
-def checked_as(learner):
-    """Return the class of a learner and, of the flagship, the kernels of this form of it.
+def class_and_kernels(learner):
+    """Return the class of a learner and, for the flagship, the kernels of this form of it.
 
-    Other forms than the first have their reference and their life in histories.txt every day.
+    Other forms than the first are compared with their references and histories.txt every day.
     """
     if not isinstance(learner, onebit.OneBitClassifier):
         return type(learner), None
@@ -27,11 +27,11 @@ def checked_as(learner):
 
 
 def flagship_or_class(learner):
-    """Return the form of the flagship, all of which every day has, or the class of another."""
+    """Return the form of the flagship, each tested daily, or the class of another learner."""
     return str(learner) if isinstance(learner, onebit.OneBitClassifier) else type(learner)
 
 
-def new_ones(key):
+def forms_with_marks(key):
     """Yield the forms, each with its name and the marks of its tests: slow, if its key is known.
 
     A form whose key is None is slow, too.
@@ -43,7 +43,7 @@ def new_ones(key):
         seen.add(found)
 
 
-def soon_one(learner):
+def quickly_compiled(learner):
     """Return the class of a learner, if rewards need no kernels or those that compile soonest."""
     views = {"OneBitClassifier": "'standardize': False", "SoftmaxThompson": "'view': 'features'"}
     views |= {"LogisticThompson": "'view': 'features'", "Mixture": "'features'"}
@@ -58,7 +58,10 @@ def soon_one(learner):
     [
         pytest.param(learner, check, id=f"{name}-{check.__name__}", marks=marks)
         for (learner, name, usual), (*_, of_class), (*_, of_rewards) in zip(
-            new_ones(checked_as), new_ones(type), new_ones(soon_one), strict=True
+            forms_with_marks(class_and_kernels),
+            forms_with_marks(type),
+            forms_with_marks(quickly_compiled),
+            strict=True,
         )
         for check in checks_for(learner)
         for marks in [
@@ -79,7 +82,7 @@ def test_behaviour(learner, check):
     ("learner", "check"),
     [
         pytest.param(estimator, check, id=f"{name}-{check.func.__name__}", marks=marks)
-        for learner, name, marks in new_ones(type)
+        for learner, name, marks in forms_with_marks(type)
         for estimator, check in estimator_checks_generator(learner)
     ],
 )
@@ -115,7 +118,7 @@ def test_policy_is_what_is_drawn(learner):
         pytest.param(
             learner, n, id=f"{name}-{n}", marks=marks if n == 10_000 else [pytest.mark.slow]
         )
-        for learner, name, marks in new_ones(flagship_or_class)
+        for learner, name, marks in forms_with_marks(flagship_or_class)
         for n in (10_000, 1_000_000)
     ],
 )

@@ -323,7 +323,7 @@ def test_extremes_stay_finite_without_a_ball(loss, scale):
     assert_finite(learner, scale * X)
 
 
-def test_what_cannot_be_is_refused():
+def test_parameters_that_exclude_each_other_are_refused():
     x = [1.0, 2.0]
     with pytest.raises(ValueError, match="radius=None goes with feedback='full' only"):
         Gaptron(radius=None, classes=[0, 1]).decide(x)

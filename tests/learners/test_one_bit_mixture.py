@@ -1,4 +1,4 @@
-"""The members of OneBitClassifier's mixture, and which of them the bits say to trust."""
+"""The members of OneBitClassifier's mixture, and the weights that the bits give them."""
 
 import json
 from functools import partial

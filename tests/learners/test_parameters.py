@@ -1,4 +1,4 @@
-"""Parameters take the values that parameters.txt says, and are what its signature says."""
+"""The parameters of every learner, with defaults and constraints, are those of parameters.txt."""
 
 import inspect
 from pathlib import Path

@@ -52,7 +52,7 @@ def test_is_told_the_positions_of_the_labels():
     np.testing.assert_allclose(learner.predict_proba(X), expected, rtol=1e-12)
 
 
-def test_two_classes():
+def test_binary_classifiers_learn_two_classes_only():
     X, y = easy(500)
     two = y != "cat"
     learner = BanditReduction(linear_model.LogisticRegression(), 0.5, random_state=0)

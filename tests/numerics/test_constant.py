@@ -1,4 +1,4 @@
-"""The label that may be right most often."""
+"""The hedge against a constant label: the label it takes, and its share."""
 
 import numpy as np
 import pytest

@@ -126,7 +126,7 @@ def test_never_a_nan(largest):
 # Newton's method from m would go to and fro between two points for ever.
 @example(m=13.726264394804833, a=16.98568056472404)
 @example(m=-40.0, a=50.0)
-def test_binary_fixed_point(m, a):
+def test_binary_fixed_point_solves_its_equation(m, a):
     u = binary_fixed_point(m, a)
     assert m - a <= u <= m + a
     if a > 0:

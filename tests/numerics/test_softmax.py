@@ -20,7 +20,7 @@ def test_softmax_is_a_distribution(scores, inverse_temperature):
 
 @settings(max_examples=50, deadline=None)
 @given(K=st.integers(2, 20), seed=st.integers(0, 2**32 - 1), spread=st.floats(0, 500))
-def test_covariance_root(K, seed, spread):
+def test_covariance_root_times_its_transpose_is_the_covariance(K, seed, spread):
     rng = np.random.default_rng(seed)
     scores = spread * rng.normal(size=K)
     if K > 2:

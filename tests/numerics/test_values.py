@@ -1,4 +1,4 @@
-"""Probabilities that labels have the highest value, beside literal integrals and simulations."""
+"""The probability that each label has the highest value, by literal integrals and simulations."""
 
 import math
 
@@ -63,7 +63,7 @@ def problem(seed, K=None):
 @pytest.mark.parametrize(
     "seed", [*range(15), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(15, 40))]
 )
-def test_as_the_literal_integral(seed):
+def test_probabilities_are_the_literal_integral(seed):
     *arguments, logistic = problem(seed)
     p, best = policy(*arguments, logistic=logistic)
     # Where a probability is cut off at one, the literal integrand jumps.
@@ -75,7 +75,7 @@ def test_as_the_literal_integral(seed):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("equal", [True, False])
-def test_as_a_simulation(seed, equal):
+def test_probabilities_are_those_of_a_simulation(seed, equal):
     m, d, w, c, logistic = problem(100 + seed)
     if equal:  # several labels have the same highest value, and some are likely to reach it
         w, c, d = np.ones(m.size), np.where(np.arange(m.size) % 2, 0.2, 0.0), 3.0 * d
@@ -123,7 +123,7 @@ def test_labels_not_on_offer_have_no_part():
     np.testing.assert_array_equal(p[1:], alone)
 
 
-def test_many_labels():
+def test_values_of_many_labels_as_a_simulation():
     K = 300
     rng = np.random.default_rng(0)
     m = rng.normal(size=K)

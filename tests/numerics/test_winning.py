@@ -58,7 +58,7 @@ def assert_right(means, deviations, counts):
         max_size=8,
     )
 )
-def test_a_few_draws(kinds):
+def test_a_few_draws_win_as_often_as_the_integral_says(kinds):
     assert_right(*zip(*kinds, strict=True))
 
 
@@ -138,7 +138,7 @@ def test_many_draws_that_are_nearly_alike(K, share, spread):
 
 @pytest.mark.parametrize("n", [200_000, pytest.param(10_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("K", [2, 3, 9, 150])
-def test_against_draws(K, n):
+def test_probabilities_are_the_frequencies_of_draws(K, n):
     rng = np.random.default_rng(K)
     means, deviations = rng.normal(size=K), np.exp(rng.normal(size=K) - 0.5)
     p = probabilities(means, deviations)

@@ -36,9 +36,9 @@ class Cost(NamedTuple):
     Attributes
     ----------
     round
-        By default.
+        The time by default.
     full
-        With a full covariance, if the learner has such a form.
+        The time with a full covariance, if the learner has such a form.
     """
 
     round: str
@@ -61,7 +61,7 @@ class InnerLearner(NamedTuple):
     learner
         Before its first round.
     n_copies
-        How many states are `stacked` in the field; None for a single state.
+        Number of states `stacked` in the field; None for a single state.
     """
 
     learner: BaseLearner
@@ -69,7 +69,7 @@ class InnerLearner(NamedTuple):
 
 
 class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
-    """The part of `Learner` that all other parts use.
+    """The part of `Learner` that all its other parts use.
 
     Parameters are read when a learner starts: at `fit`, at the first `partial_fit` or at the first
     `decide`.
@@ -101,8 +101,8 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
     takes_rewards: bool = False
     """Whether the learner takes rewards in [0, 1], fractions of right, besides bits.
 
-    If not, its algorithm is one about bits. ``learn(decision, correct=rng.random() < reward)``
-    draws one that is right with this probability: all expectations are those of the reward.
+    If not, its algorithm is about bits. ``learn(decision, correct=rng.random() < reward)`` draws a
+    bit that is 1 with this probability: all expectations are those of the reward.
     """
 
     takes_descriptions: ClassVar[bool] = False
@@ -124,7 +124,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
     """The proven bound, an `onebit.theory.Bound`, as text and as a number."""
 
     forms: ClassVar[list[dict[str, Any]]] = [{}]
-    """Parameters that together reach every kernel of the class; `onebit.checks` tries them all."""
+    """Parameters that together reach every kernel of the class; `warm_up` compiles all of them."""
 
     sized_forms: ClassVar[list[dict[str, Any]]] = []
     """Parameters of further forms, which defaults become at some sizes: compiled ahead of time."""
@@ -171,7 +171,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
         return arrays
 
     def _inner_learners(self) -> dict[str, InnerLearner]:
-        """Return the learners inside this one, by the fields of its state that have theirs.
+        """Return the learners inside this one, by the fields of its state that hold their states.
 
         Files store their versions, so that their arrays are migrated, too.
         """

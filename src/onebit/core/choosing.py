@@ -51,7 +51,7 @@ def options_of(worth: Any, cost: Any, explore: Any) -> Options | None:
 
 
 class ChoosingMixin(BaseLearner):
-    """`set_utility`, `set_limits`, and rounds in which they count."""
+    """`set_utility`, `set_limits`, and rounds with these terms."""
 
     def set_utility(
         self, *, worth: Mapping[Any, float] | None = None, cost: Mapping[Any, float] | None = None
@@ -89,12 +89,12 @@ class ChoosingMixin(BaseLearner):
         ----------
         max_exploration : float in [0, 1], optional
             Of any 1,000 consecutive decisions, at most this share is another label than the greedy
-            one. The probability of exploring is at most `max_exploration` times the
-            number of such decisions that are left, so that they are spread over the window; the
-            probabilities of decisions are exact, given those before. None is no limit.
+            one. The probability of exploring is at most `max_exploration` times the number of such
+            decisions that are left, so that they are spread over the window; the probabilities of
+            decisions are exact, given the decisions before. None is no limit.
         max_new_share : float in [0, 1], optional
-            Of any 1,000 decisions that follow each other, at most this share is a label that is
-            new: `add_classes` added it, and there was feedback for it fewer than 100 times. If new
+            Of any 1,000 consecutive decisions, at most this share is a label that is new:
+            `add_classes` added it, and there was feedback for it fewer than 100 times. If new
             labels would be more probable than the limit leaves, the decision is among the others
             with the probability that remains. With ``explore=False``, it is always among the
             others. The limit gives way only where all labels on offer are new.

@@ -43,7 +43,7 @@ try:
 except ImportError:  # it is not documented
     global_compiler_lock = RLock()  # type: ignore[assignment]
 
-# Numba's types lack options that it has.
+# Numba's type stubs lack options that it has.
 _njit: Any = numba.njit
 _config: Any = numba.config
 
@@ -191,7 +191,7 @@ def _packing() -> tuple[Any, ...]:
 pack, unpacked, packed_type, open_state = _packing()
 """States as single rounds take them, see `onebit.core.packed_states`; unchanged without the hook.
 
-`packed_type` is that of a state of a given type; `open_state` is called by compiled code.
+`packed_type` returns the type of a packed state; `open_state` is called by compiled code.
 """
 MARKS[open_state] = "open_state"
 
@@ -201,7 +201,7 @@ SEPARATES = frozenset(Hook) - {Hook.ALIASES, Hook.RARE, Hook.QUICK} <= HOOKS
 
 
 def received(argument):
-    """Return an argument of a kernel that is compiled separately; it may be passed in less words.
+    """Return an argument of a kernel that is compiled separately; it may be passed in fewer words.
 
     See `onebit.core.packed_states`; `passed_type` is the type of what is passed.
     """
@@ -293,7 +293,7 @@ def link_nothing(separate: Separate, signature: tuple[Any, ...]) -> None:
 
 
 def type_key(values: tuple[Any, ...]) -> Any:
-    """Return what is equal for values of equal types; only if `SEPARATES`."""
+    """Return a key that is equal for values of equal types; only if `SEPARATES`."""
     return _private.type_key(values)
 
 

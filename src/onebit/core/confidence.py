@@ -13,10 +13,10 @@ from onebit.core.compiling import called_from_python, entry_point, lean_kernel
 
 @lean_kernel
 def right_probability(scores, inverse_temperature, exclusive, label):
-    """Return the probability that `label` is right, by scores times the inverse temperature.
+    """Return the probability that `label` is right, from scores times the inverse temperature.
 
-    If labels are exclusive, that is its probability in their softmax, otherwise the logistic
-    function of its own score.
+    If labels are exclusive, it is the softmax of these products at the label, otherwise the
+    logistic function of its own.
     """
     if not exclusive:
         return 1.0 / (1.0 + math.exp(min(-inverse_temperature * scores[label], 700.0)))

@@ -24,7 +24,7 @@ NONE_OF_THESE = _Truth.NONE_OF_THESE
 """The truth if no label is right."""
 
 MAX_ID_LENGTH = 200
-"""In characters."""
+"""Largest number of characters of an id."""
 
 MAX_REMEMBERED_IDS = 100_000
 """How many decisions a learner remembers having learned from."""
@@ -180,7 +180,7 @@ def _example(indices: Any, values: Any, n_features: Any) -> Example:
 
 
 def check_decision(given: Any) -> Decision:
-    """Return `given` if it is a decision; raise TypeError otherwise, as for its id."""
+    """Return `given` if it is a decision; raise TypeError otherwise, such as for its id."""
     if isinstance(given, Decision):
         return given
     if isinstance(given, Mapping):

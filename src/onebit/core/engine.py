@@ -345,8 +345,8 @@ class Kernels:
     def pack(self, state: Any) -> Any:
         """Return the state as compiled code takes it; see `onebit.core.packed_states`.
 
-        Compiled code trusts the types of a state, so a state of another form is refused: it would
-        be read as what it is not.
+        Compiled code trusts the types of a state, and would misread one of another form: that is
+        refused.
         """
         form = form_of(state)
         if self._form is None:
@@ -525,7 +525,7 @@ class PythonKernels(Kernels):
         return state
 
     def function(self, name: str) -> Any:
-        """Return the function of that name."""
+        """Return the function made from the template of that name."""
         template, _ = TEMPLATES[name]
         # Called from Python, a compiled lean kernel would return whole arrays in place of views.
         python = {"row": row.py_func, "open_state": self.pack, "opened": self.pack}

@@ -91,7 +91,7 @@ def count_rows(rows: Rows) -> int:
 
 
 def slice_rows(rows: Rows, lo: int, hi: int) -> Rows:
-    """Return rows `lo` to `hi` in float64, sharing memory if they are."""
+    """Return rows `lo` to `hi` in float64, sharing memory if they already are in float64."""
     indptr = rows.indptr[lo : hi + 1]
     if is_double(rows):
         return rows._replace(indptr=indptr)
@@ -105,7 +105,7 @@ def is_double(rows: Rows) -> bool:
 
 
 CONVERTED_VALUES = 2**19
-"""Of rows in float32, about so many values are converted at a time: 4 MB."""
+"""About how many values of rows in float32 are converted at a time: 4 MB."""
 
 
 def most_in_block(rows: Rows) -> int | None:

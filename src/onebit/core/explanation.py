@@ -14,10 +14,10 @@ from onebit.core.ranking import RankingMixin, probabilities_by
 from onebit.core.run import Run
 
 TOLERANCE = 1e-9
-"""Terms add up to the difference of two scores to this, or to this part of their sizes."""
+"""Largest error of the sum of contributions, relative to the larger score if that exceeds one."""
 
 SHOWN = 10
-"""Reasons in texts and pictures; the others are summed up."""
+"""Number of reasons in texts and pictures; the others are added up."""
 
 CONSTANT, LINEAR, BIN, PAIR, PRODUCT, DESCRIPTION, AVERAGE, NEIGHBOURS = (
     "constant",
@@ -29,9 +29,17 @@ CONSTANT, LINEAR, BIN, PAIR, PRODUCT, DESCRIPTION, AVERAGE, NEIGHBOURS = (
     "average",
     "neighbours",
 )
-"""Kinds of inputs: none of x; a feature; a bin of a column; a cell of two columns; a product of two
-features; a feature, by what descriptions say of labels; what features add on average, which is
-subtracted from them and added to the constant; and what was right for examples like x."""
+"""Kinds of inputs.
+
+- CONSTANT: no feature; the same for every x.
+- LINEAR: a feature.
+- BIN: a bin of a column.
+- PAIR: a cell of two columns.
+- PRODUCT: the product of two features, or the square of one.
+- DESCRIPTION: a feature, by the descriptions of labels.
+- AVERAGE: what features add on average, subtracted from them and added to the constant.
+- NEIGHBOURS: what was right for examples like x.
+"""
 
 
 class Input(NamedTuple):
@@ -124,13 +132,13 @@ class Explanation:
     label, against
         The two labels.
     scores : tuple of float
-        Theirs, as in `scores`.
+        The scores of the two labels, as in `Learner.scores`.
     probabilities : tuple of float, or None
-        That each of them is right; None if the learner has no such model.
+        The probability that each of the two is right; None if the learner has no such model.
     reasons : tuple of Reason
         The largest amounts first, whatever their signs.
     n_features : int
-        Of x.
+        Number of features of x.
     """
 
     label: Any
@@ -142,7 +150,7 @@ class Explanation:
 
     @property
     def difference(self) -> float:
-        """The score of the label less that of the other one."""
+        """The score of the label minus that of the other one."""
         return math.fsum(one.amount for reason in self.reasons for one in reason.contributions)
 
     @property
@@ -265,7 +273,7 @@ class ExplanationMixin(RankingMixin):
 
         Notes
         -----
-        Scores that are linear in x are sums over features. Of `OneBitClassifier` they are the
+        Scores that are linear in x are sums over features. Those of `OneBitClassifier` are the
         logarithms of a weighted mean of probabilities, by members that see x differently. With the
         logarithmic mean L(a, b) = (a - b) / (ln a - ln b), and w_m p_m(k) for what member m, of
         weight w_m, adds to the probability P(k) of label k,
@@ -273,10 +281,11 @@ class ExplanationMixin(RankingMixin):
             ln P(k) - ln P(l) = sum over m of c_m (z_m(k) - z_m(l)),
             c_m = L(w_m p_m(k), w_m p_m(l)) / L(P(k), P(l)),
 
-        where z_m are the member's scores, shrunk by its doubt: sums over the inputs that it sees.
+        where z_m are the member's scores, shrunk by their variances: sums over its inputs.
         This is the logarithmic mean Divisia index (Ang, Zhang and Choi, Energy 23 (1998), 489-495),
         which leaves no residual. All inputs that are made from the same features are one reason.
-        What examples like x add to P(k) less what they add to P(l), over L(P(k), P(l)), is another.
+        Neighbours are another: what they add to P(k), minus what they add to P(l), divided by
+        L(P(k), P(l)).
 
         Examples
         --------
@@ -315,7 +324,7 @@ class ExplanationMixin(RankingMixin):
             naming = naming_of(example, _checked_names(names, run))
         with run.lock:
             scores = learner._scores_of(run, example)
-            k, other = _both(run, scores, label, against, among)
+            k, other = _compared_labels(run, scores, label, against, among)
             contributions = learner._contributions(run, example, scores, k, other)
             p = probabilities_by(run, scores)
         difference = math.fsum(one.amount for one in contributions)
@@ -333,7 +342,7 @@ class ExplanationMixin(RankingMixin):
     ) -> list[Contribution]:
         """Return what each input adds to the difference of two scores, while holding the lock.
 
-        The scratch is that of the example, whose scores were filled last.
+        The example is the last one that was scored, so the state's scratch holds its inputs.
         """
         try:
             W = self.coef_[:, example.indices].T
@@ -351,7 +360,7 @@ class ExplanationMixin(RankingMixin):
         return contributions
 
     def _linear_values(self, run: Run, example: Example) -> np.ndarray:
-        """Return what the weights of the example's features are multiplied with, in the scores."""
+        """Return the values that the weights of the example's features have as factors."""
         return example.values
 
 
@@ -366,8 +375,10 @@ def check_sum(
         )
 
 
-def _both(run: Run, scores: np.ndarray, label: Any, against: Any, among: Any) -> tuple[int, int]:
-    """Return the positions of the two labels."""
+def _compared_labels(
+    run: Run, scores: np.ndarray, label: Any, against: Any, among: Any
+) -> tuple[int, int]:
+    """Return the positions of the two labels that are compared."""
     offer = run.current_offer(among)
     order = offer[np.argsort(-scores[offer], kind="stable")].tolist()
     given = [None if one is None else run.position_of(one) for one in (label, against)]

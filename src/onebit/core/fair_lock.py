@@ -36,7 +36,7 @@ RLock: Any = _thread.RLock
 """Untyped, as its methods for forks, which `threading` itself uses, are not in the type stubs."""
 
 LONGEST_WAIT = 120.0
-"""Seconds that a fork waits for other threads, which may be compiling for a minute."""
+"""Most seconds that a fork waits for other threads, which may be compiling for a minute."""
 
 
 class FairLock(RLock):

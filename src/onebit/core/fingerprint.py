@@ -64,7 +64,7 @@ def fingerprint(function: FunctionType, options: dict[str, Any]) -> str:
 
 
 def digest(*texts: str) -> str:
-    """Return a digest of texts that names files."""
+    """Return a digest of texts, for names of files."""
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 

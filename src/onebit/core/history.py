@@ -25,14 +25,18 @@ class History:
     ----------
     rounds : int
         Number of rounds played.
-    n_mistakes, n_explored, n_updated : int
-        Rounds with a wrong label; with a label other than the greedy one; that changed the learner.
+    n_mistakes : int
+        Number of rounds with a wrong label.
+    n_explored : int
+        Number of rounds with a label other than the greedy one.
+    n_updated : int
+        Number of rounds that changed the learner.
     changes : list
-        Changes that the learner detected, if it does, in rounds of this run; see
+        Changes that the learner detected in rounds of this run, if it detects changes; see
         `OneBitClassifier.changes_`.
     weights : dict
-        Of a learner that is a mixture, the weight of each member after some rounds of this run:
-        the name of a member to a list of pairs (rounds, weight).
+        For a mixture, the weight of each member after some rounds of this run: from the name of a
+        member to a list of pairs (rounds, weight).
     """
 
     def __init__(self, *, record: bool = True) -> None:
@@ -44,7 +48,7 @@ class History:
         self.weights: dict[str, list[tuple[int, float]]] = {}
 
     def append(self, flags: np.ndarray) -> None:
-        """Add rounds, each a byte of the bits MISTAKE, EXPLORED and UPDATED."""
+        """Add rounds, each as a byte of the bits MISTAKE, EXPLORED and UPDATED."""
         mistakes, at = flags & MISTAKE, 0
         for t in _curve_points(self.rounds, self.rounds + flags.size).tolist():
             self.n_mistakes += int(np.count_nonzero(mistakes[at : t - self.rounds]))
@@ -58,7 +62,7 @@ class History:
             self._flags.append(flags)
 
     def points(self, n: int) -> list[int]:
-        """Return the points of the curve in the next n rounds, and the last of these."""
+        """Return the points of the curve in the next n rounds, and the last of these rounds."""
         return np.union1d(_curve_points(self.rounds, self.rounds + n), self.rounds + n).tolist()
 
     def append_weights(self, members: list[Any]) -> None:

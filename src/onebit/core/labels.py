@@ -19,9 +19,9 @@ from onebit.core.validation import check_more_classes, short
 
 
 def as_described(record: Any) -> Any:
-    """Return what describes a label as a record: an underscore of a text separates words.
+    """Return the record that describes a label; in a text, underscores become spaces.
 
-    So the name of a label, such as "card_arrival", describes it.
+    So the name of a label, such as "card_arrival", is a description of it.
     """
     return record.replace("_", " ") if isinstance(record, str) else record
 

@@ -21,9 +21,9 @@ class Lesson(NamedTuple):
     run
         The learner's run, to which all positions refer.
     key
-        Identifies the decision; None if it has no id.
+        The key that identifies the decision; None if it has no id.
     subject
-        Position of the label that the feedback is about; None if it teaches nothing.
+        Position of the label that the feedback is about; None if the feedback teaches nothing.
     example, label, probability, offer, feedback
         As kernels take them.
     """
@@ -39,13 +39,13 @@ class Lesson(NamedTuple):
 
 
 class Grade(float):
-    """A fraction of right, in (0, 1), where a bit may be: feedback that was validated."""
+    """A validated reward strictly between 0 and 1: feedback in place of a bit."""
 
     __slots__ = ()
 
 
 as_lesson = partial(tuple.__new__, Lesson)
-"""Makes a lesson of a tuple, in half the time that ``Lesson(...)`` takes."""
+"""Make a lesson of a tuple, in half the time that ``Lesson(...)`` takes."""
 
 _BITS = (bool, np.bool_, int, np.integer)
 

@@ -28,7 +28,7 @@ class DecisionList(Sequence[Decision]):
     Parameters
     ----------
     places : sequence of Decision
-        With the same x, each among what those before it left.
+        Decisions about the same x, each among the labels that the places before it left.
     id : str, optional
         Identifies the list; its places have this id with #1, #2 and so on appended.
 
@@ -59,17 +59,17 @@ class DecisionList(Sequence[Decision]):
 
     @property
     def probabilities(self) -> tuple[float, ...]:
-        """With which each label was chosen for its place, given the places before it."""
+        """The probability of each label at its place, given the places before it."""
         return tuple(place.probability for place in self.places)
 
     @property
     def probability(self) -> float:
-        """With which the whole list was chosen, the order included."""
+        """The probability of the whole list, in this order."""
         return math.prod(self.probabilities)
 
     @property
     def x(self) -> Any:
-        """What was decided about."""
+        """The example that was decided about."""
         return self.places[0].x
 
     @property

@@ -18,7 +18,7 @@ from onebit.core.compiling import chosen_by_type
 from onebit.core.validation import unknown
 
 _LARGEST_POSITION = 2**63 - 1
-"""A mask that says that a position is not negative, and does not count from the end of an array."""
+"""A mask that changes no position, and shows the compiler that it does not count from the end."""
 
 
 def on_offer(offer, n):
@@ -90,7 +90,7 @@ def check_among(
 
 
 def is_known(label: Any, positions: Mapping[Any, int]) -> bool:
-    """Return whether `label` is one of the classes; what cannot be hashed is not."""
+    """Return whether `label` is one of the classes; an unhashable value is not."""
     try:
         return label in positions
     except TypeError:

@@ -1,7 +1,7 @@
 """States as compiled single rounds take them: by the address of a table of 64-bit words.
 
 A state is a tuple of arrays, numbers and further tuples, of which `OneBitClassifier` has hundreds.
-If Python passes it, each of them is looked at in every call, which takes longer than the round, and
+If Python passes it, each of them is unpacked in every call, which takes longer than the round, and
 the code that does so is a fifth of the work of compiling. Arrays of a state are written in place
 and stay where they are. So a table has, once for each state, the address and the shape of each
 array, and the numbers; compiled code reads from it what it uses.
@@ -66,7 +66,7 @@ def unpacked(state: Any) -> Any:
 
 
 def _append(value: Any, codes: list[str], words: list[Any]) -> bool:
-    """Append the words of a value, each with its code in `struct`; return whether it has any."""
+    """Append the words of a value, each with its code in `struct`; return False if it cannot be."""
     if isinstance(value, tuple):
         return all(_append(inner, codes, words) for inner in value)
     if isinstance(value, np.ndarray):
@@ -122,7 +122,7 @@ class PackedType(types.Type):
 
     @property
     def types(self) -> tuple[Any, ...]:
-        """Their types."""
+        """The types of the fields."""
         return tuple(type_ for type_, _ in self._layout().values())
 
     def field(self, name: str) -> tuple[Any, int] | None:
@@ -141,7 +141,7 @@ class PackedType(types.Type):
 
 
 _LAYOUTS: dict[str, dict[str, tuple[Any, int]]] = {}
-"""Types and places of the fields of packed types, by the names of these."""
+"""Types and places of the fields of packed types, by the names of the packed types."""
 
 
 def _n_words(type_: Any) -> int:

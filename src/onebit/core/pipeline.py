@@ -205,7 +205,7 @@ class Pipeline(pipeline.Pipeline):
         return record if isinstance(record, Example) else check_example(record, None)
 
     def _naming(self, record: Any, example: Example) -> Naming | None:
-        """Return how columns are named, by the steps; None if none of them says."""
+        """Return how the steps name columns; None if none of them names any."""
         first, *others = [*self._transformers(), None]
         if hasattr(first, "names") and all(
             step is None or isinstance(step, OneToOneFeatureMixin) for step in others
@@ -235,7 +235,10 @@ _TEXTS_FOR_RECORDS = (
 
 
 def _is_learned(name: str) -> bool:
-    """Return whether an attribute is the started learner's; input is the first step's."""
+    """Return whether an attribute is one of the started learner, not one about the input.
+
+    Attributes about the input, such as `n_features_in_`, are those of the first step.
+    """
     public = name.endswith("_") and not name.startswith("_")
     return public and not hasattr(pipeline.Pipeline, name)
 

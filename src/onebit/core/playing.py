@@ -58,7 +58,7 @@ def play(
     """
     if not isinstance(learner, Learner):
         raise ValueError(
-            f"play takes a learner, and examples as it takes them; got {learner!r:.80}"
+            f"play takes a learner, and examples in the form that it takes; got {learner!r:.80}"
         )
     history = History(record=record)
     before = learner.rounds_ if _reports_changes(learner) else 0

@@ -40,7 +40,7 @@ _announced = mmap.mmap(-1, 1)
 
 
 def announce_with(announce: Callable[[str], None]) -> None:
-    """Announce by a function, such as a logger's, in place of lines on stderr."""
+    """Announce with a function, such as a logger's, in place of lines on stderr."""
     _Process.announce = announce
 
 

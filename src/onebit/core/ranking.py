@@ -23,7 +23,7 @@ class RankedLabel(NamedTuple):
     probability
         The learner's estimate of the probability that it is right; None if its model gives none.
     score
-        By which labels are ordered.
+        The score by which labels are ordered.
     """
 
     label: Any
@@ -87,7 +87,7 @@ class RankingMixin(ScikitLearnMixin):
         return self if self._started else clone(self)
 
     def _scores_of(self, run: Run, example: Example) -> np.ndarray:
-        """Return the scores of one example, while holding the lock; the scratch is that of it."""
+        """Return the scores of one example, while holding the lock; fill the scratch for it."""
         scores = np.empty(run.classes.size)
         decide = run.kernels.decide(run.state)
         decide(run.packed, example, scores, run.default_offer, np.empty_like(scores), SCORE)

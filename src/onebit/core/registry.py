@@ -16,7 +16,7 @@ _CLASSES: dict[str, type[Learner]] = {}
 
 
 def register(cls: type[Learner]) -> None:
-    """Register a class; it replaces an earlier one of its name, as in a notebook run again."""
+    """Register a class, in place of an earlier one of its name, as in a notebook run again."""
     _CLASSES[name_of(cls)] = cls
 
 

@@ -281,11 +281,11 @@ class RoundsMixin(ChoosingMixin):
             before it were seen and are wrong; of those after it nothing is learned. NONE_OF_THESE
             says that all were seen and are wrong.
         reward : float in [0, 1], optional
-            In place of `correct`: a fraction of right. 1 and 0 are the bits; what is between counts
-            as the mean over a bit that is right with this probability, so that its likelihood is
-            q^reward (1 - q)^(1 - reward), where q is the probability of a right label. Learners
-            that need a bit refuse it, see `takes_rewards`. For a list, a sequence with a reward for
-            each place, None where it is not known.
+            In place of `correct`: a fraction of right. 1 and 0 are the bits. A reward in between
+            counts as the mean over a bit that is 1 with this probability, so its likelihood is
+            q^reward (1 - q)^(1 - reward), where q is the probability that the label is right.
+            Learners that need a bit refuse such a reward, see `takes_rewards`. For a list, a
+            sequence with a reward for each place, None where it is not known.
         """
         if unnamed:
             refuse_positional("learn", unnamed)
@@ -390,8 +390,8 @@ class RoundsMixin(ChoosingMixin):
         found = check_reward(reward)
         if type(found) is Grade and self.feedback == "bandit" and not self.takes_rewards:
             raise ValueError(
-                f"{type(self).__name__} is an algorithm for bits, and a reward of {reward!r} is "
-                "none: take a learner that takes_rewards, such as OneBitClassifier, or draw a bit "
+                f"{type(self).__name__} is an algorithm for bits, and a reward of {reward!r} is no "
+                "bit: take a learner that takes_rewards, such as OneBitClassifier, or draw a bit "
                 "with this probability: learn(decision, correct=rng.random() < reward)"
             )
         return found
@@ -444,7 +444,7 @@ class RoundsMixin(ChoosingMixin):
         return as_lesson((run, key, subject, example, label, probability, offer, feedback))
 
     def _check_new(self, decision: Decision, run: Run) -> None:
-        """Raise if the decision was learned from already, while holding the lock."""
+        """Raise if the learner has already learned from the decision, while holding the lock."""
         before = decision._learned_by
         if decision._key in run.learned or (before and ref(self) in before):
             raise ValueError(f"this {type(self).__name__} has already learned from {decision!r}")

@@ -37,15 +37,17 @@ class Run:
         The indices of all features, and the positions of all labels.
     feature_names
         None if the learner did not start with a data frame.
-    kernels, state, parameters
-        As `_begin` returned them, and the parameters of the start.
+    kernels, state
+        As `_begin` returned them.
+    parameters
+        The learner's parameters at the start.
     packed
         The state as single rounds take it.
     decide, learn
         The compiled single rounds; None until they are first needed.
     choose
-        The same as `decide`, which is None in a run with terms: so rounds without take no time to
-        look for them.
+        The same function as `decide`, also in a run with terms, where `decide` is None: so rounds
+        without terms spend no time on looking for them.
     scores, p
         Arrays for the scores and the policy of a single round.
     retired
@@ -63,11 +65,11 @@ class Run:
     window
         Which of the last decisions explored, if that is limited.
     new_labels
-        How much feedback there was for each label that is new, by its position.
+        The number of bits for each label that is new, by its position.
     new_window
-        Which of the last decisions chose one of these, if that is limited.
+        Which of the last decisions chose a label that was new, if that is limited.
     conditions
-        The terms that decisions have by default, once they were needed.
+        A cache of the terms that decisions have by default; None until they are needed.
     """
 
     __slots__ = (
@@ -237,7 +239,7 @@ class Run:
         return p / p.sum()
 
     def count_feedback(self, label: int, n: int = 1) -> None:
-        """Count feedback for a label, which may be new until then."""
+        """Count feedback for a label; one with enough of it is no longer new."""
         if label in self.new_labels:
             self.new_labels[label] += n
             if self.new_labels[label] >= KNOWN_AFTER:

@@ -40,7 +40,7 @@ V3_FEATURES = (
     *("cx16", "sahf", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2"),
     *("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"),
 )
-"""The features of that level in the psABI of x86-64, by LLVM's names."""
+"""The features of x86-64-v3 in the psABI, by LLVM's names."""
 
 
 def versions() -> str:

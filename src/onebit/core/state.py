@@ -129,9 +129,9 @@ Amount = Annotated[np.ndarray, Field(least=0.0)]
 Share = Annotated[np.ndarray, Field(least=0.0, most=1.0)]
 Count = Annotated[np.ndarray, Field(dtype=np.int64, least=0, most=MOST_ROUNDS)]
 EXAMPLES = Field(ROWS, "features", least=-LARGEST, most=LARGEST)
-"""`Growing`, with an example in each row."""
+"""Declaration of a `Growing` array with an example in each row."""
 LABELS = Field(ROWS, dtype=np.int64, least=0, below="classes")
-"""`Growing`, with the position of a label in each row."""
+"""Declaration of a `Growing` array with the position of a label in each row."""
 Generator = Annotated[np.ndarray, Field(4, dtype=np.uint64, least=0, most=2.0**64)]
 
 
@@ -350,7 +350,7 @@ def check_shape(name: str, array: np.ndarray, field: Field, sizes: Mapping[str, 
 def check_weights(name: str, weights: np.ndarray) -> None:
     """Raise ValueError unless the weights of a mixture add up to one."""
     if not 0.999 < weights.sum() < 1.001:
-        raise ValueError(f"{name} adds up to {weights.sum():g}, and should to 1")
+        raise ValueError(f"{name} adds up to {weights.sum():g}, and should add up to 1")
 
 
 def _check_values(name: str, array: np.ndarray, field: Field, sizes: Mapping[str, int]) -> None:

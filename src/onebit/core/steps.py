@@ -80,7 +80,7 @@ def step_to_json(step: Any) -> list[Any]:
     if name is None:
         names = ", ".join(name.rpartition(".")[2] for name in _STATELESS)
         raise ValueError(
-            f"{cls.__name__} cannot be written to a file, for it may hold a fitted state or "
+            f"{cls.__name__} cannot be written to a file: it may hold a fitted state or "
             f"functions. Steps of onebit.features can, and of scikit-learn {names}. To save the "
             "learner alone: pipeline[-1].save(path)"
         )

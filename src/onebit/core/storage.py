@@ -67,16 +67,16 @@ FORMAT = 4
 """
 
 FORMAT_WITH_TERMS = 5
-"""The same with worth, cost or limits. Learners without any are written as `FORMAT`."""
+"""Version of files with worth, cost or limits; files without any of them have `FORMAT`."""
 
 _LEARNER = "onebit.learner"
 """Key in the header for the class of a learner that is a parameter of another one."""
 
 _MAX_FEATURES = 10**7
-"""The limit if no array in the file has an axis of features."""
+"""The largest n_features of a file in which no array is larger."""
 
 _PIECE = 2**18
-"""Bytes of an array that are copied at once, as other threads wait."""
+"""Bytes of an array that are copied at a time: other threads wait meanwhile."""
 
 _PLAIN_DTYPES = re.compile(r"\|b1|\|[iu]1|[<>][iu][248]|[<>]f[248]|[<>]U[1-9][0-9]{0,6}|\|O")
 """The dtypes of labels that files may hold. Objects are strings and numbers, as in JSON."""
@@ -109,7 +109,7 @@ def read(path: str | PathLike[str]) -> Learner | Pipeline:
     # In one read: another program may write to the file meanwhile.
     with open(path, "rb", opener=_open_to_read) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ValueError(f"{path} is not a learner saved by onebit: it is no regular file")
+            raise ValueError(f"{path} is not a learner saved by onebit: it is not a regular file")
         content = file.read()
     try:
         return from_bytes(content)
@@ -200,7 +200,7 @@ def _header(learner: Learner, parameters: dict[str, Any], steps: list[Any]) -> d
 def code_version(learner: Learner) -> str:
     """Return the version of onebit, and a fingerprint of the learner's kernels.
 
-    It is in files, see `code_version_in`: with another version, a replay may differ.
+    Files contain it (`code_version_in`): with another version, a replay may differ.
     """
     version = import_module("onebit").__version__
     code = learner._run.kernels.fingerprint if learner._started else "not started"
@@ -208,7 +208,7 @@ def code_version(learner: Learner) -> str:
 
 
 def code_version_in(content: bytes) -> str | None:
-    """Return what `made_by` returned when a file was written; None for formats before 4."""
+    """Return the `code_version` that wrote a file; None for formats before 4."""
     metadata, _ = _parse(content)
     header = _json(metadata["onebit"], "the header")
     return _item(header, "made_by", str) if "made_by" in header else None
@@ -312,9 +312,9 @@ def _current_versions(learner: BaseLearner) -> dict[str, int]:
 
 
 def _versions(header: Mapping[str, Any], learner: Learner) -> dict[str, int]:
-    """Return the versions of the arrays in a file, of the learner as "" and of inner learners.
+    """Return the versions of the arrays in a file: of the learner, as "", and of inner learners.
 
-    Earlier files lack them.
+    Files of earlier formats contain no versions, which counts as 0.
     """
     found = {"": _item(header, "state_version", int) if "state_version" in header else 0}
     inside = _item(header, "inner_versions", dict) if "inner_versions" in header else {}
@@ -378,7 +378,10 @@ def _retired(header: Mapping[str, Any], n_classes: int) -> list[int]:
     found = _item(header, "retired", list) if "retired" in header else []
     sound = all(type(k) is int and 0 <= k < n_classes for k in found)
     if not sound or len(set(found)) < len(found) or len(found) == n_classes:
-        raise ValueError(f"retired is {short(found)}, and not some of {n_classes} classes")
+        raise ValueError(
+            f"retired is {short(found)}, and should be distinct positions, 0 to {n_classes - 1}, "
+            "of some of the classes"
+        )
     return found
 
 
@@ -568,7 +571,7 @@ def _check_shapes(
         raise _MismatchError(f"it has no {name}")
     for name, array in arrays.items():
         if _first_class_name(name) not in expected:
-            raise _MismatchError(f"it has an array {name}, which {type(learner).__name__} has not")
+            raise _MismatchError(f"{type(learner).__name__} has no array {name}")
         first, field = expected[_first_class_name(name)]
         if field is not None:
             try:

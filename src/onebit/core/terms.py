@@ -96,9 +96,10 @@ class Window:
     Attributes
     ----------
     decisions
-        How many decisions there were.
+        Number of decisions so far.
     explored
-        The numbers of those that explored, counted from one, within the window.
+        The numbers, counted from one, of the decisions within the window that explored, or chose a
+        label that was new.
     """
 
     __slots__ = ("decisions", "explored")
@@ -107,7 +108,7 @@ class Window:
         self.decisions, self.explored = decisions, deque(explored)
 
     def count(self) -> int:
-        """Return how many of the last WINDOW - 1 decisions explored."""
+        """Return how many of the last WINDOW - 1 decisions are in `explored`."""
         first = self.decisions - (WINDOW - 1)
         while self.explored and self.explored[0] <= first:
             self.explored.popleft()
@@ -120,18 +121,18 @@ class Window:
             self.explored.append(self.decisions)
 
     def probability(self, share: float) -> float:
-        """Return how probable the next decision may be to explore, if at most `share` may.
+        """Return the largest probability of exploring in the next decision, if at most `share` do.
 
-        There is room for n - u more, of n = share * WINDOW, after u in the window. Each allows a
-        probability of `share`: at one that is left, decisions explore as often as they may on
-        average, so that the limit is nearly used, and few decisions find none left.
+        With u explorations in the window, share * WINDOW - u are left, and the probability is
+        `share` times that number. With one left, decisions explore as often as the limit allows on
+        average: so the limit is nearly used, and few decisions find none left.
         """
         left = math.floor(share * WINDOW + 1e-9) - self.count()
         return min(1.0, share * max(0, left))
 
 
 def limit_exploration(p: np.ndarray, greedy: int, most: float) -> None:
-    """Scale the probabilities of all labels but the greedy one, so that they sum to `most`."""
+    """Scale down the probabilities of all labels but the greedy one: they sum to at most `most`."""
     p_greedy = p[greedy]
     p[greedy] = 0.0
     others = p.sum()
@@ -173,17 +174,17 @@ def check_numbers(given: Any, name: str, least: float = -math.inf) -> dict[Any, 
 
 
 def check_worth(given: Any) -> dict[Any, float] | None:
-    """Return `worth`, if there is any."""
+    """Return `worth`, validated; None if it is None."""
     return None if given is None else check_numbers(given, "worth", 0.0)
 
 
 def check_cost(given: Any) -> dict[Any, float] | None:
-    """Return `cost`, if there is any."""
+    """Return `cost`, validated; None if it is None."""
     return None if given is None else check_numbers(given, "cost")
 
 
 def check_share(given: Any, name: str) -> float | None:
-    """Return a share in [0, 1], if there is one."""
+    """Return a share in [0, 1], validated; None if it is None."""
     if given is None:
         return None
     number = isinstance(given, Real) and not isinstance(given, bool | np.bool_)
@@ -193,7 +194,7 @@ def check_share(given: Any, name: str) -> float | None:
 
 
 def check_explore(given: Any) -> bool:
-    """Return `explore`."""
+    """Return `explore`, validated."""
     if isinstance(given, bool | np.bool_):
         return bool(given)
     raise ValueError(f"explore is True or False; got {short(given)}")

@@ -80,7 +80,7 @@ def _is_sound_float32(X: Any) -> bool:
         return False
     if 0 in X.shape or not X.flags.c_contiguous:
         return False
-    # False for NaN, too. What is not sound is converted, and refused by what is wrong with it.
+    # False for NaN, too. An unsound array is converted, and the error then says what is wrong.
     return bool(X.min() >= -LARGEST and X.max() <= LARGEST)
 
 
@@ -244,7 +244,7 @@ def check_more_classes(classes: np.ndarray, new: list[Any]) -> np.ndarray:
 
 
 _LARGEST_FLOAT = 2**53
-"""Up to here, floats represent all integers exactly."""
+"""Up to this size, floats represent all integers exactly."""
 
 _ALLOWED = "a str, an int of 64 bits, a bool or a whole float, all of one kind"
 
@@ -352,7 +352,7 @@ _MAX_LISTED = 40
 
 
 def listed(names: Sequence[Any]) -> str:
-    """Return names as an error shows them: all, or the first and the last of very many."""
+    """Return names as an error shows them: all, or of very many the first and the last."""
     shown = list(map(short, names))
     if len(shown) > _MAX_LISTED:
         shown[_MAX_LISTED - 5 : -5] = [f"{len(shown) - _MAX_LISTED} more"]
@@ -580,7 +580,8 @@ def _not_one_example(shape: tuple[int, ...]) -> str:
 
 
 def _no_float(name: str) -> str:
-    return f"{name} contains an integer that is no float: values beyond {LARGEST:g} are refused"
+    limit = f"values beyond {LARGEST:g} are refused"
+    return f"{name} contains an integer too large for a float: {limit}"
 
 
 def _fault(fault: int, x: Example, i: int, where: str) -> str:

@@ -52,5 +52,5 @@ def classes() -> list[type[_Learner]]:
 
 
 def named(name: str) -> type[_Learner]:
-    """Return the learner that someone named, in any case."""
+    """Return the class of learners of this name, in upper or lower case."""
     return _chosen_class(name, classes())

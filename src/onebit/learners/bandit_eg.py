@@ -55,7 +55,7 @@ class State(NamedTuple):
     rng: Generator
 
     def check(self) -> None:
-        """Check that all but the exponents and the shift follows from them."""
+        """Check that all other arrays follow from the exponents and the shift."""
         size, total = np.abs(self.theta), self.total.sum()
         with np.errstate(all="ignore"):
             larger = np.exp(size - self.shift)

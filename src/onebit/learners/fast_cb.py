@@ -49,7 +49,7 @@ class Scratch(NamedTuple):
 
 
 class State(NamedTuple):
-    """An `onebit.Aioli` for each label, of whether it is right.
+    """An `onebit.Aioli` for each label, which predicts whether that label is right.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class State(NamedTuple):
     c
         Curvature of the surrogate losses.
     gamma
-        The larger, the less is explored.
+        The larger it is, the less is explored.
     """
 
     h: Annotated[np.ndarray, Field("features", "classes")]
@@ -139,7 +139,7 @@ class FastCB(Learner):
     Parameters
     ----------
     gamma : float > 0 or "theory", default="theory"
-        The larger, the less is explored. "theory" is that of the bound for `horizon` rounds.
+        The larger it is, the less is explored. "theory" is that of the bound for `horizon` rounds.
     B : float > 0, default=1.0
         Largest norm ||theta_k|| of the weights of the labels. theta_k . x is the log odds that
         label k is right.

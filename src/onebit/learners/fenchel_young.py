@@ -104,7 +104,7 @@ class FenchelYoung(Learner):
         `horizon` rounds and comparators of norm `radius` with one bit, and 0 with full information.
     radius : float > 0, default=10
         D, the norm ||U|| of the weights to compete with, for gamma="theory". The bound holds for
-        any U, and the weights of the learner are in no ball.
+        any U, and the learner's own weights are not projected onto a ball.
     max_norm : float > 0, default=1
         X, the largest norm of an example, for "theory". Longer ones void the bound.
     horizon : int >= 1, default=10_000

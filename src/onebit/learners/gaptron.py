@@ -113,7 +113,7 @@ class Gaptron(Learner):
 
     It chooses the label with the highest score or, with a probability that grows as its margin
     shrinks, a random one: where the margin is small, the surrogate loss exceeds the probability of
-    a mistake by so much that guessing costs nothing. The weights follow the gradient of the
+    a mistake by enough that a guess costs nothing. The weights follow the gradient of the
     surrogate loss, and stay in a ball. With one bit, the loss counts only where the label was
     right, divided by its probability.
 

@@ -21,7 +21,17 @@ from onebit.theory import bounds
 
 
 class Scratch(NamedTuple):
-    """v, n: as in LinUCB; deviations: of the draws; room: for their integrals."""
+    """What `score` and `policy` compute of x.
+
+    Attributes
+    ----------
+    v, n
+        As in `LinUCB`.
+    deviations
+        The standard deviations of the draws.
+    room
+        Memory for the integrals of the draws.
+    """
 
     v: np.ndarray
     n: np.ndarray
@@ -30,7 +40,17 @@ class Scratch(NamedTuple):
 
 
 class State(NamedTuple):
-    """W: the means of the weights; A_inv: the paper's B^{-1}, of each label; v: of the draws."""
+    """The posterior of each label's weights.
+
+    Attributes
+    ----------
+    W
+        Means of the weights.
+    A_inv
+        The paper's B^{-1} of each label.
+    v
+        Width of the draws.
+    """
 
     W: Weights
     A_inv: Annotated[Inverse, Within(n="features", each="classes")]
@@ -81,9 +101,9 @@ class LinTS(Learner):
     If v is the standard deviation of the noise, draws are those of the posterior. A bit that is
     right with probability p has the deviation sqrt(p (1 - p)), at most 1/2 and 0.4 for p = 0.2. As
     found by Chapelle and Li (2011), draws half as wide as the posterior are right more often: hence
-    0.2. Before, v was 1, as wide as if a bit had four times the variance that it can have, and
-    where labels are seldom right that chooses them nearly at random; ``onebit lab run clicks`` has
-    both, and others.
+    0.2. In earlier versions v was 1 by default, as if a bit had four times the largest variance
+    that it can have: where labels are seldom right, that chooses them nearly at random. ``onebit
+    lab run clicks`` compares both and other values.
 
     The v of the paper's bound grows with d and ln t: R sqrt(9 d ln(t / delta)), where R = 1/2 for
     bits; `onebit.theory.bounds.lin_ts_v` returns it. As for `LinUCB`, constants do better in

@@ -18,14 +18,32 @@ from onebit.theory import bounds
 
 
 class Scratch(NamedTuple):
-    """v: A_k^{-1} x, a row for each class; n: x' A_k^{-1} x."""
+    """What `score` computes of x.
+
+    Attributes
+    ----------
+    v
+        A_k^{-1} x, a row for each class.
+    n
+        x' A_k^{-1} x of each class.
+    """
 
     v: np.ndarray
     n: np.ndarray
 
 
 class State(NamedTuple):
-    """W: theta_a of each label; A_inv: A_a^{-1}; width: alpha^2."""
+    """The regression of each label.
+
+    Attributes
+    ----------
+    W
+        The paper's theta_a of each label.
+    A_inv
+        A_a^{-1} of each label.
+    width
+        alpha^2.
+    """
 
     W: Weights
     A_inv: Annotated[Inverse, Within(n="features", each="classes")]

@@ -14,9 +14,9 @@ class LogisticThompson(SoftmaxThompson):
     Label k is right with probability sigma(b + w_k . x), whatever other labels are, where sigma is
     the logistic function: several labels may be right for one x, or none, as a visitor may like
     several articles or none. A bit updates the posterior of the chosen label's weights, and of the
-    level b that all labels share; of other labels' weights it says nothing. To decide, the
-    probability that each label is right is drawn, the higher and the wider the less is known of it,
-    and the highest wins.
+    level b that all labels share; it teaches nothing about other labels' weights. To decide, the
+    probability that each label is right is drawn: the less is known of a label, the higher the mean
+    and the wider the draw. The highest draw wins.
 
     Where exactly one label is right, `SoftmaxThompson` learns faster: there, a wrong label makes
     all others likelier.

@@ -31,7 +31,7 @@ from onebit.theory import bounds
 
 LEAST_PROBABILITY = 1e-300
 LEAST_SCORE = float(np.log(LEAST_PROBABILITY))
-"""No probability is smaller, and no score."""
+"""The smallest probability of a label, and its logarithm, the smallest score."""
 
 
 class WeightedLearner(NamedTuple):
@@ -40,7 +40,7 @@ class WeightedLearner(NamedTuple):
     Attributes
     ----------
     name
-        As given.
+        Its name in the parameter `members`.
     weight
         The probability, given all bits so far, that this member predicts the next ones best.
     learner
@@ -101,7 +101,7 @@ class State(NamedTuple):
     rng: Generator
 
     def check(self) -> None:
-        """Check that someone is trusted."""
+        """Check that the weights of the members add up to one."""
         check_weights("trust", self.trust)
 
     def retire_classes(self, retired: list[int]) -> None:
@@ -192,7 +192,7 @@ class Mixture(ProbabilityLearner):
         two models of `SoftmaxThompson`, with the views "line" and "cells".
     share : float in [0, 1], default=1e-4
         The part of all weight that goes back to all members in each round (fixed share), so that
-        trust can move when the world does.
+        weights can move when the stream changes.
     classes : array-like, optional
         The labels. Needed to `decide` before any `fit`.
     random_state : int, RandomState instance or None, default=None
@@ -267,7 +267,7 @@ class Mixture(ProbabilityLearner):
 
     @property
     def members_(self) -> list[WeightedLearner]:
-        """The members: each has a name, a weight, and is the learner in its current state."""
+        """The members: each has a name, a weight, and the learner in its current state."""
         check_is_fitted(self)
         run, found = self._run, []
         with run.lock:

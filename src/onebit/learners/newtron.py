@@ -189,7 +189,7 @@ def total(scores, offer):
 
 @lean_kernel
 def learn_diagonal(state, x, scores, label, probability, offer, correct):
-    """Do the same with only the diagonal of A, and the Euclidean projection."""
+    """Do as `learn_full` does, with only the diagonal of A and the Euclidean projection."""
     D = state.parameters.D
     K = n_on_offer(offer, scores.size)
     r, kappa = estimate(state, scores, label, probability, offer, correct)
@@ -265,9 +265,9 @@ class Newtron(Learner):
     -----
     With p' the distribution of the label, g = (1 - p_y) / p'_y (1/K 1 - e_y) (x) x after a right
     label y, and g = p_k / p'_k (e_k - 1/K 1) (x) x after a wrong label k; its expectation is
-    (p - e_y) (x) x, the gradient. The estimator and the choice of kappa, p'_y after a right
-    label and 1 after a wrong one, are reconstructed from later accounts, such as SOBA's, and
-    were derived anew.
+    (p - e_y) (x) x, the gradient. The estimator and the choice of kappa, p'_y after a right label
+    and 1 after a wrong one, are reconstructed from later accounts, such as SOBA's, and were derived
+    anew.
 
     The variant "soba2017" differs in three ways. The row of the label in g has weight 1/K instead
     of 1 - 1/K, so the expectation of g is 2/K times the gradient. In rounds that explore, with

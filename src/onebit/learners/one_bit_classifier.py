@@ -105,7 +105,7 @@ class State(NamedTuple):
     changes
         The expected bits, and the changes noticed.
     rates
-        How often labels were right, to hedge against a constant one.
+        How often each label was right, for the hedge with a constant label.
     """
 
     mixture: Mixture
@@ -117,7 +117,7 @@ class State(NamedTuple):
     rng: Generator
 
     def check(self) -> None:
-        """Check that the last change of everything is not in the future."""
+        """Check that the last change of everything was not after the last round."""
         if self.changes.began > self.rounds:
             raise ValueError(f"all changed after {self.changes.began} rounds of {self.rounds}")
 
@@ -153,7 +153,7 @@ def score(state, x, scores):
 
 @lean_kernel
 def policy(state, x, scores, offer, p):
-    """Fill the mixture of the members' policies, hedged; return the greedy label."""
+    """Fill the mixture's policy, hedged; return the greedy label."""
     settings = state.settings
     best = fill_mixture_policy(state.mixture, settings.explores, scores, offer, p)
     if settings.hedges:
@@ -185,7 +185,7 @@ def learn(state, x, scores, label, probability, offer, correct):
 
 @lean_kernel
 def notice(state, inputs, label, correct):
-    """Forget what the bit shows to be no longer true."""
+    """Look for changes after a bit, and forget what is no longer true."""
     mixture, changes, rounds = state.mixture, state.changes, state.rounds[()]
     q, others = mixture.scratch.said[0], mixture.scratch.said[1]
     if needs_former(changes, correct):
@@ -205,8 +205,8 @@ def notice(state, inputs, label, correct):
     reset(changes, what, rounds)
 
 
-# States of one form have the same types, and so have compiled functions. With pairs and neighbours,
-# which are there for exclusive labels only, a state has another type than without.
+# States of one form have the same types, for which functions are compiled. A state with pairs and
+# neighbours, which exclusive labels alone have, is of another type than one without.
 FORMS = {
     (covariance, view, neighbours): Kernels(
         f"{covariance}_{view}{neighbours * '_neighbours'}", score, policy, learn, separate=True
@@ -270,10 +270,10 @@ class OneBitClassifier(ProbabilityLearner):
         Whether to forget what the bits show to be no longer true; see the notes.
     views : {"auto", "line", "cells", "products"}, default="auto"
         The members of the mixture: the line alone; the line and cells; or the line, cells and
-        products. Wherever there are cells there are neighbours too, and pairs if d (d - 1) K / 2 is
-        at most 8,192. "auto" adds cells for at most 256 columns and 32 labels, and products, of
-        which there are n = (d + 1) (d + 2) / 2, if n^2 K is at most 800,000. Texts and other wide
-        rows have the line alone.
+        products. Wherever there are cells there are neighbours too, and pairs if there are at most
+        64 columns and d (d - 1) K / 2 is at most 8,192. "auto" adds cells for at most 256 columns
+        and 32 labels, and products, of which there are n = (d + 1) (d + 2) / 2, if n^2 K is at most
+        800,000. Texts and other wide rows have the line alone.
     exclusive : bool, default=True
         Whether exactly one label is right for each x. If not, each label is right with a
         probability of its own, so several may be right, or none, as with clicks; see the notes.
@@ -285,19 +285,20 @@ class OneBitClassifier(ProbabilityLearner):
     Notes
     -----
     **Features** may have any scale and offset. A feature counts as a measurement if most of its
-    values are not zero and some are beyond 1 or -1. Measurements are standardised by robust
-    estimates of their mean and deviation so far; a value that is not credible, such as a typo,
-    counts as missing. Words, their weights and indicators stay as they are, divided by their root
-    mean square if that exceeds one. The kind of a feature follows from its values, so dense and
-    sparse copies of a stream give the same decisions. A constant is added, and then each example is
-    divided by its length. `coef_` and `intercept_` are the line's weights for such examples.
-    Examples of cells and products have unit length, too. `onebit.numerics.scales`,
+    values are not zero and some are beyond 1 or -1, or if hardly any are zero. Measurements are
+    standardised by their mean and deviation so far. If they have values beyond 1 or -1, these
+    estimates are robust, and a value that is not credible, such as a typo, counts as missing.
+    Embeddings of unit length stay as they are; so do words, their weights and indicators, divided
+    by their root mean square if that exceeds one. The kind of a feature follows from its values, so
+    dense and sparse copies of a stream give the same decisions. A constant is added, and then each
+    example is divided by its length. `coef_` and `intercept_` are the line's weights for such
+    examples. Examples of cells and products have unit length, too. `onebit.numerics.scales`,
     `onebit.numerics.bins` and `onebit.numerics.pair_products` have the formulas.
 
     **Weights.** A member's weight is multiplied by the likelihood that it gave to each bit, kept
     between 0.001 and 0.999. Then a share of 1e-4 of all weights is divided equally (fixed share),
-    so that weights can move when the world changes. A member whose weight is below 0.01 learns, but
-    does not count in decisions. Scores are the logarithms of the weighted mean of the members'
+    so that weights can move when the stream changes. A member whose weight is below 0.01 learns,
+    but does not count in decisions. Scores are the logarithms of the weighted mean of the members'
     softmax. Pairs (`onebit.numerics.pairs`) correct that mean, and neighbours
     (`onebit.numerics.neighbours`) correct the result. Each of the two has a weight by the same
     rule, against leaving the prediction as it is.
@@ -561,7 +562,7 @@ class OneBitClassifier(ProbabilityLearner):
         ones best. "line" sees the features; "cells" also sees an indicator for the bin of each
         column and for the cell of each pair of columns; "products" sees the products of all pairs
         of features, squares included. "pairs" are tables of one pair of columns each, and
-        "neighbours" the nearest of the last examples; both correct what the others say.
+        "neighbours" the nearest of the last examples; both correct the prediction of the others.
         """
         check_is_fitted(self)
         with self._run.lock:

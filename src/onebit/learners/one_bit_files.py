@@ -19,7 +19,7 @@ PREFIXES = {
     "views.products": MEMBERS + "products.posterior",
     "views.trust": "mixture.trust",
 }
-"""What names of arrays began with in version 1, and begin with now."""
+"""Prefixes of the names of arrays: those of version 1, each with today's."""
 
 
 def migrated(
@@ -61,7 +61,7 @@ def _with_mixture(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _name(name: str) -> str:
-    """Return what an array of an earlier version is called now."""
+    """Return today's name of an array of an earlier version."""
     first = name.partition(".")[0]
     if name == "former.W":
         return PREFIXES["line"] + ".former"

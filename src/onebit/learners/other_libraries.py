@@ -36,7 +36,7 @@ NOT_SAVED = dict.fromkeys(
 
 
 class Model(NamedTuple):
-    """A classifier, its labels, and how many examples it has been told."""
+    """A classifier, its labels, and the number of examples that it has learned."""
 
     model: Any
     labels: list[Any]
@@ -97,7 +97,7 @@ def new_model(model: Any, n_classes: int, seed: int) -> tuple[PythonKernels, Mod
 
 
 def with_labels(state: Model, labels: list[Any]) -> Model:
-    """Return `state` with these labels, for a classifier that takes any."""
+    """Return `state` with these labels, if its classifier takes any labels."""
     # River's binary classifiers take nothing but 0 and 1, or False and True.
     return state if is_river_classifier(state.model) else state._replace(labels=labels)
 

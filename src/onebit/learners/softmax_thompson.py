@@ -60,7 +60,7 @@ class State(NamedTuple):
     rounds
         t - 1.
     scales
-        What features are scaled by, if they are.
+        The scales of features; None if these are not scaled.
     """
 
     model: Annotated[Member, Within(inputs="model_inputs")]
@@ -69,7 +69,7 @@ class State(NamedTuple):
     rng: Generator
 
     def retire_classes(self, retired: list[int]) -> None:
-        """Take these classes, and no others, to be neither right nor learned about."""
+        """Mask these classes, and no others: they are not right, and nothing is learned of them."""
         self.model.posterior.scratch.retired[:] = False
         self.model.posterior.scratch.retired[retired] = True
 
@@ -116,7 +116,7 @@ def observe_line(view, scales, rounds, x, posterior):
         observe_values(scales, rounds, x, (posterior.former,))
 
 
-# States of one form have the same types, and so have compiled functions.
+# States of one form have the same types, for which functions are compiled.
 FORMS = {
     (covariance, view): Kernels(f"{covariance}_{view}", score, policy, learn, separate=True)
     for covariance in ("diagonal", "full")
@@ -209,7 +209,7 @@ class SoftmaxThompson(ProbabilityLearner):
       on easy streams. S_k is left as it is if v_k would change by less than a thousandth, full: a
       millionth.
 
-    Late feedback meets the weights of the moment it arrives. Told the label itself, by
+    Late feedback is applied to the weights at the time it arrives. Told the label itself, by
     ``learn(decision, truth=...)`` or `teach`, it takes the step of a right label, which has the
     same likelihood, but an implicit one: g is that after the step, not before it. A chosen label
     that is right already had some probability; a label that is given may have had almost none, and

@@ -3,9 +3,9 @@
 A column with at most `LEVELS` different values has a bin for each value and one for all that come
 later, as long as these are rare. Any other column is numeric: its bins are eighths, cut at the
 quantiles of a sample of its values. The sample is spread over the rounds so far, the newer ones
-denser. Quantiles are taken again when the number of rounds has doubled: always while the sample
-fills; later only if an edge has moved past its neighbour, which chance hardly explains. Weights
-keep their meaning by rank.
+denser. Quantiles are taken again when the number of rounds has doubled: always in the first
+`LAST_CERTAIN_RENEWAL` rounds; later only if an edge has moved past its neighbour, which chance
+hardly explains. Weights keep their meaning by rank.
 
 An example becomes an indicator for the bin of each column and for the cell of each pair of columns,
 beside the scaled features and a constant. Of more than `MOST_LISTED` columns, those that are no
@@ -74,8 +74,10 @@ class Scratch(NamedTuple):
         Its values, zeros included.
     columns, codes
         The columns that have a bin, and their bins.
-    indices, values, size
-        What became of it, and how many values that has.
+    indices, values
+        The example that x becomes.
+    size
+        Number of its values.
     sorted
         Memory in which a sample is sorted.
     edges
@@ -98,10 +100,10 @@ class Bins(NamedTuple):
     Attributes
     ----------
     levels
-        The first values of each column.
+        The first different values of each column.
     kinds
-        N_LEVELS, how many of them there are; N_OTHERS, rounds with a value that is not among them;
-        IS_NUMERIC.
+        N_LEVELS, the number of these values; N_OTHERS, that of rounds with any other value;
+        IS_NUMERIC, whether the column is numeric.
     edges
         Where a numeric column is cut, increasing.
     sample
@@ -125,7 +127,7 @@ class Bins(NamedTuple):
         if self.kinds[:, N_LEVELS].max(initial=0) > LEVELS:
             raise ValueError(f"kinds has a column with more than {LEVELS} levels")
         if self.kinds[:, IS_NUMERIC].max(initial=0) > 1:
-            raise ValueError("kinds has a column that is neither numeric nor not")
+            raise ValueError("kinds has an IS_NUMERIC that is neither 0 nor 1")
         if self.stored == 0 and self.kinds.any():
             raise ValueError("stored is 0, and values have been seen")
 
@@ -217,7 +219,7 @@ def fill_bins(columns, codes, m, d, indices, values, n):
 
 @lean_kernel
 def fill_pairs(columns, codes, m, d, indices, values, n):
-    """Fill an indicator for the cell of each pair of them, from n on; return the end."""
+    """Fill an indicator for each pair of the first m columns, from n on; return the end."""
     first = 1 + d + CODES * d
     is_hashed = d * (d - 1) // 2 * CODES * CODES > MOST_CELLS
     value = math.sqrt(SHARE_OF_PAIRS / (m * (m - 1) // 2))

@@ -19,10 +19,10 @@ There are three kinds of sums:
   confidence, above all if the world changes gradually. Where little is known, new labels and new
   kinds of examples bring mistakes too, and nothing that was learned is wrong.
 
-If the first or the last sum is high enough, all changed; if that of a label is, it did. But if the
-sums of the labels together are higher than that of all rounds, other labels are right as before.
-Then only those changed whose own sums are high: two that were swapped, say. Soon after, less
-evidence is enough for one more label.
+If the first or the last sum is high enough, everything changed; if the sum of a label is, that
+label changed. But if the sums of the labels together are higher than that of all rounds, some
+labels are right as before. Then only the labels with high sums changed: two that were swapped, say.
+For some rounds after that, less evidence is enough for one more label.
 
 If everything changed before, the previous weights may be true again: a fourth sum has the evidence
 that they predict bits better than the present ones; the error rates per level calibrate both.
@@ -66,10 +66,10 @@ FAMILIAR, VARIANCE, SOME_CHANGED, FORMER = 0, 1, 2, 3
 """Places in `Changes.totals`."""
 
 EVERYTHING, RETURNED = -1, -2
-"""What may have changed in place of a label: all of them, or all to what they were before."""
+"""What may have changed instead of one label: everything, or everything back to what it was."""
 
 NOTHING, SOME = -3, -4
-"""What else `verdict` may return: some labels changed, those of which `has_changed` says so."""
+"""What else `verdict` may return; after SOME, `has_changed` returns whether a label changed."""
 
 
 class Change(NamedTuple):
@@ -78,14 +78,14 @@ class Change(NamedTuple):
     Attributes
     ----------
     round
-        In which round.
+        The round in which it was noticed.
     label
-        The one whose successes ended, or None if it was all.
+        The label that changed; None if everything did.
     evidence
         In nats: the logarithm of how much likelier the last bits are if there was a change than if
         not.
     returned
-        Whether all became again as it was before the last change of everything.
+        Whether what was true before the last change of everything is true again.
     """
 
     round: int
@@ -103,18 +103,18 @@ class Changes(NamedTuple):
         For each level of confidence the share MISTAKEN, the newer half of the rounds counting most,
         and ROUNDS.
     labels
-        EVIDENCE, and since the label last changed MISTAKES and what was EXPECTED of these.
+        EVIDENCE; MISTAKES since the label last changed; EXPECTED, the expected number of these.
     evidence
-        That all changed.
+        The evidence that everything changed.
     seen
         The last changes, by ROUND, LABEL, or EVERYTHING or RETURNED, and SURE, the evidence; change
         i is in row i modulo `KEPT`.
     n_seen
-        How many there were.
+        Number of changes so far.
     began
-        The rounds before the last change of everything, or zero.
+        Number of rounds before the last change of everything, or zero.
     familiar
-        Of rounds in which much is known, what levels have.
+        The same as a row of `levels`, for rounds in which much is known.
     totals
         FAMILIAR, the evidence of these rounds; the mean VARIANCE of the chosen labels' scores, the
         newer half of the rounds counting most; SOME_CHANGED, the rounds before the last change of
@@ -240,7 +240,7 @@ def observe_familiar(familiar, totals, settings, v, correct, rounds):
 
 @lean_kernel
 def expected(rate):
-    """Return how probable a mistake is in rounds of which the rate has the share of mistakes."""
+    """Return the probability of a mistake, from a share of mistakes, by Laplace's rule."""
     n = rate[ROUNDS]
     return (n * rate[MISTAKEN] + 1.0) / (n + 2.0)
 
@@ -318,7 +318,7 @@ def what_changed(changes, label, rounds):
 def has_changed(changes, what, k):
     """Return whether label k is to be forgotten, where `what` is the verdict.
 
-    What returned is not: its former weights are true again.
+    None is where the verdict is RETURNED: the former weights are true again.
     """
     if what == SOME:
         return changes.labels[k, EVIDENCE] > changes.settings.related
@@ -327,7 +327,7 @@ def has_changed(changes, what, k):
 
 @lean_kernel
 def reset(changes, what, rounds):
-    """Note what changed in this round, and expect of it what was expected at first."""
+    """Note what changed in this round, and reset its evidence and expectations."""
     rarely_called()
     labels, totals, settings = changes.labels, changes.totals, changes.settings
     if what != SOME:
@@ -347,7 +347,7 @@ def reset(changes, what, rounds):
 
 @lean_kernel
 def note(changes, what, sure, rounds):
-    """Add one to the changes seen."""
+    """Add a change to those seen."""
     row = changes.seen[changes.n_seen[()] % KEPT]
     row[ROUND], row[LABEL], row[SURE] = rounds + 1, what, sure
     changes.n_seen[()] += 1

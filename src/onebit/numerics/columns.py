@@ -30,7 +30,7 @@ ENOUGH_VALUES = 8
 """Values in a sample before it says anything."""
 
 REACH, LEFT_OUT = 3.0, 10
-"""The bounds are this many times as far from the median as the sample, where one value in
+"""The bounds are `REACH` times as far from the median as the sample reaches, of which one value in
 `LEFT_OUT`, and at least one, is left out: those furthest away."""
 
 RUN_TO_RESTART = ENOUGH_VALUES
@@ -40,7 +40,7 @@ GROWTH = 1.0 / SAMPLE
 """A full sample takes another value each time the column has grown by this share."""
 
 _ROUNDING = 1e-9
-"""A deviation that is smaller, relative to the mean, is none: the column is constant."""
+"""A deviation that is smaller, relative to the mean, counts as zero: the column is constant."""
 
 MEAN, SQUARES, WEIGHT, LOW, HIGH, RUN, STORED, AGE, NEXT, FIRST = range(10)
 """Places in the row of a column: moments and their weight, bounds, the run of incredible values,
@@ -170,7 +170,7 @@ def credible_distance(column):
 
 @lean_kernel
 def is_monotone(column):
-    """Return whether the first values of a column, while the sample has all, only rise or fall."""
+    """Return whether all values of a column only rise or only fall, if all are still stored."""
     n, rises, falls = int(column[STORED]), 0, 0
     if n > SAMPLE:
         return False

@@ -1,15 +1,14 @@
 """A hedge against a model that is worse than one label for all x.
 
-Where the model's label and the best constant one differ, the bits of such rounds show which of the
-two is right more often. What is believed of the constant one begins with Beta(1, K - 1), as
-of one label of the K on offer; the model is believed to be good at first. Labels that differ are
-not both right, so that the constant one is right at most as often as the model is wrong. It is
-chosen in place of others with the probability that it is better, as by Thompson (1933), both
-beliefs taken as normal. Of rounds in which the two differ, the newer half counts most. So a way
-that was not taken for long is tried again: the model may have learned more since.
+Where the model's label and the best constant label differ, the bits show which of the two is right
+more often. The prior of the constant label's rate is Beta(1, K - 1), as of one of the K labels on
+offer; that of the model's rate is optimistic. As two labels that differ are not both right, the
+constant label's rate is at most one minus the model's. The constant label is chosen in place of
+others with the probability that it is the better one (Thompson 1933), with both posteriors taken as
+normal. Of the rounds in which the two differ, the newer half counts most. So a label that was not
+chosen for long is tried again: the model may have learned more since.
 
-The best constant label is the one that may have been right most often when chosen: the highest
-upper end of what is believed of each.
+The best constant label is the one with the highest upper confidence bound on its rate.
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ RIGHT, ROUNDS, ON_OFFER = 0, 1, 2
 """Columns of `Rates.ways`, `Rates.labels` and, with how many labels were on offer, `Scratch.known`.
 """
 
-_FAR = 5.87
-"""erfc(_FAR) / 2 is 5e-17: less than half of what one and the next number below it differ by."""
+_ZERO_ERFC_AT = 5.87
+"""Where erfc / 2 is 5e-17: less than half the distance from one to the next number below it."""
 
 
 class Scratch(NamedTuple):
-    """Upper ends.
+    """Upper confidence bounds, kept until they change.
 
     Attributes
     ----------
     ends
-        The upper end of what is believed of each label.
+        The upper confidence bound of each label.
     known
-        What it was computed from.
+        The RIGHT, ROUNDS and ON_OFFER that each bound was computed from.
     """
 
     ends: np.ndarray
@@ -53,16 +52,16 @@ class Scratch(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """How often labels, and both ways, were right.
+    """How often each label was right, and the model's and the constant label where they differ.
 
     Attributes
     ----------
     labels
         For each label how often it was RIGHT, in ROUNDS that it was chosen in.
     ways
-        The same for the model's label and the constant one, where these differ.
+        The same for the model's label and the constant one, in rounds in which these differ.
     differed
-        Rounds in which they did.
+        Number of rounds in which they differed.
     """
 
     labels: Annotated[np.ndarray, Field("classes", 2, least=0.0)]
@@ -91,7 +90,7 @@ def new_rates(n_classes: int) -> Rates:
 
 @lean_kernel
 def belief(rate, right, first):
-    """Return mean and variance of a rate that began with Beta(right, first - right)."""
+    """Return posterior mean and variance of a rate with the prior Beta(right, first - right)."""
     rounds = rate[ROUNDS] + first
     mean = (rate[RIGHT] + right) / rounds
     return mean, mean * (1.0 - mean) / (rounds + 1.0)
@@ -99,7 +98,7 @@ def belief(rate, right, first):
 
 @lean_kernel
 def constant_label(rates, offer):
-    """Return the label on offer that may be right most often; of several, the lowest."""
+    """Return the label on offer with the highest upper confidence bound; of several, the lowest."""
     labels, known, ends = rates.labels, rates.scratch.known, rates.scratch.ends
     n = n_on_offer(offer, ends.size)
     for i in range(n_on_offer(offer, ends.size)):
@@ -116,8 +115,8 @@ def constant_label(rates, offer):
 def share_of_constant(rates, n):
     """Return the probability that the constant label, of `n`, is better than the model's.
 
-    It is zero until the two differed once: before, no label is better than others. So it is where
-    it would be less than what rounding takes from one.
+    It is zero before the two have differed for the first time, as nothing is known of either, and
+    where it is so small that 1 - share rounds to one.
     """
     if rates.differed[()] == 0:
         return 0.0
@@ -125,7 +124,7 @@ def share_of_constant(rates, n):
     model, variance = belief(rates.ways[MODEL], first, first + 1.0)
     constant, more = belief(rates.ways[CONSTANT], 1.0, n)
     difference, variance = model - min(constant, 1.0 - model), 2.0 * (variance + more)
-    if difference > 0.0 and difference * difference > _FAR * _FAR * variance:
+    if difference > 0.0 and difference * difference > _ZERO_ERFC_AT * _ZERO_ERFC_AT * variance:
         return 0.0
     return 0.5 * math.erfc(difference / math.sqrt(variance))
 
@@ -172,7 +171,7 @@ def _count(rate, correct):
 
 @lean_kernel
 def forget_rates(rates, label):
-    """Forget what is known of a label; if it is negative, of all and of both ways."""
+    """Forget what is known of a label; if it is negative, of all labels and of the model."""
     rarely_called()
     for k in range(rates.labels.shape[0]):
         if label < 0 or k == label:

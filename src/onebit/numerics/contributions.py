@@ -34,14 +34,14 @@ from onebit.core.explanation import (
 from onebit.numerics.bins import Bins, cells_of_bins, columns_of_bins, sampled_rows
 from onebit.numerics.descriptions import MEAN
 from onebit.numerics.members import Member, Mixture
-from onebit.numerics.neighbours import parts_of, say
+from onebit.numerics.neighbours import effective_weight, parts_of
 from onebit.numerics.pair_products import Products, columns_of_products
 from onebit.numerics.pairs import FACTOR, weighted_corrections
 from onebit.numerics.scales import Scales, last_inputs
 from onebit.numerics.views import last_encoded
 
 Score = Callable[[Example], object]
-"""Computes the scores of an example, so that it becomes the last x."""
+"""A function that computes the scores of an example, which thereby becomes the last x."""
 
 
 class Weighed(NamedTuple):
@@ -51,6 +51,8 @@ class Weighed(NamedTuple):
     ----------
     name
         Name of the model.
+    member
+        The model.
     factors
         A factor for each of two labels, by their positions.
     """
@@ -88,7 +90,7 @@ def contributions_of(
 ) -> list[Contribution]:
     """Return what each input adds to the sum of the models' scores, times their factors.
 
-    The last x is the example; afterwards it may be one of the sample, if there is one.
+    `example` is the last x; afterwards, if there is a sample, one of the sample is.
     """
     found = []
     for model in models:
@@ -189,7 +191,11 @@ def sample_of(members: Iterable[Member]) -> np.ndarray | None:
 
 
 def weighed_members(mixture: Mixture, k: int, other: int) -> list[Weighed]:
-    """Return the members, whose scores, times their factors, are the difference of two scores."""
+    """Return the members, with factors of their scores.
+
+    The products add up to the difference of the mixture's scores of two labels, minus what pairs
+    and neighbours add.
+    """
     members = mixture.named.items()
     if len(members) == 1:
         return [Weighed(name, member, {k: 1.0, other: -1.0}) for name, member in members]
@@ -210,11 +216,11 @@ def shares_of_members(mixture: Mixture, k: int, other: int) -> list[float]:
 def parts_of_members(mixture: Mixture, k: int, other: int) -> list[tuple[float, float]]:
     """Return the logarithms of what each member adds to the probabilities of two labels."""
     least = mixture.settings.least_weight
-    says = [say.py_func(weight, least) for weight in mixture.trust.tolist()]
+    weights = [effective_weight.py_func(weight, least) for weight in mixture.trust.tolist()]
     found = []
-    for member, weight in zip(mixture.named.values(), says, strict=True):
+    for member, weight in zip(mixture.named.values(), weights, strict=True):
         scratch = member.posterior.scratch
-        found.append(log_parts(weight / sum(says), scratch.f * scratch.scores, k, other))
+        found.append(log_parts(weight / sum(weights), scratch.f * scratch.scores, k, other))
     return found
 
 

@@ -6,8 +6,8 @@ the embedding of that name. Then w_k = theta d_k + u_k, and the score of a label
     s_k = u_k . x + theta sim_k(x),    sim_k(x) = d_k . x,    d_k and x of unit length.
 
 There is one theta for all labels, the worth of descriptions, with a Gaussian posterior of its own.
-Every bit, of whichever label, says something of it: good descriptions are used at once, and
-misleading ones cost little, as theta soon is nearly zero. u_k is what `onebit.numerics.posterior`
+Every bit, whichever label it is about, is evidence of it: good descriptions are used at once, and
+misleading ones cost little, as theta is soon nearly zero. u_k is what `onebit.numerics.posterior`
 learns of a label beyond its description.
 
 With z_k = s_k f_k, where f_k is the shrinkage by doubt, p = softmax(z), q = p_l and
@@ -19,9 +19,9 @@ The first variance of u_k is 1 / a, with a = c / (ln K)^2: to stand out among K 
 exceed ln K. If descriptions narrow the choice to e^H labels, where H is the entropy of
 softmax(theta sim(x)), averaged over the last rounds, a score needs to exceed H only: a becomes
 c / H^2. With weights that are expected to be smaller, neither draws nor steps of the first rounds
-undo what the descriptions say. When H changes, the prior changes in all of the posterior, and what
-the bits say stays the same (`onebit.numerics.posterior.change_prior`); with covariance matrices, a
-stays as it is.
+undo what the descriptions say. When H changes, the prior changes in all of the posterior, and the
+evidence of the bits stays the same (`onebit.numerics.posterior.change_prior`); with covariance
+matrices, a stays as it is.
 
 Some labels may have no description. If g_1 is the density of sim_k(x) where k is right, and g_0
 where it is not, the similarities of an x speak for a described label k with the factor
@@ -263,7 +263,7 @@ def begin_descriptions(descriptions, scales, posterior, was_described):
 
 @lean_kernel
 def scale_of(scales, j):
-    """Return what is subtracted from feature `j`, and by what it is multiplied then."""
+    """Return what is subtracted from feature `j`, and the factor of the difference."""
     if scales is None:
         return 0.0, 1.0
     return scales.features[j, LOCATION], scales.features[j, FACTOR]
@@ -280,7 +280,7 @@ def renew_if_settled(descriptions, scales):
 
 @lean_kernel
 def add_similarities(descriptions, x, values, stretch, scores):
-    """Fill what is said of x, and add its worth to the scores.
+    """Fill the similarities of x and the descriptions, and add their worth to the scores.
 
     `values` are those of x, normalised, and `stretch` is the square of its length then.
     """
@@ -328,7 +328,7 @@ def fill_rows(place, indices, values, rows, found):
 
 @lean_kernel
 def add_worth(descriptions, scores):
-    """Add what the descriptions say of the last x to the scores."""
+    """Add the worth of descriptions for the last x to the scores."""
     if descriptions is None:
         return
     if descriptions.D.shape[0] > 0:
@@ -342,7 +342,7 @@ def learn_worth(descriptions, posterior, label, correct):
 
     `predict` has filled p and f of the other posterior.
 
-    Where each label is right on its own, the similarities of others say nothing: e = f_l sim_l.
+    Where each label is right on its own, other similarities do not matter: e = f_l sim_l.
     """
     if descriptions is None:
         return
@@ -435,7 +435,7 @@ def narrow_prior(descriptions, posterior):
     if descriptions.D.shape[0] == 0 or not posterior.settings.exclusive:
         return
     numbers, tolerance = descriptions.numbers, descriptions.settings.tolerance
-    # As K, the number of labels that are left counts as at least e.
+    # K is the number of labels that are not retired; as in a, ln K counts as at least 1.
     K = n_others(posterior.scratch.retired) + 1
     before, now = numbers[NARROWING], max(1.0, math.log(K)) / max(1.0, numbers[ENTROPY])
     now = max(1.0, now * now)

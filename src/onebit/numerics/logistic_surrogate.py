@@ -94,7 +94,7 @@ def boosting_parameters(T: int, constants: str = "tight") -> BoostingParameters:
     2) and (-1, -alpha / 2) for alpha in [-2, 2]: their norm is at most sqrt(2), and scores are at
     most 1 + ln T, which takes the place of B R in `safe_parameters`.
 
-    With "paper" for "tight", they are those of FOLKLORE with the paper's B = 2 and R = 1 + ln T,
+    With constants="paper", they are those of FOLKLORE with the paper's B = 2 and R = 1 + ln T,
     which are upper bounds of the two norms.
     """
     most = math.log(T)

@@ -4,17 +4,17 @@ The likelihood of a bit does not depend on who chose the label. So every member 
 bit, and its weight is multiplied by the probability that it gave to the bit. To decide, the score
 of each label is drawn from a normal distribution with the weighted means of the members' scores and
 variances, and the highest wins. A small share of all weight goes back to all members in each
-round (the fixed share of Herbster and Warmuth), so that weights can move when the world does.
+round (the fixed share of Herbster and Warmuth), so that weights can move when the stream changes.
 
-Pairs of columns (`onebit.numerics.pairs`) correct what all members say by what was right in the
-cells of x, and then neighbours (`onebit.numerics.neighbours`) by examples like x. Each is weighed
-against what it corrects by the same rule.
+Pairs of columns (`onebit.numerics.pairs`) correct the prediction of all members by what was right
+in the cells of x, and then neighbours (`onebit.numerics.neighbours`) correct it by examples like x.
+Each of the two is weighed against the prediction that it corrects, by the same rule.
 
-A member is a view of x (`onebit.numerics.views`), a posterior (`onebit.numerics.posterior`) and, of
-the line, what labels mean (`onebit.numerics.descriptions`).
-`Members` has a field for each; those that a mixture does not have are None. To add a member is to
-add a field: the kernels below walk over those that there are. A mixture of one member is that
-member, and has its scores.
+A member is a view of x (`onebit.numerics.views`), a posterior (`onebit.numerics.posterior`) and,
+for the line, what labels mean (`onebit.numerics.descriptions`). `Members` has a field for each; the
+fields of members that a mixture does not have are None. To add a member is to add a field: the
+kernels below walk over all that are not None. A mixture of one member is that member, and has its
+scores.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from onebit.numerics.neighbours import (
     add_log_probabilities,
     add_neighbours,
     change_neighbours,
+    effective_weight,
     fill_neighbours,
     learn_neighbours,
     n_stored,
     new_neighbours,
-    say,
 )
 from onebit.numerics.pair_products import Products
 from onebit.numerics.pairs import (
@@ -112,7 +112,7 @@ class Member(NamedTuple):
     posterior
         What it has learned.
     descriptions
-        What labels mean, if the member takes that.
+        What labels mean; None if the member takes no descriptions.
     """
 
     view_of_x: Bins | Products | None
@@ -151,7 +151,7 @@ class Scratch(NamedTuple):
 
 
 class WeightedMember(NamedTuple):
-    """A model in the mixture.
+    """A model in the mixture, with its weight.
 
     Attributes
     ----------
@@ -160,8 +160,8 @@ class WeightedMember(NamedTuple):
     weight
         How far it is trusted; weights add up to one.
     n_inputs
-        How many inputs its view of x has at most; how many pairs there are; of neighbours, how many
-        examples are stored.
+        The largest number of inputs that its view makes of x; for "pairs", the number of pairs; for
+        "neighbours", the number of stored examples.
     """
 
     name: str
@@ -190,7 +190,7 @@ class Mixture(NamedTuple):
     scratch: Scratch
 
     def check(self) -> None:
-        """Check that someone is trusted."""
+        """Check that the weights of the members add up to one."""
         check_weights("trust", self.trust)
 
     @property
@@ -229,7 +229,7 @@ class Mixture(NamedTuple):
         return self.scratch.deviations
 
     def retire_classes(self, retired: list[int]) -> None:
-        """Take these classes, and no others, to be neither right nor learned about."""
+        """Mask these classes, and no others: they are not right, and nothing is learned of them."""
         for member in self.named.values():
             member.posterior.scratch.retired[:] = False
             member.posterior.scratch.retired[retired] = True
@@ -316,9 +316,9 @@ def each(function: Any) -> Any:
 
 @lean_kernel
 def score_mixture(mixture, x, inputs, scores):
-    """Fill the logarithms of the probabilities of all members; of a single one, its scores.
+    """Fill the logarithms of the mixture's probabilities; of a single member, its scores.
 
-    If labels are not exclusive, these are log-odds. `inputs` is what scales make of x.
+    If labels are not exclusive, scores are log-odds. `inputs` is what scales make of x.
     """
     members, trust = mixture.members, mixture.trust
     score_members(members, x, inputs)
@@ -357,7 +357,7 @@ def fill_mixture(members, trust, least, p):
     for k in range(p.size):
         p[k] = 0.0
     add_probabilities(members, trust, least, p)
-    total = sum_of_says(trust, least)
+    total = total_effective_weight(trust, least)
     for k in range(p.size):
         p[k] /= total
 
@@ -365,18 +365,18 @@ def fill_mixture(members, trust, least, p):
 @each
 @lean_kernel
 def add_probabilities(member, i, trust, least, p):
-    """Add the probabilities of each member, times its say."""
-    weight, own = say(trust[i], least), member.posterior.scratch.p
+    """Add the probabilities of each member, times its weight."""
+    weight, own = effective_weight(trust[i], least), member.posterior.scratch.p
     for k in range(p.size):
         p[k] += weight * own[k]
 
 
 @lean_kernel
-def sum_of_says(trust, least):
-    """Return the weight that the words of all members have."""
+def total_effective_weight(trust, least):
+    """Return the weight that all members together have in predictions."""
     total = 0.0
     for m in range(trust.size):
-        total += say(trust[m], least)
+        total += effective_weight(trust[m], least)
     return total
 
 
@@ -418,7 +418,7 @@ def fill_mixture_policy(mixture, explores, scores, offer, p):
 @lean_kernel
 def fill_moments(members, trust, least, offer, means, deviations):
     """Fill the weighted means of the members' scores, and the deviations of the draws."""
-    total = sum_of_says(trust, least)
+    total = total_effective_weight(trust, least)
     for k in range(means.size):
         means[k] = deviations[k] = 0.0
     add_moments(members, trust, least, offer, means, deviations)
@@ -431,8 +431,8 @@ def fill_moments(members, trust, least, offer, means, deviations):
 @each
 @lean_kernel
 def add_moments(member, i, trust, least, offer, means, variances):
-    """Add the mean and the variance of each member's draws, times its say."""
-    posterior, weight = member.posterior, say(trust[i], least)
+    """Add the mean and the variance of each member's draws, times its weight."""
+    posterior, weight = member.posterior, effective_weight(trust[i], least)
     if weight > 0.0:
         scratch = posterior.scratch
         best = argmax(scratch.scores, offer)
@@ -450,7 +450,7 @@ def add_moments(member, i, trust, least, offer, means, variances):
 def learn_mixture(mixture, inputs, rounds, label, correct):
     """Update every member and its weight by the bit; return whether any was updated.
 
-    `score_mixture` was given the same x last.
+    The same x was the last one that `score_mixture` was given.
     """
     p, said, updated = mixture.scratch.p, mixture.scratch.said, mixture.scratch.updated
     if mixture.trust.size == 1:
@@ -491,7 +491,7 @@ def learn_members(member, i, trust, least, inputs, rounds, label, correct, updat
 
 @lean_kernel
 def likelihood_of_right(posterior, label, correct):
-    """Return the probability that the label is right; that any is, if none was."""
+    """Return the probability that the label is right; after NONE_RIGHT, that any label is."""
     p, none = posterior.scratch.p, 1.0
     if correct != NONE_RIGHT:
         return p[label]
@@ -518,7 +518,8 @@ def share_weights(trust, share):
 def end_round(member, i, rounds, since):
     """Count the values of x, and age each member.
 
-    There were `rounds` before, and `since` with this one since the last change of everything.
+    `rounds` is the number of earlier rounds, `since` that of rounds since the last change of
+    everything, this one included.
     """
     observe_view(member.view_of_x, rounds)
     grow_older(member.posterior, since)
@@ -553,9 +554,9 @@ def predict_members_by_former(member, i, inputs):
 def change_mixture(mixture, changes, what):
     """Forget what has changed; `what` is the verdict.
 
-    If all changed, the weights of now become the former ones, and those the weights of now: they
-    are then forgotten, unless they returned. Covariances stay if they did: they also reflect what
-    x is like.
+    If everything changed, the current and the former weights are exchanged, and those that become
+    current are forgotten, unless they are true again. Then covariances stay as they are: they also
+    reflect what x is like.
     """
     rarely_called()
     trust = mixture.trust

@@ -1,9 +1,9 @@
 """Neighbours: what was right, and what was wrong, for examples like x.
 
 A memory has the last examples, scaled, with the label that was chosen for each and whether, or how
-far, it was right. Of these, the `nearest` k say what they know of x. Their weights fall with the
-squared distance from x, as 1 - d^2 / h^2, where h is the distance of the first example further away
-than all k; those that are as far as the k-th all count. The weights add up to at most k.
+far, it was right. Of these, the k = `nearest` examples nearest to x count. Their weights fall with
+the squared distance from x, as 1 - d^2 / h^2, where h is the distance of the first example further
+away than all k; all that are as far as the k-th count. The weights add up to at most k.
 
 A neighbour for which label j was right counts for j. One for which j was wrong counts for the other
 labels, the likely ones most. With m, the probabilities by all other members, R, the sums of weights
@@ -13,8 +13,9 @@ by labels that were right, and N, those by labels that were wrong,
     c_k = R_k + sum over j != k of N_j b_k / (1 - b_j),
     p = (a m + c) / (a + sum of c).
 
-So the prior is what the other members say, for `a` examples: neighbours correct it where what they
-saw differs. The memory has at most `MOST_CASES` examples and `MOST_NUMBERS` numbers.
+So the prediction of the other members is a prior worth `a` examples, and neighbours correct it
+where their bits differ from it. The memory has at most `MOST_CASES` examples and `MOST_NUMBERS`
+numbers.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ OTHERS, RIGHT, WRONG, COUNTS, P = range(5)
 """Rows of `Scratch.labels`."""
 
 FORGOTTEN = -1
-"""The era of examples that no longer say anything."""
+"""The era of examples that no longer count."""
 
 TIE = 1e-9
 """Squared distances that differ by a smaller share are equal."""
 
 LEAST_OTHERS = 1e-3
-"""No label is taken to be wrong with a smaller probability, where a neighbour says that it was."""
+"""Least probability that a label is wrong, as a divisor, where it was wrong for a neighbour."""
 
 
 class Scratch(NamedTuple):
@@ -64,7 +65,7 @@ class Scratch(NamedTuple):
     x
         Its scaled features, zeros included.
     distances
-        Squared, from each example in the memory; after them the smallest ones, increasing.
+        Squared distances from each example in the memory; then the smallest of these, increasing.
     labels
         For each label: m of the OTHERS; R and N, of neighbours for which it was RIGHT and WRONG; c,
         their COUNTS; and P.
@@ -76,7 +77,7 @@ class Scratch(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """The last examples, and how far their word is trusted.
+    """The last examples, and how far their prediction is trusted.
 
     Attributes
     ----------
@@ -84,7 +85,7 @@ class Neighbours(NamedTuple):
         Their scaled features, one column for each.
     cases
         LABEL, the one chosen for each; SHARE_RIGHT, one if it was right, zero if not, or its grade;
-        ERA, in which it was.
+        ERA, that of the round.
     counts
         STORED, how many examples there were; NOW and FORMER, the present era and the one before the
         last change of everything; NEWEST, the last of all eras.
@@ -247,7 +248,7 @@ def add_neighbours(neighbours, least, p):
     """Mix the probabilities by neighbours into those by all other members."""
     if neighbours is None:
         return
-    weight = say(neighbours.weight[()], least)
+    weight = effective_weight(neighbours.weight[()], least)
     for k in range(p.size):
         p[k] += weight * (neighbours.scratch.labels[P, k] - p[k])
 
@@ -257,7 +258,7 @@ def add_log_probabilities(neighbours, least, means):
     """Mix the logarithms of the probabilities by neighbours into the means of scores."""
     if neighbours is None:
         return
-    weight = say(neighbours.weight[()], least)
+    weight = effective_weight(neighbours.weight[()], least)
     if weight > 0.0:
         for k in range(means.size):
             score = math.log(max(neighbours.scratch.labels[P, k], 1e-300))
@@ -265,14 +266,14 @@ def add_log_probabilities(neighbours, least, means):
 
 
 @lean_kernel
-def say(weight, least):
-    """Return the weight that a member's word has."""
+def effective_weight(weight, least):
+    """Return the weight that a member has in predictions: zero below `least`."""
     return weight if weight >= least else 0.0
 
 
 def parts_of(neighbours: Neighbours, least: float) -> tuple[float, np.ndarray]:
     """Return what the probabilities by all other members are multiplied with, and what is added."""
-    weight = say.py_func(float(neighbours.weight), least)
+    weight = effective_weight.py_func(float(neighbours.weight), least)
     a, counts = neighbours.settings.prior, neighbours.scratch.labels[COUNTS]
     total = a + counts.sum()
     return 1.0 - weight + weight * a / total, weight * counts / total
@@ -283,7 +284,7 @@ def parts_of(neighbours: Neighbours, least: float) -> tuple[float, np.ndarray]:
 
 @lean_kernel
 def learn_neighbours(neighbours, settings, label, correct):
-    """Weigh the neighbours by the bit, beside all other members, and store the example."""
+    """Weigh the neighbours against all other members by the bit, and store the example."""
     if neighbours is None:
         return
     x, labels, weight = neighbours.scratch.x, neighbours.scratch.labels, neighbours.weight[()]
@@ -300,9 +301,9 @@ def learn_neighbours(neighbours, settings, label, correct):
 
 @lean_kernel
 def reweighed(weight, own, others, settings, correct):
-    """Return the weight of one of two models after a bit, of which they gave two probabilities.
+    """Return the weight of one of two models after a bit.
 
-    `own` and `others` are the probabilities that the chosen label is right.
+    `own` and `others` are the probabilities that it and the other one gave the chosen label.
     """
     least = settings.least_likelihood
     own = weight * likelihood(min(max(own, least), 1.0 - least), correct)
@@ -315,9 +316,9 @@ def reweighed(weight, own, others, settings, correct):
 
 @lean_kernel
 def change_neighbours(neighbours, changes, what):
-    """Forget the examples of labels that changed; of all, begin an era, or go back to the former.
+    """Forget the examples of labels that changed; if all changed, begin an era.
 
-    What was true of the examples of the former era may be true again.
+    If what was true before returned, go back to the former era, whose examples count again.
     """
     if neighbours is None:
         return

@@ -1,8 +1,8 @@
 """Features and the products of all pairs of them, squares included: a quadratic model.
 
 m features have m (m + 1) / 2 products. These are multiplied by sqrt(2 / (m + 1)), so that together
-they have about the squared length of the features, which they would drown: examples then have unit
-length, and their weights have one prior.
+they have about the squared length of the features. Otherwise they would drown the features, as the
+whole example is then divided by its length and all weights have the same prior.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def new_products(n_features: int) -> Products:
 
 
 def with_balance(arrays: Mapping[str, np.ndarray], place: str) -> dict[str, np.ndarray]:
-    """Return arrays of which those of the view at `place` say that it is not balanced."""
+    """Return the arrays of a learner whose view at `place` is not balanced, unless they say so."""
     return {f"{place}.is_balanced": np.zeros((), dtype=np.int64)} | dict(arrays)
 
 

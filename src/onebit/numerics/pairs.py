@@ -1,4 +1,4 @@
-"""Pairs of columns, each with a table of what the other members leave unsaid.
+"""Pairs of columns, each with a table that corrects the probabilities by the other members.
 
 Each cell of a pair (`onebit.numerics.bins`) has, for each label, how often it was right there, c,
 and how often the other members expected that, e: the sum of their probabilities m. A pair corrects
@@ -31,7 +31,7 @@ from onebit.core.state import MOST_ROUNDS, Field, Share, check_weights
 from onebit.numerics import tuning
 from onebit.numerics.bins import MOST_LISTED, Bins, n_cells, n_pairs
 from onebit.numerics.changes import SOME, has_changed
-from onebit.numerics.neighbours import LEAST_OTHERS, reweighed, say
+from onebit.numerics.neighbours import LEAST_OTHERS, effective_weight, reweighed
 from onebit.numerics.posterior import likelihood, share_of_right
 from onebit.numerics.tuning import PairConstants
 
@@ -83,7 +83,7 @@ class Pairs(NamedTuple):
     scratch: Scratch
 
     def check(self) -> None:
-        """Check that some pair is trusted, if there are any."""
+        """Check that the weights of the pairs add up to one, if there are any."""
         if self.trust.size:
             check_weights("trust", self.trust)
 
@@ -104,7 +104,7 @@ def new_pairs(n_features: int, n_classes: int) -> Pairs:
 
 @lean_kernel
 def are_weighed(pairs):
-    """Return whether there are any."""
+    """Return whether there are any pairs."""
     return pairs.trust.size > 0
 
 
@@ -119,7 +119,7 @@ def correct_by_pairs(pairs, cells, least, p):
     if not are_weighed(pairs):
         return
     labels, view = pairs.scratch.labels, cells.view_of_x.scratch
-    weight = say(pairs.weight[()], least)
+    weight = effective_weight(pairs.weight[()], least)
     for k in range(p.size):
         labels[OTHERS, k] = p[k]
         labels[MEAN, k] = 0.0
@@ -159,12 +159,14 @@ def add_log_factors(pairs, means):
 
 
 def weighted_corrections(pairs: Pairs, view: Bins, least: float) -> np.ndarray:
-    """Return r of each pair and label for the last x, times the weight that its word has."""
+    """Return r of each pair and label for the last x, times the weight of the pair."""
     size, n = int(view.scratch.size), pairs.trust.size
     rows = view.scratch.indices[size - n : size] - (view.n_inputs - len(pairs.cells))
     a, cells = pairs.settings.prior, pairs.cells[rows]
     ratios = (a + cells[:, RIGHT]) / (a + cells[:, EXPECTED])
-    weights = say.py_func(float(pairs.weight), least) * pairs.trust / pairs.scratch.totals
+    weights = (
+        effective_weight.py_func(float(pairs.weight), least) * pairs.trust / pairs.scratch.totals
+    )
     return weights[:, None] * ratios
 
 
@@ -173,7 +175,7 @@ def weighted_corrections(pairs: Pairs, view: Bins, least: float) -> np.ndarray:
 
 @lean_kernel
 def learn_pairs(pairs, cells, settings, p, label, correct):
-    """Weigh the pairs by the bit, and count it; p is what all members said."""
+    """Weigh the pairs by the bit, and count it; p are the probabilities by all members."""
     if pairs is None:
         return
     if not are_weighed(pairs):
@@ -207,7 +209,7 @@ def learn_pairs(pairs, cells, settings, p, label, correct):
 
 @lean_kernel
 def change_pairs(pairs, changes, what):
-    """Forget what was right for labels that changed; of all, also which pairs are trusted."""
+    """Forget what was right for labels that changed; if all did, also which pairs are trusted."""
     if pairs is None:
         return
     for k in range(pairs.cells.shape[2]):

@@ -59,7 +59,7 @@ MEAN_SQUARE, COUNTED = 0, 1
 """Places in `Posterior.lengths`."""
 
 OLDEST = 1e100
-"""No age is higher."""
+"""Largest age."""
 
 
 class PosteriorSettings(NamedTuple):
@@ -97,21 +97,26 @@ class Scratch(NamedTuple):
     x, squares
         Its values, normalised, and their squares.
     stretch
-        The square of the length of x so normalised; one if labels are exclusive.
+        The squared length of the normalised x; one if labels are exclusive.
     scores
         The mean of each class's score.
-    v, share
-        x' S_k x, at most what it was at first, stretch / a, and the part of it that is left so.
-    f, p
-        How much each score is shrunk by its doubt, and the probability that each label is right,
-        by the scores so shrunk; in a lesson, f becomes the information.
+    v
+        The variance x' S_k x of each score, capped at its first value, stretch / a.
+    share
+        The capped variance as a share of the variance.
+    f
+        The factor by which doubt shrinks each score; in a lesson, it becomes the information.
+    p
+        The probability that each label is right, by the shrunk scores.
     g
         The gradient.
-    deviations, room
-        Of the draws; and memory for their integrals.
+    deviations
+        The standard deviations of the draws.
+    room
+        Memory for the integrals of the draws.
     least
-        How many deviations below the best score another one is unlikely to be right, LEAST, where
-        N_ON_OFFER labels are.
+        LEAST: how many deviations below the best score a label is unlikely to be right, for
+        N_ON_OFFER labels on offer.
     Sx
         With whole matrices S_k x, a row for each class.
     retired
@@ -145,7 +150,7 @@ class Posterior(NamedTuple):
     W
         Means of the weights.
     S
-        Their variances, or covariance matrices, one for each class, divided by `age`.
+        The variances of the weights, or a covariance matrix for each class, divided by `age`.
     age
         By how much forgetting has widened the posterior.
     level
@@ -169,7 +174,7 @@ class Posterior(NamedTuple):
     scratch: Scratch
 
     def check(self) -> None:
-        """Check that what was learned has not become younger."""
+        """Check that age is at least one, and that the variance of the level is in its range."""
         if self.age < 1.0:
             raise ValueError(f"age is {self.age}, and should be at least 1")
         if not 0.0 <= self.level[VARIANCE] <= LEVEL_VARIANCE:
@@ -306,8 +311,9 @@ def score_full(posterior, x, scores):
 def normalise(posterior, x):
     """Fill the values of x / ||x|| if labels are exclusive, else of x / L.
 
-    L^2 is the mean of ||x||^2 over all rounds with this one. Where each label is right on its own,
-    log-odds are linear in x, so a longer x is a surer one. A softmax is sure enough without.
+    L^2 is the mean of ||x||^2 over all rounds, this one included. Where each label is right on its
+    own, log-odds are linear in x, so that predictions for a longer x are surer. A softmax is sure
+    enough without.
     """
     scratch, lengths = posterior.scratch, posterior.lengths
     fill_unit(x, scratch.x, scratch.squares)
@@ -493,7 +499,7 @@ def doubt_of_best(doubt, scores, v, best, offer, z):
 
 @lean_kernel
 def widen(nu, openness, wrong, v, best, deviations):
-    """Fill the deviations where `best` is wrong with this probability."""
+    """Fill the deviations where `best` is wrong with the probability `wrong`."""
     no_alias()
     for k in range(v.size):
         open_to = wrong * (1.0 - v[best] / v[k]) if v[k] > v[best] else 0.0
@@ -533,7 +539,7 @@ def likelihood(q, correct):
 
 @lean_kernel
 def independent_lesson(posterior, scores, label, correct):
-    """`lesson` where each label is right on its own: a bit says nothing of other labels.
+    """`lesson` where each label is right on its own: a bit teaches nothing about other labels.
 
     q = sigma(z) approximates the mean of sigma over the posterior of the score: the probability of
     the bit. The derivatives of its logarithm by the score, g = (q - bit) c and h = q (1 - q) c^2,
@@ -617,7 +623,7 @@ def n_others(retired):
 
 @lean_kernel
 def implicit_share(q, others, v):
-    """Return r / (1 - q), where r is 1 - q after a step of r, not 1 - q, moved the score by r v.
+    """Return r / (1 - q), where r is the 1 - q that holds after the score has moved by r v.
 
     The root of r = others / (others + q e^{r v}) in [0, 1], by bisection.
     """
@@ -634,7 +640,7 @@ def implicit_share(q, others, v):
 def learn_posterior(posterior, x, scores, rounds, label, correct):
     """Take one step of an online Bayes rule, kept normal; return whether anything was updated.
 
-    x is what `score_posterior` was given last, and `predict` came since.
+    x is the last one that `score_posterior` was given, and `predict` was called after that.
     """
     if isinstance(posterior.S, np.ndarray):
         return learn_diagonal(posterior, x, scores, rounds, label, correct)
@@ -725,7 +731,7 @@ def score_by_former(posterior, x, scores):
 
 @lean_kernel
 def predict_by_former(posterior, scores):
-    """Fill p with the probability that each label is right by such scores."""
+    """Fill p with the probability that each label is right, by scores of `score_by_former`."""
     scratch = posterior.scratch
     for k in range(scores.size):
         scores[k] = -math.inf if scratch.retired[k] else scores[k] + posterior.level[MEAN]
@@ -795,12 +801,12 @@ def first_variance(posterior, j, last):
 
 
 def change_prior(posterior, first, end, which, before, now):
-    """Change the prior's precision, from `before` a to `now` a, of some classes.
+    """Change the prior's precision from `before` * a to `now` * a, for some classes.
 
-    They are those from `first` to `end` that `which` marks.
+    These are the classes from `first` to `end` - 1 that `which` marks.
 
-    What the bits say stays the same: for each weight, its precision less that of the prior, and
-    the product of its precision and its mean. With covariance matrices the prior stays as it is.
+    The evidence of the bits stays the same: for each weight, its precision minus that of the prior,
+    and the product of its precision and its mean. With covariance matrices the prior stays.
     """
     if isinstance(posterior.S, np.ndarray):
         change_prior_diagonal(posterior, first, end, which, before, now)

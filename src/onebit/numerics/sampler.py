@@ -243,7 +243,7 @@ def directions(samples, log_weights, B):
 
 @kernel
 def resample(samples, log_weights, rng):
-    """Replace the samples by copies, of each as many as its weight says, to within one.
+    """Replace the samples by copies: of each, a number in proportion to its weight, to within one.
 
     With u uniform, each of u, u + 1, ..., u + M - 1 selects the first sample i for which M times
     the sum of the weights up to i exceeds it.

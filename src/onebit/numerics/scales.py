@@ -1,4 +1,4 @@
-"""Running scales: features of any size and offset made alike, and a constant beside them.
+"""Running scales: features of any size and offset on one scale, and a constant beside them.
 
 What becomes of a feature depends on the values seen of it, zeros included, and not on how they are
 stored:
@@ -79,7 +79,7 @@ LEAST_VECTOR = 32
 """An embedding has at least this many columns."""
 
 UNIT_TOLERANCE, UNIT_SHARE = 0.05, 0.95
-"""The squares of an embedding add up to one, up to so much, in at least this share of rounds.
+"""The squares of an embedding add up to one within UNIT_TOLERANCE, in a share UNIT_SHARE of rounds.
 
 Embeddings are often stored with two or three digits, and hashing lets a few columns collide."""
 
@@ -96,7 +96,9 @@ Locations and deviations hardly differ, and to count all values takes an eighth 
 rounds with dense x."""
 
 GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
-"""Its multiples, modulo one, are spread evenly: no period of a stream is met at one place only."""
+"""The golden ratio minus one: its multiples, modulo one, are spread evenly.
+
+So no period of a stream is met at one place only."""
 
 PAUSE = 0.1
 """Scales are settled again after this many more rounds, as a share of those so far."""
@@ -244,10 +246,11 @@ def new_scales(n: int) -> Scales:
 
 
 def with_power(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return arrays of which those of scales have POWER.
+    """Return the arrays of a learner in which those of scales have POWER.
 
-    Before, `totals` had the sum of squares of all features that stayed as they are, and their
-    number, after the first three; the oldest had nothing about embeddings.
+    In earlier versions `totals` had, after its first three numbers, the sum of squares of all
+    features that stayed as they are and the number of these; the oldest had nothing about
+    embeddings.
     """
     names = ("features", "kinds", "totals")
     features, kinds, totals = (arrays.get(f"scales.{name}") for name in names)
@@ -401,13 +404,13 @@ def scaled(features, j, x_j):
 
 @lean_kernel
 def is_credible(features, j, x_j):
-    """Return whether a value of feature `j` may be what it says."""
+    """Return whether a value of feature `j` is credible: not too far from its location."""
     return abs(features[j, FACTOR] * (x_j - features[j, LOCATION])) <= features[j, CREDIBLE_Z]
 
 
 @lean_kernel
 def limited(x_j):
-    """Return the nearest number that is not too far from zero."""
+    """Return the number clipped to [-FARTHEST, FARTHEST]."""
     return min(max(x_j, -FARTHEST), FARTHEST)
 
 
@@ -516,7 +519,7 @@ def squares_below_one(x):
 
 @lean_kernel
 def settle(scales, weights, weight):
-    """Make scales of what was counted, and weights that keep their meaning with them."""
+    """Make scales from what was counted; change weights so that they keep their meaning."""
     rarely_called()
     kinds, totals, scratch = scales.kinds, scales.totals, scales.scratch
     rounds, n, power, n_typical = totals[ROUNDS], 0, 0.0, 0
@@ -547,11 +550,12 @@ def settle(scales, weights, weight):
 
 @lean_kernel
 def settle_feature(scales, weights, j, unit, by_chance):
-    """Make the scale of feature `j` of what was counted.
+    """Make the scale of feature `j` from what was counted.
 
     A location that moves by more than `by_chance`, divided by the weight of what was counted, does
-    not do so by chance. Nor does one of a column that is younger than what was learned of it, or of
-    a counter: of a few values, its trend would look like chance.
+    not do so by chance. Nor does any move of a column that has begun anew or has fewer than half of
+    all rounds, or of a column that only rises or falls, such as a counter: over a few values, its
+    trend would look like chance.
     """
     rarely_called()
     features, kinds, totals = scales.features, scales.kinds, scales.totals

@@ -74,7 +74,7 @@ class Inverse(NamedTuple):
             except np.linalg.LinAlgError:
                 sound = False
             if not sound:
-                raise ValueError("base, less what is pending, is not positive semidefinite")
+                raise ValueError("base minus what is pending is not positive semidefinite")
 
 
 def new_inverse(n: int, a: float) -> Inverse:
@@ -83,9 +83,9 @@ def new_inverse(n: int, a: float) -> Inverse:
 
 
 def new_inverses(n_classes: int, n: int, a: float, *, any_size: bool = False) -> Inverse:
-    """Return the inverse of ``a I``, n x n, once for each class, for updates of unit norm.
+    """Return the inverse of ``a I``, n x n, once for each class, for updates of at most unit norm.
 
-    Updates of any size must be guarded by `is_settled`.
+    Updates of any size (`any_size`) must be guarded by `is_settled`.
     """
     needed, available = 8 * n_classes * n * n, _memory()
     if needed > available:

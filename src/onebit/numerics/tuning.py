@@ -27,7 +27,7 @@ class PosteriorConstants(NamedTuple):
     constant
         The first variance of the constant's weight, as a multiple of others'.
     doubt
-        kappa.
+        kappa: a score of variance v is shrunk by 1 / sqrt(1 + kappa v).
     optimism
         omega, where each label is right on its own: how many of its deviations the mean of a draw
         is above the probability of the label.
@@ -36,9 +36,9 @@ class PosteriorConstants(NamedTuple):
     unforeseen
         eta.
     information_weight
-        m, which is m t / (t + settling) in round t.
+        m: the information of round t has the weight m t / (t + settling).
     settling
-        See there.
+        The round in which the information has half the weight m.
     forgetting
         phi, if it is not given.
     young
@@ -48,9 +48,9 @@ class PosteriorConstants(NamedTuple):
     negligible
         A covariance is not updated if v would change by a smaller share.
     openness
-        How steeply draws widen where no label is known to be right: the power of (1 - q) r. Less,
-        and labels of two that are as likely as each other are tried in vain; more, and a label that
-        looked bad at first is not tried again.
+        How steeply draws widen where no label is known to be right: the power of (1 - q) r. If it
+        is lower, labels are tried in vain where two are equally likely; if it is higher, a label
+        that looked bad at first is not tried again.
     unlikely
         Where the best label is less likely to be wrong, draws are not widened.
     """
@@ -80,10 +80,10 @@ class MixtureConstants(NamedTuple):
     share
         The part of all weight that goes back to all members in each round (fixed share).
     least_weight
-        A member with less weight learns, and has no say.
+        A member with less weight learns, but does not count in predictions.
     least_likelihood
-        No bit has a lower likelihood when members are weighed: one that was sure once too often
-        would never be heard again.
+        No bit has a lower likelihood when members are weighed: otherwise, a member that was wrong
+        once while certain would take long to regain weight.
     """
 
     share: float = 1e-4
@@ -99,7 +99,7 @@ class NeighbourConstants(NamedTuple):
     nearest
         k, how many of the nearest examples count.
     prior
-        a, for how many of them the word of the other members counts.
+        a: how many examples the prediction of the other members counts for.
     """
 
     nearest: int = 4
@@ -152,10 +152,10 @@ class ChangeConstants(NamedTuple):
         Of a label, only rounds count in which fewer mistakes were expected: what was never learned
         cannot be forgotten.
     first_rounds
-        Rounds that the first belief about a level counts for: mistakes in half of them, or more.
+        Rounds that the prior of a level counts for: mistakes in half of them, or more.
     first_mistakes, first_expected
-        What a label begins with, so that it is not taken to be as good as others before it is
-        known.
+        The mistakes, and expected mistakes, that a label begins with, so that it is not taken to be
+        as good as others before it is known.
     """
 
     changed_share: float = 0.8
@@ -179,11 +179,11 @@ class HedgeConstants(NamedTuple):
     Attributes
     ----------
     upper
-        Deviations from the middle of a belief to its upper end. With fewer, the second most
-        frequent label may be taken for the most frequent one for good.
+        Standard deviations from the posterior mean of a label's rate to its upper confidence bound.
+        With fewer, the second most frequent label may be taken for the most frequent one for good.
     first_right
-        The belief about the model begins with Beta(first_right, 1). With Beta(1, 1), the constant
-        one of a few labels is tried often before the model has learned anything.
+        The prior of the model's rate is Beta(first_right, 1). With Beta(1, 1), the constant label
+        is often tried before the model has learned anything, if there are few labels.
     most_rounds
         Rounds of a label after which all so far count half, as labels may become more frequent.
     """
@@ -200,7 +200,7 @@ class DescriptionConstants(NamedTuple):
     ----------
     worth, doubt
         Mean and standard deviation of theta before the first round, in units of ln K / spread. The
-        spread is the similarity of a description to itself less that to others, on average.
+        spread is the similarity of a description to itself minus that to others, on average.
     least_spread
         No spread is smaller.
     memory

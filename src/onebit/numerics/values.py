@@ -1,6 +1,6 @@
-"""The probability that each label has the highest value: worth times P(right), less cost.
+"""The probability that each label has the highest value: worth times P(right), minus cost.
 
-Each label's probability to be right is drawn as a function of a normal draw t_k of its own, with
+Each label's probability of being right is drawn as a function of a normal draw t_k of its own, with
 mean m_k and deviation d_k, and its value is V_k = w_k P(t_k) - c_k. There are two models:
 
 - one logistic function a label: P(t) = 1 / (1 + e^{-t}), where m_k are the log-odds;
@@ -50,7 +50,7 @@ _LEAST_DEVIATION = 1e-9
 """A draw with a smaller deviation is its mean."""
 
 _LEAST_MEAN = -200.0
-"""No mean is lower: probabilities below e^-200 are taken to be that."""
+"""Least mean of a draw: probabilities below e^-200 count as e^-200."""
 
 _CERTAIN_LOG_ODDS = 20.0
 """Log-odds above which a logistic function counts as one, which it is to 2e-9."""

@@ -1,9 +1,9 @@
 """Views: what a model sees of x.
 
-A view is None, for the features as `onebit.numerics.scales` make them, or a state of its own that
-makes more of these: `Bins` for bins and cells, `Products` for products. A state has `n_inputs`, and
-`indices`, `values` and `size` in its scratch; the kernels below are compiled for the view that they
-are given.
+A view is None, for the features as `onebit.numerics.scales` makes them, or a state of its own that
+makes further inputs of them: `Bins` for bins and cells, `Products` for products. A state has
+`n_inputs`, and `indices`, `values` and `size` in its scratch; the kernels below are compiled for
+the view that they are given.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _fill_view(view, x, scaled, n_classes):
 
 @lean_kernel
 def observe_view(view, rounds):
-    """Count the values of the x that was encoded last, after so many rounds before it."""
+    """Count the values of the x that was encoded last, after `rounds` earlier rounds."""
     if view is None:
         return
     count_in_view(view, rounds)

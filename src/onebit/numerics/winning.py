@@ -23,7 +23,7 @@ _UPPER_REACH = 5.7
 """Standard deviations above all means beyond which a single draw is too unlikely to count."""
 
 _FEW_DRAWS = 50
-"""Of more draws, more reach far: the reach grows, so that the chance that any exceeds it does not.
+"""With more draws the reach grows, so that the chance that any exceeds it does not.
 
 Beyond r = 6, the chance to exceed r + ln(c) / 6 is less than 1 / c of that to exceed r.
 """
@@ -132,7 +132,7 @@ _MEAN_VALUES, _WIDTH_VALUES = _MEAN_POWERS.T.copy(), _WIDTH_POWERS.T.copy()
 
 @lean_kernel
 def winning_probabilities(means, deviations, p, room, offer=None):
-    """Fill ``p[k]`` with the probability that draw k is the largest, and return the largest mean.
+    """Fill ``p[k]`` with the probability that draw k is the largest; return the k of largest mean.
 
     Only the draws on offer take part; the others have probability zero.
 
@@ -346,7 +346,7 @@ def _most_frequent_width(gaps, widths, n, bins, sums):
         bins[b] = sums[b] = 0.0
     for i in range(n):
         place = (1.0 - widths[i] / largest) * (0.5 / _WIDTH_TOLERANCE)
-        b = int(place) if place < _N_WIDTH_BINS else _N_WIDTH_BINS  # nor is NaN
+        b = int(place) if place < _N_WIDTH_BINS else _N_WIDTH_BINS  # also if it is NaN
         bins[b] += 1.0
         sums[b] += gaps[i]
     most = 0

@@ -66,7 +66,7 @@ class Models(NamedTuple):
 
 
 class Weak(NamedTuple):
-    """Weak learners of one kind: their kernels, and what they can do.
+    """The kind of the weak learners: their kernels, and what they can do.
 
     Attributes
     ----------

@@ -50,7 +50,7 @@ class Forecaster(ProbabilityLearner):
     reference = "Foster, Kale, Luo, Mohri, Sridharan 2018"
     cost = Cost("n (K d)^2 for each sample, in some rounds n")
     exempt: ClassVar[dict[str, str]] = {
-        "check_state_stays_the_same_size": "to renew its samples takes all past examples"
+        "check_state_stays_the_same_size": "it renews its samples from all past examples"
     }
 
     @property
@@ -84,7 +84,7 @@ class Aggregating(Forecaster):
         in a round, and limits the loss of a round to ln(K / mu), even with few samples. For T
         rounds, mu = 1 / T is a good choice.
     n_samples : int >= 2, default=100
-        How many W the mean is taken over.
+        Number of W that the mean is taken over.
     n_sweeps : int in [1, 1000], default=1
         On resampling, the number of moves of each sample in each of K d directions.
     classes : array-like, optional
@@ -121,8 +121,8 @@ class Aggregating(Forecaster):
     L(V) <= T (B R + ln K), as the mean of V x is zero. Take a = d K / (T (B R + ln K)), or 1.
 
     The bound is for the exact mean. The authors leave open how to sample; `onebit.numerics.sampler`
-    says how it is done here. The algorithm is reconstructed from later
-    accounts, such as Gaptron's and FOLKLORE's, and the bound was derived anew.
+    says how it is done here. The algorithm is reconstructed from later accounts, such as Gaptron's
+    and FOLKLORE's, and the bound was derived anew.
 
     References
     ----------

@@ -67,7 +67,7 @@ class Obama(Forecaster):
     horizon : int >= 1, default=10_000
         T, the expected number of rounds, for "theory".
     n_samples : int >= 2, default=100
-        How many W the mean is taken over.
+        Number of W that the mean is taken over.
     n_sweeps : int in [1, 1000], default=1
         On resampling, the number of moves of each sample in each of K d directions.
     classes : array-like, optional
@@ -97,8 +97,8 @@ class Obama(Forecaster):
 
     `onebit.theory.bounds.obama`. With C = d K^2 (1 + ln max{1, T (B R + ln K) / (d K^2)}), "theory"
     is mu = min{1/2, sqrt(C / T)}, which makes this O(sqrt(C T)). The bound is for the exact mean;
-    here it is taken over samples. The algorithm is reconstructed from later
-    accounts, such as Gaptron's, and bound and constants were derived anew.
+    here it is taken over samples. The algorithm is reconstructed from later accounts, such as
+    Gaptron's, and the bound and the constants were derived anew.
 
     The theory guards against the worst stream: on benign ones a smaller mu and an eta near 1, which
     is the rate of `Aggregating`, do much better, as below.

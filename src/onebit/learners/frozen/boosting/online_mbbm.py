@@ -28,13 +28,13 @@ class Tables(NamedTuple):
     powers
         Coefficients of T_c(z)^g, for each c and g.
     factorials
-        Those of 0, ..., N.
+        The factorials of 0, ..., N.
     votes
         The number of labels with each number of votes.
     chances
         Probabilities of winning, by the votes of two labels.
     product, factor
-        Two polynomials.
+        Memory for two polynomials.
     """
 
     powers: np.ndarray
