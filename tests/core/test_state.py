@@ -125,7 +125,7 @@ def test_a_sound_state_passes():
             ({"A_inv": new_inverse(6, 1.0)._replace(n_pending=np.array([n]))}, "A_inv.n_pending")
             for n in (PENDING, PENDING + 1, 10**6, 2**40, -PENDING - 1, -1)
         ),
-        ({"A_inv": new_inverse(6, 1.0)._replace(base=-2.0 * np.eye(6))}, "A_inv.base, less what"),
+        ({"A_inv": new_inverse(6, 1.0)._replace(base=-2.0 * np.eye(6))}, "A_inv.base minus what"),
     ],
 )
 def test_what_kernels_rely_on_is_checked_by_name(change, words):

@@ -262,7 +262,7 @@ def test_more_labels_leave_the_views_as_they_are():
         ),
         (
             lambda arrays: arrays["mixture.members.cells.view_of_x.kinds"].__setitem__((0, 2), 7),
-            "numeric",
+            "IS_NUMERIC",
         ),
         (
             lambda arrays: arrays["mixture.members.cells.view_of_x.edges"].__setitem__(
