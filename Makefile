@@ -94,7 +94,7 @@ docs: .venv/.installed-docs
 docs-links: docs
 	$(BIN)/sphinx-build -q -b linkcheck -c tools/docs build/docs build/links
 
-# The pictures of README and of the site; some run Vowpal Wabbit, one needs ONEBIT_DATA.
+# The pictures of README and of the site; some run Vowpal Wabbit, two need ONEBIT_DATA.
 pictures: .venv/.installed-bench .venv/.installed-dev
 	$(BIN)/python tools/pictures.py
 

@@ -246,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=FULL_SIZE, help="rounds of SynSep")
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"), metavar="FILE")
-    parser.add_argument("--quick", action="store_true", help="a small run, to see that it works")
+    parser.add_argument("--quick", action="store_true", help="a small run, to check that it works")
     parser.add_argument("--only", choices=SECTIONS, help="run one section")
     options = parser.parse_args(arguments)
     size = Size(options.rounds, early=min(EARLY, options.rounds))

@@ -1,10 +1,10 @@
 """How much less time a sweep takes with two processes than with one: ``python bench/jobs.py``.
 
 The sweep is that of the SOBA paper at the small scale, streams included, on all data that are
-there (ONEBIT_DATA); each time a new process begins with nothing but compiled code. What a process
-takes that has nothing to play, to import all modules and to write the table, no second one can
-shorten: it is timed too. The last line is what the two cores themselves give: a loop of plain
-Python, two at once and one alone. One process and two take turns, and medians are printed.
+there (ONEBIT_DATA); each time a new process begins with nothing but compiled code. A second
+process cannot shorten the import of all modules and the writing of the table: a sweep with nothing
+to play measures both. The last line is what the two cores themselves give: a loop of plain Python,
+two at once and one alone. Sweeps with one process and with two take turns, and medians are printed.
 """
 
 from __future__ import annotations

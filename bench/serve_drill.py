@@ -1,4 +1,4 @@
-"""Kill drills: kill -9 at random moments under load, and look whether anything was lost.
+"""Kill drills: kill -9 at random moments under load, and check whether anything was lost.
 
     python bench/serve_drill.py [--kills 200] [--rows 100000] [--postgres]
 

@@ -7,9 +7,9 @@ waits, and so on. Servers and generator run on this machine, one server at a tim
 endpoint have each request on disk before they reply. They take turns, as the speed of a machine
 changes from minute to minute; ratios are those of one turn. The processor time of a pair, of the
 server alone, says most where other programs run. With --asgi it also measures the service without
-its direct entrance. It prints a table, medians last, and writes serve-results.json. With --soak it
-goes on for that many seconds, prints the memory over time, and ends with 1 if that grows in the
-second half.
+its direct entry point. It prints a table, medians last, and writes serve-results.json. With --soak
+it goes on for that many seconds, prints the memory over time, and ends with 1 if the memory grows
+in the second half.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SOAK_GROWTH = 0.02
 
 
 class Refused(Exception):  # noqa: N818
-    """An answer that is none."""
+    """An error, in place of the reply that was asked for."""
 
     def __init__(self, status: int, body: bytes) -> None:
         super().__init__(f"{status}: {body[:200]!r}")
@@ -218,8 +218,8 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--data", help="folder to write to; its disk is what is measured")
     parser.add_argument("--postgres", action="store_true", help="measure a PostgreSQL, too")
-    parser.add_argument("--asgi", action="store_true", help="measure without the direct entrance")
-    parser.add_argument("--only", help="some of bare, diy, sqlite, asgi and postgres, with commas")
+    parser.add_argument("--asgi", action="store_true", help="measure also without the direct entry")
+    parser.add_argument("--only", help="some of bare,diy,sqlite,asgi,postgres")
     parser.add_argument(
         "--realtime",
         action="store_true",

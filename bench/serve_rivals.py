@@ -3,7 +3,7 @@
 The bare endpoint parses what the service parses, with the same framework, and replies. The
 do-it-yourself one is what is commonly written: FastAPI, a Vowpal Wabbit workspace behind a lock,
 and a commit to SQLite for each request, as durable as the service's. The third is the service
-itself, without its direct entrance.
+itself, without its direct entry point.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def main() -> None:
 
 
 def serve_by_asgi(port: int, folder: str) -> None:
-    """Serve onebit itself, without its direct entrance."""
+    """Serve onebit itself, without its direct entry point."""
     import uvicorn
 
     from onebit.serve.limits import Limits

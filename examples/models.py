@@ -38,7 +38,7 @@ KINDS = {"chat": -1.0, "facts": 0.0, "code": 1.0, "maths": 2.0}
 """Their mean difficulties."""
 
 SPREAD = 3.0
-"""Within a kind, questions differ by up to so much either way."""
+"""The largest difference of a question from the mean difficulty of its kind."""
 
 WORDS = {
     "chat": "birthday greeting poem story joke letter toast invitation apology thanks speech song",

@@ -206,7 +206,7 @@ def test_bad_input():
         CobaLearner(Perceptron())
     learner = CobaLearner(Banditron(random_state=0), actions=SHAPES)
     for actions in (None, []):
-        with pytest.raises(ValueError, match="and the actions are"):
+        with pytest.raises(ValueError, match="at least one action is needed"):
             learner.predict((1.0,), actions)
     action, probability, more = learner.predict((1.0,), SHAPES)
     with pytest.raises(ValueError, match=r"from 0, for wrong, to 1, for right; got 1\.5"):

@@ -268,9 +268,10 @@ def experiments_page() -> str:
     rows = [[f"[{name}](#{name})", found.title] for name, found in EXPERIMENTS.items()]
     parts = [
         "# Experiments",
-        "Most experiments have two scales: `small` takes minutes, `full` is the paper's. Runs"
-        " that were played are kept, and only missing ones are played again. The report is one page"
-        " of HTML with pictures, tables and, for each claim of a paper, whether it holds here.",
+        "Most experiments have two scales: `small` takes minutes, `full` is that of the paper or of"
+        " our pages. Runs that were played are kept, so only missing ones are played. The report is"
+        " one page of HTML with pictures, tables and, for each claim of a paper, whether it holds"
+        " here.",
         "```text\nonebit lab run NAME --scale small\nonebit lab show NAME\nonebit lab report\n```",
         table(["name", "experiment"], rows),
     ]

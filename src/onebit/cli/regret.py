@@ -37,7 +37,9 @@ def regret(
     ] = None,
     seed: Annotated[
         int,
-        typer.Option(metavar="N", min=0, help="Use this seed for the stream, and count from it."),
+        typer.Option(
+            metavar="N", min=0, help="Use this seed for the stream, and from it on for the runs."
+        ),
     ] = 0,
     seeds: Annotated[
         int, typer.Option(metavar="N", min=1, help="Take the mean over runs with this many seeds.")

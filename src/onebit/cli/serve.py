@@ -27,7 +27,7 @@ Database = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="Use those in this PostgreSQL database instead, postgresql://user@host/name.",
+        help="Use a PostgreSQL database instead of a folder: postgresql://user@host/name.",
         show_default=False,
     ),
 ]
@@ -81,7 +81,7 @@ def serve(
             metavar="N",
             min=1,
             max=64,
-            help="Serve with this many processes; more than one need --database.",
+            help="Serve with this many processes; more than one needs --database.",
         ),
     ] = 1,
     demo: Annotated[

@@ -115,8 +115,8 @@ class CobaLearner(CobasLearner):
             raise CobaException("a round is about one context; coba plays batches one by one")
         if not actions:
             raise ValueError(
-                f"one of several actions is chosen, and the actions are {actions}; before the "
-                "first prediction they are those of CobaLearner(model, actions=[...])"
+                f"at least one action is needed; got {actions}. To learn before the first "
+                "prediction, name the actions by CobaLearner(model, actions=[...])"
             )
         if self._running is None:
             self._begin(context, actions if self._actions is None else self._actions)

@@ -149,7 +149,7 @@ def estimate(
         For "direct" and doubly robust: a learner with `right_proba` or `predict_proba`, a copy of
         which keeps learning from the log; or predicted probabilities of each label being right,
         made without the row's own bit. By default the policy, if it is such a learner, else a
-        logistic regression for each label.
+        softmax regression over all labels and "none of them".
     clip : float, default=100.0
         The largest weight, for "clipped".
 

@@ -270,9 +270,9 @@ class OneBitClassifier(ProbabilityLearner):
         Whether to forget what the bits show to be no longer true; see the notes.
     views : {"auto", "line", "cells", "products"}, default="auto"
         The members of the mixture: the line alone; the line and cells; or the line, cells and
-        products. Wherever there are cells there are neighbours too, and pairs if there are at most
-        64 columns and d (d - 1) K / 2 is at most 8,192. "auto" adds cells for at most 256 columns
-        and 32 labels, and products, of which there are n = (d + 1) (d + 2) / 2, if n^2 K is at most
+        products. Wherever there are cells there are neighbours too, and, for at most 64 columns,
+        pairs if d (d - 1) K / 2 is at most 8,192. "auto" adds cells for at most 256 columns and 32
+        labels, and then products, of which there are n = (d + 1) (d + 2) / 2, if n^2 K is at most
         800,000. Texts and other wide rows have the line alone.
     exclusive : bool, default=True
         Whether exactly one label is right for each x. If not, each label is right with a
@@ -310,13 +310,12 @@ class OneBitClassifier(ProbabilityLearner):
 
     **Changes.** If bits come out worse than they used to at the same confidence q (or at any q,
     where much is known), something has changed, and `changes_` lists it. If this concerns some
-    labels, these are forgotten: w_k = 0 and
-    S_k as at first. If it concerns all, everything is forgotten, but the weights are kept. At the
-    next change of everything they come back if they explain the last bits better than the current
-    weights, by a factor of 100: what was true before may be true again. Then only the weights are
-    exchanged; S_k stays. All members change together, and after a change of everything all have
-    equal weights. `onebit.numerics.changes` has the formulas, and `make alarms` counts false
-    alarms.
+    labels, the learner forgets them: w_k = 0 and S_k as at first. If it concerns all, everything is
+    forgotten, but the weights are kept. At the next change of everything they come back if they
+    explain the last bits better than the current weights, by a factor of 100: what was true before
+    may be true again. Then only the weights are exchanged; S_k stays. All members change together,
+    and after a change of everything all have equal weights. `onebit.numerics.changes` has the
+    formulas, and `make alarms` counts false alarms.
 
     **The constant label.** Where the mixture's label, the one with the highest score, is right less
     often than a constant label would be, the constant label is chosen instead: with uninformative

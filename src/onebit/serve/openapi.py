@@ -23,7 +23,7 @@ _WHY = {
     413: "The body is too large.",
     414: "The path is longer than names can be.",
     415: "The body does not have the expected media type.",
-    422: "The body is JSON, and does not make sense.",
+    422: "The body is JSON, but not a request that can be met.",
     429: "There are too many requests at the same time.",
     503: "The log cannot be written now: nothing happened, and it may be tried again.",
 }

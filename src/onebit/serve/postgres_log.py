@@ -403,7 +403,7 @@ class PostgresLog(ServiceLog):
     # Snapshots
 
     async def add_snapshot(self, model: int, snapshot: Snapshot, keep: int) -> None:
-        """Write a snapshot, and forget all but the last `keep`."""
+        """Write a snapshot; forget all but the last `keep`, and the last one of each code."""
 
         async def work(db: AsyncConnection[Any]) -> None:
             async with db.transaction():

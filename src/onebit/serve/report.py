@@ -50,10 +50,10 @@ LATE_SECONDS = 3600.0
 """Age from which a decision without feedback counts as one that gets none."""
 
 LATE_DECISIONS = 5000
-"""Decisions that are looked at for missing feedback."""
+"""Decisions that are checked for missing feedback, at most."""
 
 MOST_WITHOUT_FEEDBACK = 0.2
-"""Share of decisions without feedback that is worth a sentence."""
+"""With a larger share of decisions without feedback, the report says so."""
 
 MOST_POINTS = 80
 """Points of a series."""

@@ -107,7 +107,7 @@ ROUTES = [
     ),
     Route(
         *("PATCH", _MODEL, handlers.change_model, "admin"),
-        "Freeze a model; set when decisions expire.",
+        "Change a model: freeze, expiry, limits, apprentice.",
         *(ModelSettings, api.ModelView, (404,)),
     ),
     Route(

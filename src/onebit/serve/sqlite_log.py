@@ -49,7 +49,7 @@ ERASED_AT_ONCE = 200
 """Decisions that are erased before rows of requests get their turn."""
 
 _ROWS_A_STATEMENT = 128
-"""Of one INSERT. SQLite keeps as many of them compiled, for each number of rows."""
+"""Rows of one INSERT, at most. SQLite keeps one compiled statement for each number of rows."""
 
 
 class SQLiteLog(ServiceLog):

@@ -129,7 +129,7 @@ def reuters(seed: int) -> World:
 
 
 def world_of(name: str, seed: int, rounds: int) -> World:
-    """Return a world by its name; at most so many rounds of it."""
+    """Return the first rounds of a world, by its name."""
     if name in (SHOP, ONE_RIGHT):
         return shop(seed, rounds, one_right=name == ONE_RIGHT)
     whole = jester(seed) if name == JESTER else reuters(seed)
@@ -160,7 +160,7 @@ class Clicks(Trial):
     world : str
     player : Learner or VowpalWabbit
     rounds : int
-        At most so many.
+        The largest number of rounds.
     told : str
         What the learner is told of a wrong label, one of `UNCLICKED`.
     constant : bool or None

@@ -22,7 +22,7 @@ STREAMS = ("clinc150", "banking77")
 SEEDS = {"small": 2, "full": 5}
 
 FOUND = 3
-"""A label is found when it was right so often."""
+"""How often a label must be right to count as found."""
 
 BLOCK = 25
 """Rounds after which past rounds are learned from again."""
