@@ -146,7 +146,9 @@ def learner_page(cls: type[Learner]) -> str:
 
 def errata_of(cls: type[Learner]) -> Iterator[str]:
     """Yield the parts of docs/papers.md that are of the learner, or the items that name it."""
-    sections = (ROOT / "docs" / "papers.md").read_text().split("\n## ")[1:]
+    page = (ROOT / "docs" / "papers.md").read_text()
+    page = re.sub(r"\]\((?=[\w/]+\.(md|svg|png))", "](../", page)  # learners' pages are in a folder
+    sections = page.split("\n## ")[1:]
     for section in sections:
         heading, _, text = section.partition("\n")
         if cls.reference in heading or re.search(rf"\b{cls.__name__}\b", heading):
