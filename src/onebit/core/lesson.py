@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -43,9 +42,6 @@ class Grade(float):
 
     __slots__ = ()
 
-
-as_lesson = partial(tuple.__new__, Lesson)
-"""Make a lesson of a tuple, in half the time that ``Lesson(...)`` takes."""
 
 _BITS = (bool, np.bool_, int, np.integer)
 

@@ -91,8 +91,19 @@ def check_example(x: Any, all_features: np.ndarray | None, *, is_first: bool = F
     of a learner is inspected in Python: the learner begins to compile as soon as its form is known.
     """
     kind = type(x)
-    if isinstance(x, Example):
-        example = _trusted(x)
+    if kind is Example or isinstance(x, Example):
+        indices, values, n_features = example = x
+        if not (  # as `decide` makes them
+            type(indices) is type(values) is np.ndarray
+            and indices.dtype is _UINT32
+            and values.dtype is _FLOAT
+            and indices.strides == (4,)  # of one axis, and contiguous
+            and values.strides == (8,)
+            and len(indices) == len(values)
+            and type(n_features) is int
+            and 0 <= n_features <= 2**32
+        ):
+            example = _made_by_hand(x)
     elif kind is np.ndarray or not (kind in _CSR or sp.issparse(x)):
         example = _dense_example(x, all_features)
     else:
@@ -367,20 +378,9 @@ _as_example: Any = partial(tuple.__new__, Example)
 """`Example._make` without its length check, which takes half the time."""
 
 
-def _trusted(x: Example) -> Example:
-    """Return an example with the types that kernels trust; it may be made by hand."""
+def _made_by_hand(x: Example) -> Example:
+    """Return an example with the types that kernels trust."""
     indices, values, n_features = x
-    if (
-        type(indices) is type(values) is np.ndarray
-        and indices.dtype is _UINT32
-        and values.dtype is _FLOAT
-        and indices.strides == (4,)  # of one axis, and contiguous
-        and values.strides == (8,)
-        and len(indices) == len(values)
-        and type(n_features) is int
-        and 0 <= n_features <= 2**32
-    ):  # as `decide` makes them
-        return x
     try:
         sound = (indices.dtype, values.dtype) == (INDEX, np.float64) and (
             indices.shape == values.shape and values.ndim == 1 and 0 <= n_features <= 2**32
