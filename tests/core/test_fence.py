@@ -12,13 +12,22 @@ from onebit.core.compiling import HOOKS
 from onebit.core.hooks import Hook
 from processes import run_python
 
-ROUNDS = """
+PROGRAM = """
 import warnings
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     import numpy as np
     from onebit import Banditron, OneBitClassifier, play
     from onebit.core.compiling import HOOKS
+mistakes = weights = 0
+PLAYED
+print(mistakes, repr(float(weights)), len(HOOKS))
+for warned in caught:
+    if "Numba" in str(warned.message):
+        print(warned.category.__name__, warned.message)
+"""
+
+ROUNDS = """
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 4))
 y = np.argmax(X[:, :3], axis=1)
@@ -27,13 +36,17 @@ mistakes = play(learner, X, y).n_mistakes
 for x, truth in zip(X, y):
     decision = learner.decide(x)
     learner.learn(decision, correct=bool(decision.label == truth))
-print(mistakes, repr(float(abs(learner.coef_).sum())), len(HOOKS))
-for warned in caught:
-    if "Numba" in str(warned.message):
-        print(warned.category.__name__, warned.message)
+weights = abs(learner.coef_).sum()
 """
 
-BANDITRON = ROUNDS.replace("LEARNER", "Banditron(0.2, random_state=0)")
+IMPORT = PROGRAM.replace("PLAYED", "")
+
+
+def rounds_of(learner):
+    return PROGRAM.replace("PLAYED", ROUNDS.replace("LEARNER", learner))
+
+
+BANDITRON = rounds_of("Banditron(0.2, random_state=0)")
 
 
 def run(code, cache, package=Path(onebit.__file__).parents[1], **environment):
@@ -154,11 +167,11 @@ def test_versions_that_were_not_tested_are_used_plainly(version, expected, tmp_p
     assert found[0] == expected[0]
     assert found[2] == 0
     assert "tested with Numba 0.62 to 0.68" in found[3]
-    assert run(other + BANDITRON, tmp_path, ONEBIT_NUMBA="all")[2:] == (len(Hook), "")
+    assert run(other + IMPORT, tmp_path, ONEBIT_NUMBA="all")[2:] == (len(Hook), "")
 
 
 def test_a_misspelled_switch_is_named(tmp_path):
-    found = run(BANDITRON, tmp_path, ONEBIT_NUMBA="parts,magic")
+    found = run(IMPORT, tmp_path, ONEBIT_NUMBA="parts,magic")
     assert found[2] == 0
     assert "'magic'" in found[3]
     assert "numbers, references, parts" in found[3]
@@ -177,7 +190,7 @@ print(0, 0.0, len(n))
     assert run(count, **own)[2] == 0
 
 
-FLAGSHIP = ROUNDS.replace("LEARNER", "OneBitClassifier(random_state=0)")
+FLAGSHIP = rounds_of("OneBitClassifier(random_state=0)")
 
 
 @pytest.mark.slow

@@ -104,10 +104,10 @@ def used_by(module: str, name: str) -> tuple[tuple[str, str], ...]:
     statements = _statements(module, name)
     imports = dict(parsed(module).imports)
     for statement in statements:
-        imports |= dict(_imports(statement, module))
+        imports |= _imports(statement, module)
     found: list[tuple[str, str]] = []
     for statement in statements:
-        for parts in _dotted(statement):
+        for parts in _names_used(statement):
             found += _resolved(module, parts, imports)
     return tuple(dict.fromkeys(found))
 
@@ -124,6 +124,10 @@ def text(module: str, name: str) -> str:
     return "\n".join(lines)
 
 
+# What follows from a statement alone is computed once: many results depend on the same ones.
+
+
+@cache
 def _without_texts(tree: ast.AST) -> str:
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list):
@@ -174,7 +178,7 @@ def parsed(module: str) -> Module:
     found = Module(path)
     for statement in ast.parse(path.read_bytes()).body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
-            found.imports |= dict(_imports(statement, module))
+            found.imports |= _imports(statement, module)
         elif names := list(_defined(statement)):
             for name in names:
                 found.definitions.setdefault(name, []).append(statement)
@@ -207,16 +211,26 @@ def _defined(statement: ast.stmt) -> Iterator[str]:
             yield from (one.id for one in several if isinstance(one, ast.Name))
 
 
-def _imports(statement: ast.stmt, module: str) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yield what a statement imports from onebit, wherever in it."""
+@cache
+def _imports(statement: ast.stmt, module: str) -> dict[str, tuple[str, str | None]]:
+    """Return what a statement imports from onebit, wherever in it."""
+    found: dict[str, tuple[str, str | None]] = {}
     for node in ast.walk(statement):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "onebit":
             for alias in node.names:
-                yield alias.asname or alias.name, (node.module or "", alias.name)
+                found[alias.asname or alias.name] = node.module or "", alias.name
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.name.split(".")[0] == "onebit":
-                    yield alias.asname or "onebit", (alias.name if alias.asname else "onebit", None)
+                    source = alias.name if alias.asname else "onebit"
+                    found[alias.asname or "onebit"] = source, None
+    return found
+
+
+@cache
+def _names_used(statement: ast.stmt) -> tuple[tuple[str, ...], ...]:
+    """Return the names that a statement uses, each with the attributes that it takes of it."""
+    return tuple(dict.fromkeys(_dotted(statement)))
 
 
 def _dotted(node: ast.AST) -> Iterator[tuple[str, ...]]:
@@ -235,13 +249,21 @@ def _dotted(node: ast.AST) -> Iterator[tuple[str, ...]]:
 
 def _data_files(statement: ast.stmt, folder: Path) -> Iterator[str]:
     """Yield digests of the files beside a module that its code names."""
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            name = node.value
-            if "." in name and len(name) < 100 and "/" not in name:
-                path = folder / name
-                if path.is_file() and path.suffix != ".py":
-                    yield hashlib.sha256(path.read_bytes()).hexdigest()
+    for name in _names_of_files(statement):
+        path = folder / name
+        if path.is_file() and path.suffix != ".py":
+            yield hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@cache
+def _names_of_files(statement: ast.stmt) -> tuple[str, ...]:
+    """Return the texts in a statement that may be names of files."""
+    texts = [node.value for node in ast.walk(statement) if isinstance(node, ast.Constant)]
+    return tuple(
+        text
+        for text in texts
+        if isinstance(text, str) and "." in text and len(text) < 100 and "/" not in text
+    )
 
 
 def _is_text(node: ast.AST) -> bool:
