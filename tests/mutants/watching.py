@@ -88,6 +88,9 @@ ELSEWHERE: dict[str, list[str]] = {
     "numerics/members": ["tests/learners/test_one_bit_mixture.py"],
     "numerics/views": ["tests/learners/test_one_bit_mixture.py"],
     "numerics/posterior": ["tests/learners/test_softmax_thompson.py"],
+    "numerics/posterior_changes": ["tests/learners/test_one_bit_classifier.py"],
+    "numerics/posterior_lessons": ["tests/learners/test_softmax_thompson.py"],
+    "numerics/posterior_policy": ["tests/learners/test_softmax_thompson.py"],
     "learners/one_bit_files": ["tests/learners/test_one_bit_classifier.py"],
     "numerics/winning": ["tests/learners/test_one_bit_classifier.py"],
     "numerics/linear": [

@@ -26,7 +26,8 @@ from onebit.numerics import tuning
 from onebit.numerics.argmax import argmax
 from onebit.numerics.contributions import log_parts, logarithmic_shares
 from onebit.numerics.members import share_weights
-from onebit.numerics.posterior import TOLD, likelihood
+from onebit.numerics.posterior import TOLD
+from onebit.numerics.posterior_lessons import likelihood
 from onebit.theory import bounds
 
 LEAST_PROBABILITY = 1e-300

@@ -25,14 +25,13 @@ from onebit.numerics.posterior import (
     MEAN,
     NONE_RIGHT,
     TOLD,
-    fill_policy,
     fill_scores,
-    grow_older,
-    learn_posterior,
     predict,
     score_posterior,
     shrinkage,
 )
+from onebit.numerics.posterior_lessons import grow_older, learn_posterior
+from onebit.numerics.posterior_policy import fill_policy
 from onebit.numerics.scales import (
     Scales,
     inputs_of,

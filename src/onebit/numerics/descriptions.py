@@ -20,8 +20,8 @@ exceed ln K. If descriptions narrow the choice to e^H labels, where H is the ent
 softmax(theta sim(x)), averaged over the last rounds, a score needs to exceed H only: a becomes
 c / H^2. With weights that are expected to be smaller, neither draws nor steps of the first rounds
 undo what the descriptions say. When H changes, the prior changes in all of the posterior, and the
-evidence of the bits stays the same (`onebit.numerics.posterior.change_prior`); with covariance
-matrices, a stays as it is.
+evidence of the bits stays the same (`onebit.numerics.posterior_changes.change_prior`); with
+covariance matrices, a stays as it is.
 
 Some labels may have no description. If g_1 is the density of sim_k(x) where k is right, and g_0
 where it is not, the similarities of an x speak for a described label k with the factor
@@ -51,14 +51,9 @@ from onebit.core.example import INDEX, LARGEST, Example
 from onebit.core.state import ANY, Field
 from onebit.numerics import tuning
 from onebit.numerics.linear import products
-from onebit.numerics.posterior import (
-    NONE_RIGHT,
-    Posterior,
-    change_prior,
-    n_others,
-    share_of_right,
-    sum_of_others,
-)
+from onebit.numerics.posterior import NONE_RIGHT, Posterior
+from onebit.numerics.posterior_changes import change_prior
+from onebit.numerics.posterior_lessons import n_others, share_of_right, sum_of_others
 from onebit.numerics.scales import FACTOR, LOCATION, SETTLED, Scales
 from onebit.numerics.tuning import DescriptionConstants
 

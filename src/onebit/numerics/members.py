@@ -67,23 +67,25 @@ from onebit.numerics.pairs import (
 from onebit.numerics.posterior import (
     NONE_RIGHT,
     Posterior,
+    fill_scores,
+    new_posterior,
+    predict,
+    score_posterior,
+)
+from onebit.numerics.posterior_changes import (
     doubt_level,
     exchange_former,
-    fill_deviations,
-    fill_optimistic,
-    fill_policy,
-    fill_scores,
     forget_class,
+    predict_by_former,
+    score_by_former,
+)
+from onebit.numerics.posterior_lessons import (
     grow_older,
     learn_posterior,
     likelihood,
-    new_posterior,
-    predict,
-    predict_by_former,
-    score_by_former,
-    score_posterior,
     sum_of_others,
 )
+from onebit.numerics.posterior_policy import fill_deviations, fill_optimistic, fill_policy
 from onebit.numerics.softmax import logistic
 from onebit.numerics.tuning import MixtureConstants
 from onebit.numerics.views import (

@@ -30,7 +30,7 @@ from onebit.core.example import LARGEST
 from onebit.core.state import MOST_ROUNDS, Field, Share
 from onebit.numerics import tuning
 from onebit.numerics.changes import EVERYTHING, SOME, has_changed
-from onebit.numerics.posterior import likelihood, share_of_right
+from onebit.numerics.posterior_lessons import likelihood, share_of_right
 from onebit.numerics.tuning import NeighbourConstants
 
 MOST_CASES, MOST_NUMBERS = 4096, 100_000

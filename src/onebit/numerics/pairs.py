@@ -32,7 +32,7 @@ from onebit.numerics import tuning
 from onebit.numerics.bins import MOST_LISTED, Bins, n_cells, n_pairs
 from onebit.numerics.changes import SOME, has_changed
 from onebit.numerics.neighbours import LEAST_OTHERS, effective_weight, reweighed
-from onebit.numerics.posterior import likelihood, share_of_right
+from onebit.numerics.posterior_lessons import likelihood, share_of_right
 from onebit.numerics.tuning import PairConstants
 
 MOST_PAIRS = 8_192
