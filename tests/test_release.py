@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,31 @@ def test_one_version():
     newest = re.search(r"^## (\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest[1] == onebit.__version__
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == onebit.__version__
+
+
+def test_one_list_of_pythons():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    kinds = [kind.rpartition(" ")[2] for kind in project["classifiers"] if "Python ::" in kind]
+    supported = [version for version in kinds if "." in version]
+    assert project["requires-python"] == f">={supported[0]}"
+    tools = (ROOT / "tools/release_check.py").read_text()
+    found = re.search(r"^SUPPORTED = \((.*)\)$", tools, re.MULTILINE)[1]
+    assert re.findall(r'"([\d.]+)"', found) == supported
+    assert f"Python {', '.join(supported[:-1])} and {supported[-1]}." in " ".join(
+        (ROOT / "docs/versions.md").read_text().split()
+    )
+    tests, release = (
+        yaml.safe_load((ROOT / ".github/workflows" / name).read_text())["jobs"]
+        for name in ("tests.yml", "release.yml")
+    )
+    for job in (tests["newest"], tests["wheel"], release["machine-code"]):
+        assert job["strategy"]["matrix"]["python"] == supported
+    for job in (tests["tests"], tests["windows"]):
+        assert job["strategy"]["matrix"]["python"] == [supported[0], supported[-1]]
+    for job in (tests["release-check"], release["pure"]):
+        given = [step["with"] for step in job["steps"] if "with" in step]
+        installed = [one["python-version"].split() for one in given if "python-version" in one]
+        assert installed == [supported]
 
 
 @pytest.mark.parametrize("name", ["tests.yml", "release.yml"])

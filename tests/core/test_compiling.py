@@ -265,6 +265,16 @@ def test_what_has_no_canonical_text_is_not_cached():
             compiled("f", scope["f"], nogil=False)
 
 
+def test_an_edited_slice_is_another_fingerprint():
+    """Since Python 3.14, `value[:2]` has the slice as a constant."""
+    found = set()
+    for text in ("value[:2]", "value[:3]", "value[1:2]", "value[:2:1]"):
+        scope = {"value": np.ones(4)}
+        exec(f"def f(): return {text}", scope)
+        found.add(fingerprint(scope["f"], {}))
+    assert len(found) == 4
+
+
 @OWN_CACHE
 def test_damaged_compiled_code_is_compiled_anew(ran):
     files = list((ran.package / "onebit" / "core" / "__pycache__").glob("*/*.compiled"))

@@ -389,7 +389,7 @@ def test_the_first_that_is_no_number_is_named(X):
         learner().decide_many(X)
 
 
-NOT_A_TIME = [np.datetime64("NaT"), np.timedelta64("NaT"), pd.NaT]
+NOT_A_TIME = [np.datetime64("NaT", "s"), np.timedelta64("NaT", "s"), pd.NaT]
 
 
 @pytest.mark.parametrize("missing", NOT_A_TIME, ids=["date", "duration", "pandas"])

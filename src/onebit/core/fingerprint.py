@@ -97,6 +97,8 @@ def canonical_text(value: Any) -> str:
         return f"{kind} {value.dtype.descr} {value.shape} {layout} {content}"
     if isinstance(value, tuple):
         return f"{kind}({', '.join(map(canonical_text, value))})"
+    if isinstance(value, slice):  # a constant of code since Python 3.14
+        return f"{kind}{canonical_text((value.start, value.stop, value.step))}"
     if isinstance(value, frozenset):
         return f"{kind}({', '.join(sorted(map(canonical_text, value)))})"
     if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
