@@ -29,7 +29,14 @@ from onebit.serve.log import (
     Snapshot,
 )
 from onebit.serve.rows import ErasureBody, Row, text_of
-from onebit.serve.sqlite_database import AMENDS, IS_ONCE, ROOM, VERSION, SQLiteDatabase
+from onebit.serve.sqlite_database import (
+    AMENDS,
+    IS_ONCE,
+    ROOM,
+    VERSION,
+    SQLiteDatabase,
+    files_of,
+)
 
 T = TypeVar("T")
 
@@ -391,8 +398,9 @@ class SQLiteLog(ServiceLog):
     def _unlink(self, found: list[Any]) -> None:
         """Remove the files of snapshots whose rows were removed."""
         for (files,) in found:
-            for file, _ in json.loads(files).values():
-                (self.folder / "snapshots" / file).unlink(missing_ok=True)
+            with contextlib.suppress(LogError):
+                for file, _ in files_of(files).values():
+                    (self.folder / "snapshots" / file).unlink(missing_ok=True)
 
     async def find(self, model: int, ids: list[str]) -> list[Row]:
         """Return all rows of these ids, in their order."""
@@ -452,14 +460,20 @@ class SQLiteLog(ServiceLog):
             query = "SELECT n, meta, files, code FROM snapshot WHERE model = ? ORDER BY n DESC"
             found = self._database.read.execute(query, (model,)).fetchall()
         for n, meta, files, code in found:
-            learners = {}
-            for name, (file, digest) in json.loads(files).items():
-                with contextlib.suppress(OSError):
-                    content = (self.folder / "snapshots" / file).read_bytes()
-                    if _digest(content) == digest:
-                        learners[name] = content
-            if len(learners) == len(json.loads(files)):
+            if (learners := self._learners_in(files)) is not None:
                 yield Snapshot(n, meta, learners, code)
+
+    def _learners_in(self, files: str) -> dict[str, bytes] | None:
+        """Return the learners of a snapshot; None if one of its files is damaged or missing."""
+        learners = {}
+        try:
+            for name, (file, digest) in files_of(files).items():
+                learners[name] = (self.folder / "snapshots" / file).read_bytes()
+                if _digest(learners[name]) != digest:
+                    return None
+        except (OSError, LogError):
+            return None
+        return learners
 
     # Keys
 
