@@ -426,6 +426,27 @@ def test_a_long_log_without_a_snapshot_is_replayed_by_a_process(tmp_path, monkey
         service.rounds(1, "long")
 
 
+def test_where_no_process_can_be_started_imports_are_refused_and_models_are_read(
+    tmp_path, monkeypatch
+):
+    """A model whose log was long failed until a restart, and an import was answered with 500."""
+    monkeypatch.setattr("onebit.serve.replaying.LONG_LOG_ROWS", 5)
+    monkeypatch.setattr("onebit.serve.applying.STOP_ROWS", 10**9)
+    with in_folder(tmp_path) as service:
+        service.make("long", learner="Banditron")
+        service.rounds(5, "long")
+
+    async def too_many(*_, **__):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(processes.asyncio, "create_subprocess_exec", too_many)
+    with in_folder(tmp_path) as service:
+        service.rounds(1, "long")
+        assert "no process" in put(service, log_lines(3), 503)["error"]
+        monkeypatch.undo()
+        put(service, log_lines(3))
+
+
 def test_an_export_lets_others_have_their_turn(tmp_path, monkeypatch):
     """A database that answers at once, and a client that reads at once, are no reason to go on."""
     with in_folder(tmp_path) as service:
