@@ -79,6 +79,25 @@ def test_bits_of_all_labels_are_played_as_by_hand(limits):
     assert (log.truth == -1).all()
 
 
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        (pd.DataFrame({0: pd.array([1, None], "Int64"), 1: [0, 1]}), "got <NA> in row 1"),
+        (pd.DataFrame({0: pd.array([True, None], "boolean"), 1: [0, 1]}), "got <NA> in row 1"),
+        (pd.DataFrame({0: [1.0, np.nan], 1: [0, 1]}), "got np.float64\\(nan\\) in row 1"),
+        (np.array([[1, 0], [None, 1]]), "got None in row 1"),
+        (np.ma.array([[1, 0], [0, 1]], mask=[[0, 0], [1, 0]]), "masked array"),
+    ],
+    ids=["Int64", "boolean", "NaN", "None", "masked"],
+)
+def test_missing_bits_are_refused(missing, said):
+    """Those under a mask were taken as they are."""
+    learner = Banditron(classes=[0, 1], random_state=0)
+    with pytest.raises(ValueError, match=said):
+        play(learner, np.eye(2), missing)
+    assert not learner._started
+
+
 def test_one_right_label_is_the_same_as_a_label_or_as_bits():
     X, y = np.eye(4).repeat(50, axis=0), np.arange(4).repeat(50)
     expected = play(Banditron(gamma=0.1, random_state=0, classes=range(4)), X, y).mistakes

@@ -1,5 +1,7 @@
 """Refused input changes nothing: a learner that had not started has still not started."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -125,6 +127,21 @@ def test_replay_refuses_what_is_no_log(kind, name):
     assert not learner_in(model)._started
     model.learn(model.decide(x[0]), correct=True)
     assert_refused(model, x, call, match)
+
+
+@pytest.mark.parametrize("huge", [10**400, -(10**400), np.longdouble("1e4000"), Fraction(10**400)])
+def test_numbers_that_are_no_floats_are_refused(huge):
+    """Integers beyond the floats raised OverflowError, without the name of the argument."""
+    calls = {
+        "worth has finite numbers": lambda m, x: m.decide(x[0], worth={"red": huge}),
+        "cost has finite numbers": lambda m, x: m.set_utility(cost={"red": huge}),
+        "max_exploration is a number in": lambda m, x: m.set_limits(max_exploration=huge),
+        "reward is a number in": lambda m, x: m.learn(made(x[0]), reward=huge),
+        "probability is in": lambda m, x: m.learn(made(x[0], probability=huge), correct=True),
+        "bound is a finite number": lambda m, x: m.replay(x, LABELS, P, BITS, bound=huge),
+    }
+    for match, call in calls.items():
+        assert_refused(*bare(), call, match)
 
 
 def test_replay_refuses_retired_labels():

@@ -329,6 +329,22 @@ def test_a_row_may_have_any_sparse_format(storage):
     np.testing.assert_array_equal(dense(decision.x), DENSE[0])
 
 
+@pytest.mark.parametrize("storage", ["coo", "csc", "csr", "bsr"])
+@pytest.mark.parametrize(("kind", "value"), [(np.int8, 100), (np.uint8, 200), (np.bool_, True)])
+def test_duplicates_of_small_integers_are_added_as_numbers(storage, kind, value):
+    """SciPy adds them as what they are, so that 100 and 100 made -56."""
+    places = np.zeros(2, int), np.zeros(2, int)
+    X = sp.coo_array((np.array([value, value], kind), places), shape=(1, 3))
+    if storage != "coo":
+        of_storage = {"csr": sp.csr_array, "csc": sp.csc_array, "bsr": sp.bsr_array}[storage]
+        indptr = [0, 2, 2, 2] if storage == "csc" else [0, 2]
+        data = X.data if storage != "bsr" else X.data.reshape(2, 1, 1)
+        X = of_storage((data, np.zeros(2, int), indptr), shape=(1, 3))
+    started = learner().partial_fit(DENSE, LABELS)
+    for decision in (started.decide(X), *started.decide_many(X)):
+        np.testing.assert_array_equal(dense(decision.x), [2.0 * value, 0.0, 0.0])
+
+
 def test_a_row_that_says_it_is_many_is_refused():
     started, row = learner().partial_fit(DENSE, LABELS), sp.csr_array(DENSE[:1])
     row._shape = (1001, DENSE.shape[1])

@@ -1,6 +1,8 @@
 """Backups, made while a service runs, and restored elsewhere."""
 
 import asyncio
+import contextlib
+import json
 import os
 import sqlite3
 import threading
@@ -145,6 +147,32 @@ def test_a_snapshot_that_was_replaced_meanwhile_is_left_out(tmp_path):
     first.write_bytes(b"damaged")
     assert back_up_folder(tmp_path / "data", tmp_path / "again").snapshots == 0
     assert verified(tmp_path / "again")[0].faults == []
+
+
+@pytest.mark.parametrize("name", ["../../outside", "{absolute}", "log.sqlite"])
+def test_a_backup_from_anyone_reaches_no_other_files(tmp_path, name):
+    """The names of the files of snapshots were taken as paths."""
+    data, backup, outside = tmp_path / "data", tmp_path / "backup", tmp_path / "outside"
+    with in_folder(data) as service:
+        service.make(learner="Banditron")
+        service.rounds(3)
+        service.do(service.app.service.applier.snapshot(service.live()))
+        back_up_folder(data, backup)
+    outside.write_text("mine")
+    outside.chmod(0o644)
+    columns = json.dumps({"": [name.format(absolute=outside), "0" * 64]})
+    for folder in (data, backup):
+        with contextlib.closing(sqlite3.connect(folder / "log.sqlite")) as db, db:
+            db.execute("UPDATE snapshot SET files = ?", (columns,))
+    with pytest.raises(LogError, match="files of a snapshot are damaged"):
+        restore_folder(backup, tmp_path / "in" / "restored")
+    with pytest.raises(LogError, match="files of a snapshot are damaged"):
+        back_up_folder(data, tmp_path / "again")
+    with in_folder(data) as service:  # as if there were no snapshot
+        assert service.model().n == 7
+        service.ask("POST", "/v1/models/m/erase", {"before": 1e11})
+    assert (outside.read_text(), outside.stat().st_mode & 0o777) == ("mine", 0o644)
+    assert not (tmp_path / "in" / "outside").exists()
 
 
 def test_commands(tmp_path, capsys, monkeypatch):

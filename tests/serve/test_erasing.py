@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import sqlite3
 import time
 from pathlib import Path
 
@@ -210,6 +211,62 @@ def test_an_erasure_that_was_killed_half_way_is_asked_for_again(tmp_path, monkey
         assert done == {"decisions": 2, "rows": 4}
         assert settled(service).meta.statistics.decisions == 17
         assert not verdict(service).faults
+        assert traces(tmp_path) == []
+
+
+@pytest.mark.parametrize("at_once", [200, 1], ids=["at the first", "after one"])
+def test_an_erasure_that_a_full_disk_refuses_keeps_nothing_from_being_learned(
+    tmp_path, monkeypatch, at_once
+):
+    """A row of it was left, which no model applied, nor any row after it."""
+    with in_folder(tmp_path) as service:
+        service.make(learner="Banditron")
+        ids = fill(service, 20, {2, 3})
+        with monkeypatch.context() as patched:
+            patched.setattr(sqlite_log, "ERASED_AT_ONCE", at_once)
+            erase = sqlite_log._erase
+
+            def fill_disk(db, model, decisions):
+                if decisions != [4]:  # the row of the first of them
+                    raise sqlite3.OperationalError("database or disk is full")
+                return erase(db, model, decisions)
+
+            patched.setattr(sqlite_log, "_erase", fill_disk)
+            service.ask("POST", f"{PATH}/erase", {"ids": ids[2:4]}, 503)
+        left = 2 if at_once == 200 else 1
+        assert [row["kind"] for row in lines(service)].count("erasure") == 2 - left
+        service.rounds(3)
+        assert settled(service).n == 41 + (2 - left) + 6
+        assert len(traces(tmp_path)) > 0
+        done = service.ask("POST", f"{PATH}/erase", {"ids": ids[2:4]})
+        assert done == {"decisions": left, "rows": 2 * left}
+        assert traces(tmp_path) == []
+        assert settled(service).meta.statistics.decisions == 21
+        assert not verdict(service).faults
+
+
+def test_an_erasure_is_refused_where_the_disk_has_no_room_to_rewrite_the_log(tmp_path, monkeypatch):
+    with in_folder(tmp_path) as service:
+        service.make(learner="Banditron")
+        ids = fill(service, 20, {2})
+        usage = sqlite_log.shutil.disk_usage(tmp_path)
+        with monkeypatch.context() as patched:
+            size = (tmp_path / "log.sqlite").stat().st_size
+            full = usage._replace(free=size - 1)
+            patched.setattr(sqlite_log.shutil, "disk_usage", lambda _: full)
+            service.ask("POST", f"{PATH}/erase", {"ids": ids[2:3]}, 503)
+        assert [row["kind"] for row in lines(service)].count("erasure") == 0
+        assert service.model().n == 41
+        # It may get full between this and the rewriting.
+        with monkeypatch.context() as patched:
+            database = service.app.service.log._database
+            patched.setattr(database, "rewrite", lambda: database.write.execute("no statement"))
+            said = service.ask("POST", f"{PATH}/erase", {"ids": ids[2:3]}, 503)
+            assert "files still have them" in said["error"]
+        assert settled(service).meta.statistics.decisions == 19
+        assert traces(tmp_path)
+        done = service.ask("POST", f"{PATH}/erase", {"ids": ids[2:3]})
+        assert done == {"decisions": 0, "rows": 0}
         assert traces(tmp_path) == []
 
 

@@ -225,6 +225,33 @@ def test_slow_uploads_let_others_go_on(service, monkeypatch):
     assert (found._tasks, found._free._value) == (0, processes.MOST_PROCESSES)
 
 
+def test_an_upload_that_drips_is_refused(service, monkeypatch):
+    """Each part had its own seconds, so that an upload could last for days."""
+    limits = service.app.limits._replace(seconds=0.5)
+    monkeypatch.setattr(service.app, "limits", limits)
+    lines = log_lines(400)
+
+    def upload(parts, pause):
+        async def slow():
+            for part in parts:
+                yield part
+                await asyncio.sleep(pause)
+
+        start = time.monotonic()
+        send = service._http.put("/v1/models/drip/log", content=slow(), headers=HEADERS)
+        return service.do(send), time.monotonic() - start
+
+    drops = [b"".join(lines)[k : k + 1] for k in range(100)]
+    reply, seconds = upload(drops, 0.1)
+    assert (reply.status_code, seconds < 5.0) == (408, True)
+    assert "did not arrive in time" in reply.json()["error"]
+    assert "drip" not in service.app.service.live
+    # As slow, and as long, but with as many bytes a second as are needed.
+    monkeypatch.setattr("onebit.serve.requests.SLOWEST", 100.0)
+    reply, seconds = upload([b"".join(lines[k : k + 80]) for k in range(0, len(lines), 80)], 0.1)
+    assert (reply.status_code, seconds > 1.0) == (200, True)
+
+
 def test_rows_of_requests_are_still_flushed(service):
     put(service, log_lines(200), name="flushed")
     db = service.app.service.log._database.write
@@ -397,6 +424,27 @@ def test_a_long_log_without_a_snapshot_is_replayed_by_a_process(tmp_path, monkey
     monkeypatch.setattr("onebit.serve.processes._MAIN", "raise SystemExit(1)")
     with in_folder(tmp_path) as service:  # then this process does it
         service.rounds(1, "long")
+
+
+def test_where_no_process_can_be_started_imports_are_refused_and_models_are_read(
+    tmp_path, monkeypatch
+):
+    """A model whose log was long failed until a restart, and an import was answered with 500."""
+    monkeypatch.setattr("onebit.serve.replaying.LONG_LOG_ROWS", 5)
+    monkeypatch.setattr("onebit.serve.applying.STOP_ROWS", 10**9)
+    with in_folder(tmp_path) as service:
+        service.make("long", learner="Banditron")
+        service.rounds(5, "long")
+
+    async def too_many(*_, **__):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(processes.asyncio, "create_subprocess_exec", too_many)
+    with in_folder(tmp_path) as service:
+        service.rounds(1, "long")
+        assert "no process" in put(service, log_lines(3), 503)["error"]
+        monkeypatch.undo()
+        put(service, log_lines(3))
 
 
 def test_an_export_lets_others_have_their_turn(tmp_path, monkeypatch):

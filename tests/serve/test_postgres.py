@@ -563,6 +563,43 @@ def test_an_erasure_during_an_import_holds_up_nobody(url):
             assert erased.result(20)["rows"] == 2
 
 
+@pytest.mark.parametrize("table", ["log", "snapshot"])
+def test_while_a_table_is_rewritten_requests_are_answered_soon(url, monkeypatch, table):
+    """Those that read or write whole models waited for the table for two minutes."""
+    monkeypatch.setattr("onebit.serve.postgres_connection.STATEMENT_SECONDS", 0.3)
+    monkeypatch.setattr("onebit.serve.following.FOLLOW_SECONDS", 60.0)
+    with InProcess(PostgresLog(url, 0.3)) as service, psycopg.connect(url) as db:
+        for name in ("m", "unread", "gone"):
+            service.make(name, learner="Banditron")
+            ids = service.rounds(1, name)
+            service.do(service.app.service.applier.snapshot(service.live(name)))
+        lines = service.send("GET", "/v1/models/m/log").content
+        known = service.app.service
+        known.unread["unread"] = known.live.pop("unread").key
+        path, asked = "/v1/models/m", {"record": "card"}
+        nd = {"content": lines, "headers": {"content-type": "application/x-ndjson"}}
+        requests = [
+            ("POST", f"{path}/decide", {"json": asked}),
+            ("POST", f"{path}/decide", {"json": [asked | {"id": "T1"}, asked | {"id": "T2"}]}),
+            ("POST", f"{path}/feedback", {"json": {"id": ids[0], "correct": True}}),
+            ("GET", f"{path}/decisions", {}),
+            ("POST", "/v1/models/unread/decide", {"json": asked}),
+            ("PUT", "/v1/models/copy/log", nd),
+            ("POST", f"{path}/erase", {"json": {"before": 1e11}}),
+            ("DELETE", "/v1/models/gone", {}),
+        ]
+        db.execute(f"LOCK TABLE onebit.{table} IN ACCESS EXCLUSIVE MODE")  # as VACUUM FULL does
+        for method, where, options in requests:
+            start = time.monotonic()
+            status = service.send(method, where, **options).status_code
+            assert status in (200, 404, 503)
+            assert time.monotonic() - start < 10, (method, where)
+        db.rollback()
+        soon(lambda: service.send("POST", "/v1/models/unread/decide", asked).status_code == 200)
+        service.ask("POST", f"{path}/erase", {"before": 1e11})
+        service.ask("DELETE", "/v1/models/gone", status=204)
+
+
 def test_an_import_during_traffic_holds_up_nobody(url):
     with InProcess(PostgresLog(url)) as service:
         service.make(learner="Banditron")

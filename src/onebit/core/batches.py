@@ -20,6 +20,7 @@ from onebit.core.generator import (
 )
 from onebit.core.offer import label_list
 from onebit.core.run import Run
+from onebit.core.terms import MOST
 from onebit.core.validation import (
     check_bits,
     check_classes,
@@ -251,4 +252,5 @@ def _column(values: Any, n: int, name: str) -> np.ndarray:
 
 
 def _is_bound(bound: Any) -> bool:
-    return isinstance(bound, Real) and not isinstance(bound, bool) and 1.0 <= float(bound) < np.inf
+    number = isinstance(bound, Real) and not isinstance(bound, bool)
+    return bool(number and 1.0 <= bound <= MOST)

@@ -62,7 +62,7 @@ def check_reward(reward: Any) -> bool | Grade | None:
     if reward is None:
         return None
     number = isinstance(reward, Real) and not isinstance(reward, bool | np.bool_)
-    if number and 0.0 <= float(reward) <= 1.0:
+    if number and 0.0 <= reward <= 1.0:
         value = float(reward)
         return Grade(value) if 0.0 < value < 1.0 else value == 1.0
     raise ValueError(f"reward is a number in [0, 1], a fraction of right; got {reward!r:.80}")

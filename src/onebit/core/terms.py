@@ -8,6 +8,7 @@ runs the same machine code as before.
 from __future__ import annotations
 
 import math
+import sys
 from collections import deque
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -33,6 +34,10 @@ KNOWN_AFTER = 100
 
 The standard error of its share of right decisions is then at most 0.5 / sqrt(100) = 0.05.
 """
+
+
+MOST = sys.float_info.max
+"""The largest finite float; comparing with it refuses larger integers, which have no float."""
 
 
 class Utility(NamedTuple):
@@ -164,7 +169,7 @@ def check_numbers(given: Any, name: str, least: float = -math.inf) -> dict[Any, 
     found = {}
     for label, value in given.items():
         number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-        if not (number and math.isfinite(value) and float(value) >= least):
+        if not (number and max(least, -MOST) <= value <= MOST):
             at_least = "" if least == -math.inf else f" of at least {least:g}"
             raise ValueError(
                 f"{name} has finite numbers{at_least}; got {short(value)} for {short(label)}"
@@ -188,7 +193,7 @@ def check_share(given: Any, name: str) -> float | None:
     if given is None:
         return None
     number = isinstance(given, Real) and not isinstance(given, bool | np.bool_)
-    if number and 0.0 <= float(given) <= 1.0:
+    if number and 0.0 <= given <= 1.0:
         return float(given)
     raise ValueError(f"{name} is a number in [0, 1], or None; got {short(given)}")
 

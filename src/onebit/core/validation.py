@@ -42,7 +42,7 @@ def check_rows(X: Any, estimator: Any, *, keep_float32: bool = False) -> Rows:
         given = _real(X, "X") if isinstance(X, list | tuple) else X
         _check_storage(given, "X")
         X = check_array(
-            given,
+            _with_floats(given) if sp.issparse(given) else given,
             accept_sparse="csr",
             dtype=np.float64,
             order="C",
@@ -207,13 +207,19 @@ def check_bits(right: Any, n_rows: int, labels: list[Any]) -> np.ndarray:
                 f"the columns of y are the labels, {short(labels)}; got {short(list(names))}"
             )
         right = right[labels]
+    if np.ma.is_masked(right):
+        raise ValueError("y is a masked array with values missing; fill them in first")
     found = right.toarray() if hasattr(right, "toarray") else np.asarray(right)
     if found.shape != (n_rows, len(labels)):
         raise ValueError(
             f"y has one label for each row, or a column for each label, {short(labels)}; got shape "
             f"{found.shape} for {n_rows} rows"
         )
-    is_bit = (found == 0) | (found == 1)
+    plain = found
+    if found.dtype.kind == "O":  # missing values of pandas compare with nothing
+        missing = [type(value).__name__ in _MISSING for value in found.flat]
+        plain = np.where(np.reshape(missing, found.shape), np.nan, found)
+    is_bit = (plain == 0) | (plain == 1)
     raise_first(
         ~is_bit.all(axis=1),
         lambda i: (
@@ -438,11 +444,17 @@ def _sparse_example(x: Any) -> Example:
         if shape[:-1] not in ((1,), ()):
             raise ValueError(_not_one_example(shape))
         if x.format != "csr":
+            x = _with_floats(x)
             x = sp.csr_array(x.reshape(1, -1) if x.ndim == 1 else x)
         lo, hi = x.indptr
         indices = x.indices[lo:hi]
         values = np.asarray(_real(x.data[lo:hi], "x"), np.float64)
     return _as_example((indices.astype(_UINT32), values.copy(), shape[-1]))
+
+
+def _with_floats(X: Any) -> Any:
+    """Return a sparse matrix whose duplicates SciPy adds as floats: as int8, 100 + 100 is -56."""
+    return X.astype(np.float64) if X.format != "csr" and X.dtype.kind in "biu" else X
 
 
 def _not_numbers(error: Exception, x: Any, name: str) -> Exception:

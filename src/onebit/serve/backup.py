@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import shutil
 import sqlite3
@@ -14,7 +13,7 @@ from typing import NamedTuple
 
 from onebit.core.replacing import replace_file
 from onebit.serve.log import LogError
-from onebit.serve.sqlite_database import VERSION
+from onebit.serve.sqlite_database import VERSION, files_of
 
 
 class BackupContent(NamedTuple):
@@ -120,12 +119,13 @@ def _copy_snapshots(db: sqlite3.Connection, source: Path, part: Path) -> None:
     """Copy the files of snapshots; drop those that the service has replaced in the meantime."""
     for model, n, files in db.execute("SELECT model, n, files FROM snapshot").fetchall():
         contents = {}
-        for file, digest in json.loads(files).values():
+        of_snapshot = files_of(files).values()
+        for file, digest in of_snapshot:
             with contextlib.suppress(FileNotFoundError):
                 content = (source / "snapshots" / file).read_bytes()
                 if hashlib.sha256(content).hexdigest() == digest:
                     contents[file] = content
-        if len(contents) < len(json.loads(files)):
+        if len(contents) < len(of_snapshot):
             db.execute("DELETE FROM snapshot WHERE model = ? AND n = ?", (model, n))
             continue
         for file, content in contents.items():
@@ -135,7 +135,7 @@ def _copy_snapshots(db: sqlite3.Connection, source: Path, part: Path) -> None:
 
 def _snapshot_files(db: sqlite3.Connection) -> list[Path]:
     rows = db.execute("SELECT files FROM snapshot").fetchall()
-    names = [file for (files,) in rows for file, _ in json.loads(files).values()]
+    names = [file for (files,) in rows for file, _ in files_of(files).values()]
     return [Path("snapshots") / name for name in names]
 
 

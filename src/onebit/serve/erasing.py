@@ -16,13 +16,18 @@ from msgspec import UNSET
 
 from onebit.serve.api import Erasure, ErasureResult, RefusedError
 from onebit.serve.live import LiveModel
-from onebit.serve.log import ServiceLog
+from onebit.serve.log import LogError, ServiceLog
 from onebit.serve.replaying import all_rows
 from onebit.serve.rows import DecisionBody, Row, body_of
 from onebit.serve.slicing import in_slices
 
 if TYPE_CHECKING:
     from onebit.serve.service import Service
+
+_LEFT_IN_FILES = (
+    "the decisions are erased, but files still have them, as the log could not be rewritten; "
+    "repeat the request"
+)
 
 
 async def erase(service: Service, live: LiveModel, erasure: Erasure) -> ErasureResult:
@@ -37,15 +42,22 @@ async def erase(service: Service, live: LiveModel, erasure: Erasure) -> ErasureR
             await asyncio.gather(live.snapshotting, return_exceptions=True)
         async with service.hold(live) as model:
             model.awaited.clear()  # from now on, they are looked up in the log
-        result = await erase_from(service.log, live.key, decisions)
+        try:
+            result = await erase_from(service.log, live.key, decisions)
+        finally:  # also if the disk was full after some of them
+            live.head = max(live.head, await service.log.head(live.key))
+            if decisions and live.head > live.model.n:
+                service.restorer.begin(live)
         if decisions:
             service.check_there(live)
-            live.head = max(live.head, await service.log.head(live.key))
-            service.restorer.begin(live)
             async with service.hold(live):  # requests that knew decisions have written their rows
                 pass
             await service.log.sweep(live.key, min(decisions), live.head)
-        await service.log.clean()
+        try:
+            await service.log.clean()
+        except LogError as error:
+            service.log_error(f"rewriting the log without what was erased from {live.name}", error)
+            raise RefusedError(503, _LEFT_IN_FILES) from None
         return result
 
 

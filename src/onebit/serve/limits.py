@@ -24,5 +24,5 @@ class Limits(NamedTuple):
     in_flight: int = 1000
     """Requests that are being answered."""
     seconds: float = 20.0
-    """Until the head of a request is there, and until its body is; of a log that is imported, until
-    the next part is."""
+    """Until the head of a request is there, and until its body is; of a log that is imported, the
+    longest pause, see `stream_body`."""

@@ -155,15 +155,19 @@ def _missing(live: LiveModel, actions: Iterable[RankableAction]) -> list[Rankabl
 
 def _merged(features: Features | None) -> dict[str, Any]:
     """Return features as one record; values of the same name become a list."""
-    record: dict[str, Any] = {}
+    values: dict[str, list[Any]] = {}
     for one in features or ():
         for name, value in one.items():
-            if name not in record:
-                record[name] = value
-                continue
-            before = record[name] if isinstance(record[name], list) else [record[name]]
-            record[name] = [*before, *(value if isinstance(value, list) else [value])]
-    return record
+            values.setdefault(name, []).append(value)
+    return {name: found[0] if len(found) == 1 else _flat(found) for name, found in values.items()}
+
+
+def _flat(values: list[Any]) -> list[Any]:
+    """Return values as one list, with the items of those that are lists."""
+    items: list[Any] = []
+    for value in values:
+        items += value if isinstance(value, list) else [value]
+    return items
 
 
 def _probabilities(

@@ -18,7 +18,7 @@ from onebit.serve.log import Key, LogError, Snapshot
 from onebit.serve.postgres_appender import COLUMNS
 from onebit.serve.postgres_log import PostgresLog
 from onebit.serve.postgres_snapshots import insert_snapshot, unpacked
-from onebit.serve.sqlite_database import VERSION, SQLiteDatabase
+from onebit.serve.sqlite_database import VERSION, SQLiteDatabase, files_of
 
 _ROWS = 5000
 """Rows that are read and written together."""
@@ -125,7 +125,7 @@ async def _restore(copy: sqlite3.Connection, db: AsyncConnection[Any], source: P
     query = f"SELECT model, n, meta, files, code FROM snapshot WHERE {named}"
     for model, n, meta, files, code in copy.execute(query):
         learners = {}
-        for name, (file, digest) in json.loads(files).items():
+        for name, (file, digest) in files_of(files).items():
             learners[name] = (source / "snapshots" / file).read_bytes()
             if hashlib.sha256(learners[name]).hexdigest() != digest:
                 raise LogError(f"{source / 'snapshots' / file} is damaged")

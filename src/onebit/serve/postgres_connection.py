@@ -47,7 +47,9 @@ _DEFAULTS = {
 async def connect(url: str, seconds: float, until: float, **options: Any) -> AsyncConnection[Any]:
     """Connect until a time of the event loop.
 
-    The server itself ends statements, and open transactions that send none, after `seconds`.
+    The server itself ends statements, and open transactions that send none, after `seconds`. Work
+    on whole models may take long, but does not wait as long for a lock: while a table is rewritten,
+    requests are refused.
     """
     options |= {k: v for k, v in _DEFAULTS.items() if k not in conninfo_to_dict(url)}
     async with asyncio.timeout_at(until):
@@ -55,7 +57,8 @@ async def connect(url: str, seconds: float, until: float, **options: Any) -> Asy
     milliseconds = max(1, int(seconds * 1000))
     settings = (
         f"SET statement_timeout = {milliseconds}; "
-        f"SET idle_in_transaction_session_timeout = {milliseconds}"
+        f"SET idle_in_transaction_session_timeout = {milliseconds}; "
+        f"SET lock_timeout = {min(milliseconds, int(STATEMENT_SECONDS * 1000))}"
     )
     await answered(db, db.execute(settings), until)
     return db

@@ -93,6 +93,7 @@ class PostgresLog(ServiceLog):
     @staticmethod
     async def _make_tables(db: AsyncConnection[Any]) -> int:
         async with db.transaction():
+            await db.execute("SET LOCAL lock_timeout = 0")  # another process may be migrating
             await db.execute("SELECT pg_advisory_xact_lock(%s, 0)", (_LOCK,))
             found = await db.execute("SELECT to_regclass('onebit.version')")
             row = await found.fetchone()

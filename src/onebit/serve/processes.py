@@ -122,11 +122,14 @@ class BackgroundProcess:
             flags["creationflags"] = subprocess.BELOW_NORMAL_PRIORITY_CLASS
         command = (sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {_MAIN}")
         pipe = asyncio.subprocess.PIPE
-        return cls(
-            await asyncio.create_subprocess_exec(
+        try:
+            process = await asyncio.create_subprocess_exec(
                 *command, stdin=pipe, stdout=pipe, limit=_BUFFER, **flags
             )
-        )
+        except OSError as error:  # too many open files or processes, or no memory
+            _logger.error("no background process could be started: %s", error)
+            raise RefusedError(503, "no process for this can be started; try again") from None
+        return cls(process)
 
     @property
     def has_ended(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, NamedTuple
 
@@ -11,6 +12,9 @@ from onebit.serve.keys import Grant
 from onebit.serve.limits import Limits
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+SLOWEST = 2**15
+"""Bytes a second that a client sends at least of a log, apart from short pauses."""
 
 _NO_PARAMETERS: Mapping[str, str] = {}
 
@@ -114,12 +118,17 @@ async def read_body(request: Request, limits: Limits) -> bytes:
 
 
 async def stream_body(request: Request, most: int, seconds: float) -> AsyncIterator[bytes]:
-    """Yield the parts of a body; refuse one that is too large, or whose next part is too slow."""
+    """Yield the parts of a body; refuse one that is too large or too slow.
+
+    A client has `seconds` to send something, and that much more for its pauses as it sends
+    `SLOWEST` bytes in. Only the time counts in which a part is waited for.
+    """
     _check_length(request, most)
-    parts, size = _parts(request), 0
+    parts, size, left = _parts(request), 0, seconds
     while True:
+        start = time.monotonic()
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(left):
                 part = await anext(parts, None)
         except TimeoutError:
             raise _too_slow() from None
@@ -128,6 +137,7 @@ async def stream_body(request: Request, most: int, seconds: float) -> AsyncItera
         size += len(part)
         if size > most:
             raise _too_large(most)
+        left = min(seconds, left - (time.monotonic() - start) + len(part) / SLOWEST)
         yield part
 
 

@@ -7,7 +7,9 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+
+import msgspec
 
 from onebit.core.file_lock import lock
 from onebit.serve.committing import Committer
@@ -88,6 +90,25 @@ _CACHE = 2**24
 
 STATEMENTS_KEPT = 192
 """Statements that SQLite keeps compiled: one for each number of rows that are inserted together."""
+
+
+_FILE = r"\A[0-9]+-[0-9]+-[0-9]+\.safetensors\Z"
+
+_decode_files = msgspec.json.Decoder(
+    dict[str, tuple[Annotated[str, msgspec.Meta(pattern=_FILE)], str]]
+).decode
+
+
+def files_of(column: str) -> dict[str, tuple[str, str]]:
+    """Return the files of a snapshot and their digests, by the names of its learners.
+
+    Raise LogError for other names than the service gives them: a folder may come from anyone, and
+    a name could be a path to any file.
+    """
+    try:
+        return _decode_files(column)
+    except msgspec.DecodeError as error:
+        raise LogError(f"the files of a snapshot are damaged: {error}") from None
 
 
 class SQLiteDatabase:

@@ -29,7 +29,14 @@ from onebit.serve.log import (
     Snapshot,
 )
 from onebit.serve.rows import ErasureBody, Row, text_of
-from onebit.serve.sqlite_database import AMENDS, IS_ONCE, ROOM, VERSION, SQLiteDatabase
+from onebit.serve.sqlite_database import (
+    AMENDS,
+    IS_ONCE,
+    ROOM,
+    VERSION,
+    SQLiteDatabase,
+    files_of,
+)
 
 T = TypeVar("T")
 
@@ -327,27 +334,46 @@ class SQLiteLog(ServiceLog):
         return sorted(self._rows(query, model))
 
     async def erase(self, model: int, decisions: list[int], at: float) -> int:
-        """Erase decisions; first the row that notes it, as a killed process may leave some."""
+        """Erase decisions; the first of them together with the row that records the erasure.
+
+        So a refused erasure leaves nothing behind, and one that a kill or a full disk ends half-way
+        is in the log.
+        """
         since = min(decisions)
 
-        def note() -> int:
+        def begin(db: sqlite3.Connection) -> tuple[int, list[Any], int]:
             if model not in self._heads:
                 raise LogError(f"model {model} was removed")
             n, text = self._heads[model] + 1, text_of(ErasureBody(since))
-            _insert(self._database.write, [(model, n, "erasure", None, at, text, self._code)])
-            self._heads[model] = n
-            return n
+            _insert(db, [(model, n, "erasure", None, at, text, self._code)])
+            files = _remove_snapshots(db, model, since, n)
+            return n, files, _erase(db, model=model, decisions=decisions[:ERASED_AT_ONCE])
 
+        def work() -> tuple[list[Any], int]:
+            self._heads[model], files, erased = self._database.transact(begin)
+            return files, erased
+
+        self._check_room()
         with self._database.errors():
-            head = await self._database.committer.submit(note)
-        await self._remove_snapshots(model, since, head)
-        erased = 0
-        for i in range(0, len(decisions), ERASED_AT_ONCE):
+            files, erased = await self._database.committer.submit(work)
+        self._unlink(files)
+        for i in range(ERASED_AT_ONCE, len(decisions), ERASED_AT_ONCE):
             some = decisions[i : i + ERASED_AT_ONCE]
-            work = partial(_erase, model=model, decisions=some)
-            erased += await self._database.transaction(work)
+            erased += await self._database.transaction(partial(_erase, model=model, decisions=some))
             await asyncio.sleep(0)
         return erased
+
+    def _check_room(self) -> None:
+        """Raise LogError unless the disk has room for `clean`, which writes all rows anew."""
+        try:
+            size = (self.folder / "log.sqlite").stat().st_size
+            free = shutil.disk_usage(self.folder).free
+        except OSError as error:
+            raise LogError(f"{error.filename}: {error.strerror}") from error
+        if free < size:
+            raise LogError(
+                f"{self.folder}: to rewrite the log takes {size:,} bytes, and {free:,} are free"
+            )
 
     async def sweep(self, model: int, since: int, head: int) -> None:
         """Erase what other processes wrote before they knew of an erasure."""
@@ -357,25 +383,24 @@ class SQLiteLog(ServiceLog):
             f"log_ids WHERE made.{IS_ONCE} AND made.model = log.model AND made.id = log.id "
             "AND made.kind = 'decision')"
         )
-        await self._database.transaction(lambda db: db.execute(query, (model, since)))
-        await self._remove_snapshots(model, since, head)
 
-    async def _remove_snapshots(self, model: int, since: int, until: int) -> None:
-        query = "DELETE FROM snapshot WHERE model = ? AND n >= ? AND n < ? RETURNING files"
-        values = (model, since, until)
-        found = await self._database.transaction(lambda db: db.execute(query, values).fetchall())
-        for (files,) in found:
-            self._unlink(files)
+        def work(db: sqlite3.Connection) -> list[Any]:
+            db.execute(query, (model, since))
+            return _remove_snapshots(db, model, since, head)
+
+        self._unlink(await self._database.transaction(work))
 
     async def clean(self) -> None:
         """Rewrite the database, and empty the write-ahead log."""
         with self._database.errors():
             await self._database.committer.submit(self._database.rewrite)
 
-    def _unlink(self, files: str) -> None:
-        """Remove the files of a snapshot."""
-        for file, _ in json.loads(files).values():
-            (self.folder / "snapshots" / file).unlink(missing_ok=True)
+    def _unlink(self, found: list[Any]) -> None:
+        """Remove the files of snapshots whose rows were removed."""
+        for (files,) in found:
+            with contextlib.suppress(LogError):
+                for file, _ in files_of(files).values():
+                    (self.folder / "snapshots" / file).unlink(missing_ok=True)
 
     async def find(self, model: int, ids: list[str]) -> list[Row]:
         """Return all rows of these ids, in their order."""
@@ -427,8 +452,7 @@ class SQLiteLog(ServiceLog):
             )
             return db.execute(query, (model, keep)).fetchall()
 
-        for (old,) in await self._database.transaction(work):
-            self._unlink(old)
+        self._unlink(await self._database.transaction(work))
 
     async def snapshots(self, model: int) -> AsyncIterator[Snapshot]:
         """Yield the snapshots that are not damaged, the newest first."""
@@ -436,14 +460,20 @@ class SQLiteLog(ServiceLog):
             query = "SELECT n, meta, files, code FROM snapshot WHERE model = ? ORDER BY n DESC"
             found = self._database.read.execute(query, (model,)).fetchall()
         for n, meta, files, code in found:
-            learners = {}
-            for name, (file, digest) in json.loads(files).items():
-                with contextlib.suppress(OSError):
-                    content = (self.folder / "snapshots" / file).read_bytes()
-                    if _digest(content) == digest:
-                        learners[name] = content
-            if len(learners) == len(json.loads(files)):
+            if (learners := self._learners_in(files)) is not None:
                 yield Snapshot(n, meta, learners, code)
+
+    def _learners_in(self, files: str) -> dict[str, bytes] | None:
+        """Return the learners of a snapshot; None if one of its files is damaged or missing."""
+        learners = {}
+        try:
+            for name, (file, digest) in files_of(files).items():
+                learners[name] = (self.folder / "snapshots" / file).read_bytes()
+                if _digest(learners[name]) != digest:
+                    return None
+        except (OSError, LogError):
+            return None
+        return learners
 
     # Keys
 
@@ -484,6 +514,12 @@ class _SQLiteImport(LogImport):
 
     async def abort(self) -> None:
         await self._log.remove_model(self.key)
+
+
+def _remove_snapshots(db: sqlite3.Connection, model: int, since: int, until: int) -> list[Any]:
+    """Remove the rows of snapshots; return what they say of their files."""
+    query = "DELETE FROM snapshot WHERE model = ? AND n >= ? AND n < ? RETURNING files"
+    return db.execute(query, (model, since, until)).fetchall()
 
 
 def _erase(db: sqlite3.Connection, model: int, decisions: list[int]) -> int:
