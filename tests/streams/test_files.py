@@ -129,8 +129,8 @@ MALFORMED = [
     ("nan.csv", b"a,label\n1,x\nnan,y\n", "nan.csv:3: a is 'nan'; a missing value is an empty"),
     ("huge.csv", b"a,label\n1,x\n1e99,y\n", "huge.csv:3: a is '1e99': values beyond 1e+30"),
     ("word.csv", b"a,label\n1,x\nbanana,y\n", "word.csv:3: a must be a number, as the first"),
-    ("latin.csv", "a,label\n1,x\né,y\n".encode("latin-1"), "latin.csv:3: not UTF-8: byte 0xe9 at 1"),
-    ("utf16.csv", "a,label\n1,x\n".encode("utf-16"), "utf16.csv:1: not UTF-8: byte 0xff at 1; save"),
+    ("latin.csv", "a,label\n1,x\n2,é\n".encode("latin-1"), "latin.csv:3: not UTF-8: byte 0xe9"),
+    ("utf16.csv", "a\n".encode("utf-16"), "utf16.csv:1: not UTF-8: byte 0xff at 1; save the file"),
     ("quote.csv", b'a,label\n1,x\n"2,y\n3,x\n', "quote.csv:3: not CSV: unexpected end of data"),
     ("unlabelled.csv", b"a,b\n1,2\n", "unlabelled.csv:1: no column is named 'label' or 'y' or"),
     ("semi.csv", b"a;label\n1;2\n", "semi.csv:1: no column is named 'label' or 'y' or 'target' or"
