@@ -29,6 +29,7 @@ highlight_language = "text"
 default_role = "code"
 autodoc_class_signature = "mixed"
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
 autodoc_typehints = "none"  # the docstrings name the types
 napoleon_google_docstring = False
 napoleon_use_rtype = False
@@ -56,15 +57,10 @@ html_theme_options = {
 html_sidebars = {"index": [], "changelog": [], "start": [], "serve": []}
 
 
-def own_docstrings(app, what, name, obj, options, lines):
-    """Drop the docstring of dict, list and so on from constants that have none of their own."""
-    if what == "data" and lines and lines[0] in (type(obj).__doc__ or ""):
-        lines.clear()
-
-
-def skip_routing(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn adds to every class: onebit has nothing to route."""
-    return True if re.fullmatch(r"set_\w+_request", name) else skip
+def skip_generated(app, what, name, obj, skip, options):
+    """Leave out what others generate: scikit-learn's routing, and fields of named tuples."""
+    is_field = (getattr(obj, "__doc__", None) or "").startswith("Alias for field number")
+    return True if is_field or re.fullmatch(r"set_\w+_request", name) else skip
 
 
 def literal_formulas(app, what, name, obj, options, lines):
@@ -160,8 +156,7 @@ def setup(app):
     """Connect what is done to docstrings, before and after Napoleon, and to tables."""
     app.connect("doctree-read", drop_accidental_links)
     app.connect("doctree-resolved", mark_wide_tables)
-    app.connect("autodoc-skip-member", skip_routing)
-    app.connect("autodoc-process-docstring", own_docstrings, priority=90)
+    app.connect("autodoc-skip-member", skip_generated)
     app.connect("autodoc-process-docstring", literal_formulas, priority=100)
     app.connect("autodoc-process-docstring", split_attributes, priority=105)
     app.connect("autodoc-process-docstring", hide_property, priority=110)

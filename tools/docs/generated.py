@@ -8,9 +8,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import typer.main
+from sphinx.pycode import ModuleAnalyzer
 
 import onebit
 from onebit import Learner, cli, learners
@@ -221,8 +223,11 @@ def documented(
     kind = "class" if inspect.isclass(value) else "function" if inspect.isroutine(value) else "data"
     if inspect.ismodule(value):
         return f"`{value.__name__}` has [a page of its own]({name}.md)."
-    if kind == "data":
-        path = place_of(path, name, value)
+    if kind == "data":  # where it is imported from, with what is said where it is assigned
+        said = ModuleAnalyzer.for_module(place_of(path, name, value)).find_attr_docs()
+        text = "\n".join(said.get(("", name), []))
+        indented = indent(f":module: {path}\n\n{text}".strip(), "   ")
+        return f"```{{eval-rst}}\n.. py:data:: {name}\n{indented}\n```"
     lines = ["```{eval-rst}", f".. auto{kind}:: {path}.{name}"]
     if kind == "class":
         lines += ["   :members:"]
@@ -231,8 +236,6 @@ def documented(
             others = [c.__name__ for c in value.__mro__ if not c.__module__.startswith("onebit")]
             lines += [f"   :inherited-members: {', '.join(others)}"]
             lines += [f"   :exclude-members: {', '.join(FOR_AUTHORS)}"]
-    if kind == "data":
-        lines += ["   :no-value:"]
     return "\n".join([*lines, "```"])
 
 
