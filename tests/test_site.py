@@ -82,6 +82,10 @@ def test_every_learner_has_a_page_with_its_picture(tool):
     assert "Theorem 5 sums" in pages["learners/SOBA.md"]
     assert "Theorem 5 sums" not in pages["learners/Newtron.md"]
     assert "onebit log verify" in pages["reference/commands.md"]
+    top = pages["reference/onebit.md"]
+    for name in ("Learner", "Client"):  # decide and learn are methods of their bases
+        directive = top.partition(f".. autoclass:: onebit.{name}\n")[2].partition("```")[0]
+        assert ":inherited-members: " in directive
 
 
 def test_broken_links_and_assets_from_elsewhere_are_found(tool, tmp_path):
@@ -110,7 +114,8 @@ def test_readme_has_the_counts_of_the_comparison():
     expected = [
         tuple(map(int, (n, won, tied, lost))) for n, won, _, tied, lost in stream_counts[:3]
     ]
-    for tool in ("the best VW -q ::", "contextualbandits trees", "boosted trees, told"):
+    tools = ("the best VW, linear", "the best VW -q ::", "contextualbandits trees")
+    for tool in (*tools, "boosted trees, told"):
         row = re.search(
             rf"^\| {re.escape(tool)} \|[^|]*\| (\d+) \| (\d+) \| (\d+) ", comparison, re.M
         )
@@ -128,7 +133,8 @@ def test_readme_has_the_counts_of_the_comparison():
 def shell_blocks(page):
     """Return the lines of each shell block, without installations."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
-    return [[line for line in b.splitlines() if not line.startswith("pip ")] for b in blocks]
+    lines = [block.replace("\\\n", "").splitlines() for block in blocks]
+    return [[line for line in some if not line.startswith("pip ")] for some in lines]
 
 
 def test_shell_blocks_are_on_one_page():

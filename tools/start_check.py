@@ -87,7 +87,8 @@ def main() -> None:
                     start = time.monotonic()
                     if kind == "python":
                         user.program(text)
-                    for line in text.splitlines() if kind == "sh" else ():
+                    commands = text.replace("\\\n", "").splitlines() if kind == "sh" else ()
+                    for line in commands:
                         user.type(line)
                     seconds = time.monotonic() - start
                     total += seconds

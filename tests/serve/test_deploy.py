@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import httpx
@@ -49,6 +50,25 @@ def test_dashboard_and_alerts_ask_for_metrics_that_exist(tmp_path):
     names = set(re.findall(r"\b((?:onebit|process)_[a-z_]+)", asked))
     assert len(names) > 8
     assert names <= known
+
+
+def test_the_image_is_built_from_what_the_wheel_needs_alone():
+    ignored, *lines = (DEPLOY.parent / ".dockerignore").read_text().splitlines()[1:]
+    assert ignored == "*"  # above all passwords and certificates, which are in deploy/
+    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())
+    needed = {"src", "pyproject.toml", project["project"]["readme"]}
+    needed |= {*project["project"]["license-files"]}
+    hooks = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]
+    needed |= {hook["path"] for hook in hooks.values()}
+    assert {line.removeprefix("!") for line in lines} == needed
+    assert all((DEPLOY.parent / name).exists() for name in needed)
+
+
+def test_keys_come_before_a_service_that_others_can_reach():
+    """It would not start without one, and nothing could be run in its container."""
+    compose, kubernetes = (DEPLOY / "README.md").read_text().split("For Kubernetes")
+    assert max(found.start() for found in re.finditer("key add", compose)) < compose.index(" up ")
+    assert kubernetes.index("key add") < kubernetes.index("kubectl apply")
 
 
 @needs("promtool")

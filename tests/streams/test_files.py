@@ -130,9 +130,11 @@ MALFORMED = [
     ("huge.csv", b"a,label\n1,x\n1e99,y\n", "huge.csv:3: a is '1e99': values beyond 1e+30"),
     ("word.csv", b"a,label\n1,x\nbanana,y\n", "word.csv:3: a must be a number, as the first"),
     ("latin.csv", "a,label\n1,x\n2,é\n".encode("latin-1"), "latin.csv:3: not UTF-8: byte 0xe9"),
-    ("utf16.csv", "a,label\n1,x\n".encode("utf-16"), "utf16.csv:1: not UTF-8: byte 0xff at 1"),
+    ("utf16.csv", "a\n".encode("utf-16"), "utf16.csv:1: not UTF-8: byte 0xff at 1; save the file"),
     ("quote.csv", b'a,label\n1,x\n"2,y\n3,x\n', "quote.csv:3: not CSV: unexpected end of data"),
     ("unlabelled.csv", b"a,b\n1,2\n", "unlabelled.csv:1: no column is named 'label' or 'y' or"),
+    ("semi.csv", b"a;label\n1;2\n", "semi.csv:1: no column is named 'label' or 'y' or 'target' or"
+     " 'class'; the columns are 'a;label': cells are separated by ',' here, not by ';'"),
     ("alone.csv", b"label\n1\n", "alone.csv: there is no column but the label 'label'"),
     ("twice.csv", b"a,a,label\n1,2,3\n", "twice.csv:1: two columns are named 'a'"),
     ("nameless.csv", b"a,,label\n1,2,3\n", "nameless.csv:1: a column has no name"),

@@ -9,6 +9,8 @@ import re
 from importlib.metadata import version as version_of
 
 from docutils import nodes
+from sphinx import addnodes
+from sphinx.domains.python import PyObject
 
 project = "onebit"
 author = "the onebit authors"
@@ -20,8 +22,6 @@ exclude_patterns = ["_build"]
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]  # types in signatures name what has no page
 
-suppress_warnings = ["ref.python"]  # a type such as `low` in a docstring may be several names
-
 myst_heading_anchors = 3
 highlight_language = "text"
 
@@ -29,6 +29,7 @@ highlight_language = "text"
 default_role = "code"
 autodoc_class_signature = "mixed"
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
 autodoc_typehints = "none"  # the docstrings name the types
 napoleon_google_docstring = False
 napoleon_use_rtype = False
@@ -56,15 +57,10 @@ html_theme_options = {
 html_sidebars = {"index": [], "changelog": [], "start": [], "serve": []}
 
 
-def own_docstrings(app, what, name, obj, options, lines):
-    """Drop the docstring of dict, list and so on from constants that have none of their own."""
-    if what == "data" and lines and lines[0] in (type(obj).__doc__ or ""):
-        lines.clear()
-
-
-def skip_routing(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn adds to every class: onebit has nothing to route."""
-    return True if re.fullmatch(r"set_\w+_request", name) else skip
+def skip_generated(app, what, name, obj, skip, options):
+    """Leave out what others generate: scikit-learn's routing, and fields of named tuples."""
+    is_field = (getattr(obj, "__doc__", None) or "").startswith("Alias for field number")
+    return True if is_field or re.fullmatch(r"set_\w+_request", name) else skip
 
 
 def literal_formulas(app, what, name, obj, options, lines):
@@ -95,12 +91,36 @@ def escape_bars(app, what, name, obj, options, lines):
             lines[i] = "".join(p if p.startswith("`") else p.replace("|", "\\|") for p in parts)
 
 
+def split_attributes(app, what, name, obj, options, lines):
+    """Give each of several attributes on one line an entry: Napoleon takes them for a type."""
+    made: list[str] = []
+    section = ""
+    for i, line in enumerate(lines):
+        if i + 1 < len(lines) and lines[i + 1] and set(lines[i + 1]) == {"-"}:
+            section = line
+        several = re.fullmatch(r"(\w+(?:, \w+)+)( : .*)?", line)
+        if section == "Attributes" and several:
+            rest = i + 1
+            while rest < len(lines) and (lines[rest].startswith(" ") or not lines[rest]):
+                rest += 1
+            *first, last = several[1].split(", ")
+            for one in first:
+                made += [one + (several[2] or ""), *lines[i + 1 : rest]]
+            line = last + (several[2] or "")
+        made.append(line)
+    lines[:] = made
+
+
+for field in PyObject.doc_field_types:
+    if field.name == "variable":
+        field.label = "Attributes"  # as in the docstrings
+
 PROPERTIES: dict[str, list[str]] = {}
 
 
 def hide_property(app, what, name, obj, options, lines):
     """Hide the docstring of a property from Napoleon, which takes "In words: ..." for a type."""
-    if what == "property":
+    if what in ("property", "attribute"):
         PROPERTIES[name] = list(lines)
         lines.clear()
 
@@ -108,6 +128,14 @@ def hide_property(app, what, name, obj, options, lines):
 def show_property(app, what, name, obj, options, lines):
     """Show it again."""
     lines[:] = PROPERTIES.pop(name, lines)
+
+
+def drop_accidental_links(app, doctree):
+    """Leave words of types, as in "array-like of labels", unlinked: names of types are capital."""
+    for link in [*doctree.findall(addnodes.pending_xref)]:
+        target = link.get("reftarget", "")
+        if link.get("refdomain") == "py" and target.islower() and "." not in target:
+            link.replace_self(link.children)
 
 
 WIDE_TABLE_COLUMNS = 8
@@ -126,10 +154,11 @@ def mark_wide_tables(app, doctree, page):
 
 def setup(app):
     """Connect what is done to docstrings, before and after Napoleon, and to tables."""
+    app.connect("doctree-read", drop_accidental_links)
     app.connect("doctree-resolved", mark_wide_tables)
-    app.connect("autodoc-skip-member", skip_routing)
-    app.connect("autodoc-process-docstring", own_docstrings, priority=90)
+    app.connect("autodoc-skip-member", skip_generated)
     app.connect("autodoc-process-docstring", literal_formulas, priority=100)
+    app.connect("autodoc-process-docstring", split_attributes, priority=105)
     app.connect("autodoc-process-docstring", hide_property, priority=110)
     app.connect("autodoc-process-docstring", show_property, priority=800)
     app.connect("autodoc-process-docstring", escape_bars, priority=900)

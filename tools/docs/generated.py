@@ -8,9 +8,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import typer.main
+from sphinx.pycode import ModuleAnalyzer
 
 import onebit
 from onebit import Learner, cli, learners
@@ -64,6 +66,9 @@ DECLARED = (
     "uses_truth",
 )
 """What learners declare in class attributes: their page has it in a table."""
+
+FOR_AUTHORS = ("exempt", "forms", "sized_forms", "state_version")
+"""What of it only the author of a learner needs."""
 
 
 def pages() -> dict[str, str]:
@@ -189,7 +194,7 @@ def top_page() -> str:
         raise ValueError(f"the reference and onebit differ in {sorted(listed ^ public)}")
     parts = ["# onebit"]
     for title, names in TOP.items():
-        parts += [f"## {title}", *(documented("onebit", name) for name in names)]
+        parts += [f"## {title}", *(documented("onebit", name, inherited=True) for name in names)]
     return "\n\n".join(parts)
 
 
@@ -203,23 +208,34 @@ def module_page(path: str) -> str:
     ]
     head = ["```{eval-rst}", f".. automodule:: {path}", "   :no-members:", "```"]
     ordered = sorted(names, key=str.isupper)  # constants come last
-    return "\n\n".join([f"# {path}", "\n".join(head), *(documented(path, n) for n in ordered)])
+    found = [documented(path, name, inherited=True) for name in ordered]
+    return "\n\n".join([f"# {path}", "\n".join(head), *found])
 
 
-def documented(path: str, name: str, without: Iterable[str] = ()) -> str:
-    """Return the directive that documents a name of a module, and its members, some excluded."""
+def documented(
+    path: str, name: str, without: Iterable[str] = (), *, inherited: bool = False
+) -> str:
+    """Return the directive that documents a name of a module, and its members, some excluded.
+
+    Inherited members are those of other classes of onebit.
+    """
     value = getattr(import_module(path), name)
     kind = "class" if inspect.isclass(value) else "function" if inspect.isroutine(value) else "data"
     if inspect.ismodule(value):
         return f"`{value.__name__}` has [a page of its own]({name}.md)."
-    if kind == "data":
-        path = place_of(path, name, value)
+    if kind == "data":  # where it is imported from, with what is said where it is assigned
+        said = ModuleAnalyzer.for_module(place_of(path, name, value)).find_attr_docs()
+        text = "\n".join(said.get(("", name), []))
+        indented = indent(f":module: {path}\n\n{text}".strip(), "   ")
+        return f"```{{eval-rst}}\n.. py:data:: {name}\n{indented}\n```"
     lines = ["```{eval-rst}", f".. auto{kind}:: {path}.{name}"]
     if kind == "class":
         lines += ["   :members:"]
         lines += [f"   :exclude-members: {', '.join(without)}"] if without else []
-    if kind == "data":
-        lines += ["   :no-value:"]
+        if inherited:
+            others = [c.__name__ for c in value.__mro__ if not c.__module__.startswith("onebit")]
+            lines += [f"   :inherited-members: {', '.join(others)}"]
+            lines += [f"   :exclude-members: {', '.join(FOR_AUTHORS)}"]
     return "\n".join([*lines, "```"])
 
 
@@ -278,7 +294,10 @@ def experiments_page() -> str:
         table(["name", "experiment"], rows),
     ]
     for name, found in EXPERIMENTS.items():
-        parts += [f"({name})=\n## {name}", f"**{found.title}.** {found.reference}"]
+        reference = re.sub(
+            r"^No paper: .*docs/(\w+)\.md", r"No paper: [the results](\1.md)", found.reference
+        )
+        parts += [f"({name})=\n## {name}", f"**{found.title}.** {reference}"]
         parts += ["\n".join(f"- {note}" for note in found.notes)]
     return "\n\n".join(parts)
 

@@ -51,6 +51,14 @@ class Decision:
     confidence : float, optional
         The learner's estimate of the probability that the label is right; None if it has no such
         estimate. It is small for a label chosen to explore, however probable the choice was.
+
+    Examples
+    --------
+    >>> from onebit import Decision, OneBitClassifier
+    >>> learner = OneBitClassifier(classes=["billing", "support"], random_state=0)
+    >>> learner.learn(Decision([1.0, 0.0], "billing", 0.5, id="ticket 1"), correct=True)
+    >>> learner.has_learned("ticket 1")
+    True
     """
 
     __slots__ = (

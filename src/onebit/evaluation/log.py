@@ -52,8 +52,10 @@ class Log:
     reward : array-like of shape (n,), optional
         In place of `correct`: a number in [0, 1], a fraction of right; None or NaN where `correct`
         or `truth` says it, or nobody does.
-    ids, times : array-like of shape (n,), optional
-        Each decision's unique id, and when it was made.
+    ids : array-like of shape (n,), optional
+        Each decision's unique id.
+    times : array-like of shape (n,), optional
+        When each decision was made.
     confidence : array-like of shape (n,), optional
         The learner's estimate of the probability that the label is right.
     least : float or array-like of shape (n,), optional
@@ -69,12 +71,18 @@ class Log:
     Attributes
     ----------
     classes : ndarray
-    labels, truth : ndarray of int
-        Positions in `classes`; an unknown truth is -1.
-    probabilities, correct, confidence, least : ndarray of float
-        NaN where unknown. `correct` has the rewards, too; see `is_graded`.
-    x, among, policy, ids, times
-        As above, None if the log has none; `among` is an array of bool, (n, n_classes).
+    labels : ndarray of int
+        Positions in `classes`.
+    truth : ndarray of int
+        Positions in `classes`; -1 where unknown.
+    correct : ndarray of float
+        The bits, and the rewards (see `is_graded`); NaN where unknown.
+    probabilities, confidence, least : ndarray of float
+        NaN where unknown.
+    among : ndarray of bool, of shape (n, n_classes)
+        None if the log has none.
+    x, policy, ids, times
+        As above; None if the log has none.
 
     Examples
     --------
@@ -251,6 +259,8 @@ class Log:
     def batches(cls, path: str | PathLike[str], size: int = 50_000, **columns: Any) -> LogFile:
         """Return the log in a file as an iterable of logs, one of which is in memory at a time.
 
+        An id that occurs in two batches is not noticed; `read` notices it.
+
         Parameters
         ----------
         path : path of the file, or of a folder of files
@@ -260,8 +270,6 @@ class Log:
         **columns
             What holds for all rows: `classes`, `least`. Without `classes`, the file is read once
             before the first batch to find its labels, unless it lists them.
-
-        An id that occurs in two batches is not noticed; `read` notices it.
         """
         return LogFile(path, size, columns)
 

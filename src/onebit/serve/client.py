@@ -137,6 +137,14 @@ class _Methods:
     ) -> Any:
         """Choose a label for each record, in one request.
 
+        Parameters
+        ----------
+        records : iterable
+        among, explore
+            As in `decide`, for every record.
+        ids : sequence of str, optional
+            One for each record.
+
         Returns
         -------
         list of Decision
@@ -179,13 +187,22 @@ class _Methods:
         truth: Any = None,
         reward: float | None = None,
     ) -> Any:
-        """Send whether a decision, given itself or by its id, was right, or which label is.
-
-        A `reward` in [0, 1] is a fraction of right. Learners that need a bit learn from one that is
-        true with this probability.
+        """Send the feedback for a decision.
 
         The same feedback again teaches nothing. Contradicting feedback, and feedback for a decision
         that is unknown or has expired, raises a ValueError.
+
+        Parameters
+        ----------
+        decision : Decision or str
+            From `decide`, or its id.
+        correct : bool, 0 or 1, optional
+            Whether its label was right.
+        truth : label or NONE_OF_THESE, optional
+            The right label, in place of `correct`.
+        reward : float in [0, 1], optional
+            A fraction of right, in place of `correct`. Learners that need a bit learn from one that
+            is true with this probability.
         """
         refuse_positional("learn", unnamed)
         feedback = _feedback(decision, correct, truth, reward)
@@ -199,7 +216,15 @@ class _Methods:
         truth: Any = None,
         reward: Any = None,
     ) -> Any:
-        """Send feedback for many decisions in one request; some may be accepted, others not."""
+        """Send feedback for many decisions in one request; some may be accepted, others not.
+
+        Parameters
+        ----------
+        decisions : iterable of Decision or str
+            Themselves, or their ids.
+        correct, truth, reward : sequence, optional
+            As in `learn`, one for each decision; None where another one says it.
+        """
         refuse_positional("learn_many", unnamed)
         found = list(decisions)
         bits = [None] * len(found) if correct is None else list(correct)
@@ -218,7 +243,7 @@ class _Methods:
     ) -> Any:
         """Send feedback in place of what was sent before, as if it had been sent then.
 
-        It is the first feedback if there was none.
+        It is the first feedback if there was none. Parameters are those of `learn`.
         """
         refuse_positional("revise", unnamed)
         feedback = _feedback(decision, correct, truth, reward)

@@ -60,3 +60,4 @@ CHANGES = {
     "A-B-A": Change(there_and_back, 3),
     "held back": Change(one_held_back, 2),
 }
+"""What may happen to the labels of a stream, by the names that `StreamSpec` takes."""

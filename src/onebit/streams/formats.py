@@ -45,4 +45,9 @@ def from_file(path: str | PathLike[str], **options: Any) -> SvmlightFile | Recor
     try:
         return reader(path, **options)
     except TypeError:
-        raise ValueError(f"{path}: {reader.__name__} has no options {', '.join(options)}") from None
+        tables = [end for end, one in FORMATS.items() if one in (CsvFile, ParquetFile)]
+        hint = f"; the names of tables end in {', '.join(tables)}" if "label" in options else ""
+        raise ValueError(
+            f"{path}: {reader.__name__}, which reads files of such a name, takes no "
+            f"{' and no '.join(options)}{hint}"
+        ) from None

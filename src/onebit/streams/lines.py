@@ -50,7 +50,8 @@ def texts_of(path: Path) -> Iterator[str]:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(
-                f"{path}:{number}: not UTF-8: byte {line[error.start]:#04x} at {error.start + 1}"
+                f"{path}:{number}: not UTF-8: byte {line[error.start]:#04x} at {error.start + 1}; "
+                "save the file as UTF-8"
             ) from None
         if "\0" in text:  # at the end of a label, NumPy would drop it
             raise ValueError(f"{path}:{number}: not a text: byte 0x00 at {line.index(0) + 1}")

@@ -72,8 +72,13 @@ class _Table(RecordFile):
                 return name
         raise ValueError(
             f"{self._header}: no column is named {' or '.join(map(repr, wanted))}; the columns are "
-            f"{listed(self.columns)}: say which is the label, with label=... or --label"
+            f"{listed(self.columns)}: {self._remedy}"
         )
+
+    @property
+    def _remedy(self) -> str:
+        """What to do if there is no column of labels."""
+        return "say which is the label, with label=... or --label"
 
     @property
     def _header(self) -> str:
@@ -150,6 +155,14 @@ class CsvFile(_Table):
         super().__init__(path, label, n_features, size)
         self.texts = texts
         self.delimiter = delimiter or ("\t" if format_of(self.path) == ".tsv" else ",")
+
+    @property
+    def _remedy(self) -> str:
+        if len(self.columns) == 1:
+            for other in ";\t|":
+                if other in self.columns[0]:
+                    return f"cells are separated by {self.delimiter!r} here, not by {other!r}"
+        return super()._remedy
 
     @cached_property
     def columns(self) -> list[str]:
