@@ -75,6 +75,18 @@ WRONG_LESSONS = {
         )
         for bound in (0, 0.5, -3, np.nan, np.inf, True, "2")
     },
+    "masked bits": (
+        lambda m, x: m.replay(x, LABELS, P, np.ma.array(BITS, mask=[0, 1, 0])),
+        "correct is a masked array with values missing",
+    ),
+    "masked probabilities": (
+        lambda m, x: m.replay(x, LABELS, np.ma.array(P, mask=[0, 1, 0]), BITS),
+        "probabilities is a masked array with values missing",
+    ),
+    "a reward beyond the floats": (
+        lambda m, x: m.replay(x, LABELS, P, reward=[1, 10**400, 0]),
+        "reward contains an integer too large for a float",
+    ),
     "label not in among": (
         lambda m, x: m.replay(x, LABELS, P, BITS, among=["red", "green"]),
         "the label 'blue' in row 1 is not in among",

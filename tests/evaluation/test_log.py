@@ -233,11 +233,14 @@ GOOD = {"labels": ["a", "b", "a"], "probabilities": [0.5, 0.5, 1.0], "correct": 
         ({"probabilities": [0.5, 0.5, 1.2]}, r"row 2: a probability is in \(0, 1\]; got 1.2"),
         ({"probabilities": [0.5, np.nan, 1.0]}, "row 1: probability is missing"),
         ({"probabilities": [0.5, "x", 1.0]}, "row 1: probability is a number; got 'x'"),
+        ({"probabilities": [0.5, 10**400, 1.0]}, "probability contains an integer too large"),
+        ({"probabilities": np.ma.array([0.5] * 3, mask=[0, 1, 0])}, "row 1: probability is miss"),
         ({"probabilities": [0.5]}, "probability has one number for each of 3 rows"),
         ({"probabilities": None}, "the probability with which each label was chosen"),
         ({"labels": ["a", None, "a"]}, "row 1: label is missing"),
         ({"correct": [True, 2, None]}, "row 1: correct is True, False or None; got 2"),
         ({"correct": [1, 0.5, 0]}, "row 1: correct is one bit; got 0.5"),
+        ({"correct": [[True], [False], [True]]}, "row 0: correct is True, False or None; got"),
         ({"correct": [True]}, "correct has one value for each of 3 rows"),
         ({"ids": ["x", "y", "x"]}, "row 2: the id 'x' is that of row 0 too"),
         ({"classes": ["a", "c"]}, "row 1: unknown label 'b': the classes are 'a', 'c'"),
@@ -252,6 +255,8 @@ GOOD = {"labels": ["a", "b", "a"], "probabilities": [0.5, 0.5, 1.0], "correct": 
         ({"policy": [[0.5, 0.5]] * 3}, "row 2: the label had probability 1.0, and 0.5 in the"),
         ({"policy": [[1.0]] * 3}, "policy has 1 columns for 2 classes"),
         ({"x": [[1.0]]}, "x has one example for each of 3 rows"),
+        ({"x": np.ma.array([[1.0]] * 3, mask=[[0], [1], [0]])}, "x is a masked array"),
+        ({"labels": np.ma.array(["a", "b", "a"], mask=[0, 1, 0])}, "row 1: label is missing"),
     ],
 )
 def test_columns_are_checked(columns, words):
@@ -302,6 +307,23 @@ def test_files_are_checked(tmp_path, name, text, words):
     (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match=words):
         Log.read(tmp_path / name)
+
+
+def test_what_is_masked_is_missing():
+    """It counted as the value under the mask."""
+    mask, columns = [0, 1, 0], ([0, 1, 0], [0.5, 0.5, 1.0])
+    log = Log(
+        *columns,
+        np.ma.array([1, 1, 0], mask=mask),
+        confidence=np.ma.array([0.5, 0.5, 0.5], mask=mask),
+        truth=np.ma.array([0, 1, 1], mask=mask),
+    )
+    expected = Log(
+        *columns, [1, None, 0], confidence=[0.5, None, 0.5], truth=[0, None, 1], classes=[0, 1]
+    )
+    np.testing.assert_array_equal(log.correct, expected.correct)
+    np.testing.assert_array_equal(log.confidence, expected.confidence)
+    np.testing.assert_array_equal(log.truth, expected.truth)
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):

@@ -163,6 +163,32 @@ def test_numbers_of_all_kinds():
     np.testing.assert_array_equal(dense(Records().encode(record)), hashed(features))
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        pd.DataFrame([[1, 2, 3]], columns=["a", "b", "a"]),
+        pd.Series([1, 2, 3], index=["b", "a", "a"]),
+    ],
+    ids=["frame", "series"],
+)
+def test_a_row_with_two_values_of_a_name_is_refused(row):
+    """All but the last one were lost."""
+    with pytest.raises(ValueError, match="one column for each name; there are more for 'a'"):
+        Records().encode(row)
+    if isinstance(row, pd.DataFrame):
+        with pytest.raises(ValueError, match="there are more for 'a'"):
+            Records().transform(row)
+
+
+@pytest.mark.parametrize("n", [2, 20])
+def test_what_is_masked_is_missing(n):
+    """In a long list it counted as the value under the mask."""
+    masked = np.ma.array(np.arange(1.0, n + 1.0), mask=[*[False] * (n - 1), True])
+    found, expected = (Records().encode({"a": x}) for x in (masked, [*masked.data[:-1], None]))
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_array_equal(found.values, expected.values)
+
+
 def test_rows_of_pandas():
     frame = pd.DataFrame(
         {

@@ -1,7 +1,10 @@
 """Who is answered: holders of keys, or this machine where there never was a key."""
 
 import asyncio
+import re
 import socket
+from itertools import product
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -25,6 +28,28 @@ HERE = {b"host": b"localhost"}
 def service(tmp_path):
     with in_folder(tmp_path) as service:
         yield service
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    """A service with a model and keys."""
+    with in_folder(tmp_path_factory.mktemp("asked")) as service:
+        service.make(learner="Banditron")
+        log, scopes = service.app.service.log, ("decide", "feedback", "read", "admin")
+        keys = {one: service.do(make_key(log, one, [one])) for one in scopes}
+        for one in scopes:
+            name = f"{one} of other"
+            keys[name] = service.do(make_key(log, name, [one], models=["other"]))
+        service.app.access.update(service.do(log.keys()))
+
+        def status(method, path, headers):
+            media = {"content-type": "text/plain"}  # so that nothing is changed
+            return service.send(method, path, headers=media | headers).status_code
+
+        def bearer(name):
+            return f"Bearer {keys[name]}"
+
+        yield SimpleNamespace(keys=keys, status=status, bearer=bearer)
 
 
 def is_answered(access, peer, route=LIST, **headers):
@@ -68,6 +93,47 @@ def test_keys(service):
     assert not any(key.encode() in stored for key in keys.values())
     with pytest.raises(ValueError, match="no scope"):
         service.do(make_key(log, "x", ["root"]))
+
+
+OPEN = {"health", "ready", "openapi", "page"}
+"""What needs no key: it says nothing about models."""
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.template}")
+def test_every_route_about_models_needs_a_key(asked, route):
+    path = re.sub(r"{\w+}", "m", route.template)
+    wrong = [{}, {"authorization": "Bearer x"}, {"authorization": f"Basic {asked.keys['admin']}"}]
+    methods = [route.method, *(["HEAD"] if route.method == "GET" else [])]
+    for method, headers in product(methods, wrong):
+        status = asked.status(method, path, headers)
+        assert (status == 401) == (route.name not in OPEN), (method, status)
+    if route.name in OPEN:
+        return
+    for scope in ("decide", "feedback", "read"):
+        for name, forbidden in ((scope, scope != route.scope), (f"{scope} of other", True)):
+            status = asked.status(route.method, path, {"authorization": asked.bearer(name)})
+            # A key for other models may ask for the list, which is empty.
+            forbidden = forbidden and (scope != route.scope or route.name != "list_models")
+            assert (status == 403) == forbidden, (name, status)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/models/"),
+        ("GET", "//v1/models"),
+        ("GET", "/V1/models"),
+        ("GET", "/v1/models/../models"),
+        ("GET", "/v1/models/m/log/"),
+        ("GET", "/page.js/../v1/models"),
+        ("DELETE", "/health"),
+        ("PUT", "/"),
+        ("OPTIONS", "/v1/models"),
+    ],
+)
+def test_no_other_way_of_asking_is_answered_without_a_key(asked, method, path):
+    override = {"x-http-method-override": "GET", "x-original-url": "/health"}
+    assert asked.status(method, path, override) in (401, 404, 405)
 
 
 def test_without_keys_other_pages_are_not_answered(service):

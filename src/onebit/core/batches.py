@@ -245,7 +245,12 @@ def _slice_fields(columns: Any, lo: int, hi: int) -> Any:
 
 def _column(values: Any, n: int, name: str) -> np.ndarray:
     """Return a column of n numbers."""
-    found = np.array(values, dtype=np.float64)
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} is a masked array with values missing; fill them in first")
+    try:
+        found = np.array(values, dtype=np.float64)
+    except OverflowError:
+        raise ValueError(f"{name} contains an integer too large for a float") from None
     if found.shape != (n,):
         raise ValueError(f"{name} has one number for each of {n} rows; got shape {found.shape}")
     return found

@@ -89,7 +89,7 @@ def check_among(
     return np.array(found, dtype=np.int64)
 
 
-def is_known(label: Any, positions: Mapping[Any, int]) -> bool:
+def is_known(label: Any, positions: Mapping[Any, Any]) -> bool:
     """Return whether `label` is one of the classes; an unhashable value is not."""
     try:
         return label in positions

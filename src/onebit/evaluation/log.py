@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from onebit.core.decision import NONE_OF_THESE, Decision
 from onebit.core.example import Example, dense
 from onebit.core.generator import PROBABILITY_ROUNDING
+from onebit.core.offer import is_known
 from onebit.core.validation import positions_of, unknown
 
 UNKNOWN = -1
@@ -512,7 +513,8 @@ def _classes_of(labels: Any, truths: Any, classes: Any) -> np.ndarray:
 
 def _positions(labels: Any, classes: np.ndarray, find: Callable[[Any, int], int]) -> np.ndarray:
     """Return the positions of labels in `classes`; `find` handles unusual ones."""
-    if isinstance(labels, np.ndarray) and labels.dtype.kind == classes.dtype.kind in "iU":
+    is_array = isinstance(labels, np.ndarray) and not np.ma.is_masked(labels)
+    if is_array and labels.dtype.kind == classes.dtype.kind in "iU":
         with suppress(ValueError):  # that names no file and line
             return positions_of(classes, labels)
 
@@ -529,7 +531,9 @@ def _numbers(values: Any, n: int, name: str, where: Where, *, missing: bool = Fa
     if values is None:
         return np.full(n, np.nan)
     try:
-        found = np.array(values, dtype=np.float64)
+        found = np.array(_unmasked(values), dtype=np.float64)
+    except OverflowError:
+        raise ValueError(f"{name} contains an integer too large for a float") from None
     except (TypeError, ValueError):
         for i, value in enumerate(_plain_list(values)):
             if not isinstance(value, int | float) and not (missing and value is None):
@@ -540,6 +544,11 @@ def _numbers(values: Any, n: int, name: str, where: Where, *, missing: bool = Fa
     if not missing and np.isnan(found).any():
         raise ValueError(f"{where(int(np.isnan(found).argmax()))}: {name} is missing")
     return found
+
+
+def _unmasked(values: Any) -> Any:
+    """Return values with NaN, which is missing, in place of what is masked."""
+    return values.astype(np.float64).filled(np.nan) if np.ma.is_masked(values) else values
 
 
 def _check_range(values: np.ndarray, what: str, where: Where, above: float | None = None) -> None:
@@ -556,7 +565,7 @@ _SAID: Mapping[Any, float] = {True: 1.0, False: 0.0, None: np.nan}
 def _bits(correct: Any, n: int, where: Where) -> np.ndarray:
     if correct is None:
         return np.full(n, np.nan)
-    given = np.asarray(correct)
+    given = np.asarray(_unmasked(correct))
     if given.dtype.kind in "biuf" and given.shape == (n,):
         found = given.astype(np.float64)
         for wrong in np.flatnonzero(~(np.isnan(found) | (found == 0.0) | (found == 1.0))):
@@ -565,7 +574,7 @@ def _bits(correct: Any, n: int, where: Where) -> np.ndarray:
     found = np.empty(n)
     for i, bit in enumerate(_column(correct, n, "correct")):
         bit = None if isinstance(bit, float) and np.isnan(bit) else bit
-        if isinstance(bit, str) or bit not in _SAID:
+        if isinstance(bit, str) or not is_known(bit, _SAID):
             raise ValueError(f"{where(i)}: correct is True, False or None; got {bit!r:.40}")
         found[i] = _SAID[bit]
     return found
@@ -573,6 +582,8 @@ def _bits(correct: Any, n: int, where: Where) -> np.ndarray:
 
 def _examples(x: Any, n: int) -> Any:
     """Return examples as a matrix, if they are numbers, else as a list of records."""
+    if np.ma.is_masked(x):
+        raise ValueError("x is a masked array with values missing; fill them in first")
     if sp.issparse(x):
         made: Any = sp.csr_array(x)
     elif isinstance(x, np.ndarray) or hasattr(x, "iloc"):

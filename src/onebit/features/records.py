@@ -312,6 +312,8 @@ class _Features:
 
     def _add_vector(self, name: str, items: Sequence[Any] | np.ndarray) -> bool:
         """Add a list of numbers whole; return whether it is one, with all values in range."""
+        if isinstance(items, np.ma.MaskedArray):
+            return False  # what is masked is missing
         if isinstance(items, np.ndarray):
             is_numeric = items.dtype.kind in "fiub"
         else:
@@ -399,6 +401,7 @@ def _as_record(record: Any) -> str | Mapping[Any, Any]:
             raise ValueError(f"one record is one row; got a table of {len(rows)}")
         return rows[0]
     if hasattr(record, "to_dict") and hasattr(record, "to_frame"):  # a row of pandas
+        _check_names(record.index)
         return record.to_dict()
     raise TypeError(
         f"a record is a text, a dict or a row of a table with names; got {_article(record)}"
@@ -407,11 +410,20 @@ def _as_record(record: Any) -> str | Mapping[Any, Any]:
 
 def _rows(records: Any) -> Iterable[Any]:
     if _is_table(records):
-        polars = hasattr(records, "iter_rows")
-        return records.iter_rows(named=True) if polars else records.to_dict("records")
+        if hasattr(records, "iter_rows"):  # of polars
+            return records.iter_rows(named=True)
+        _check_names(records.columns)
+        return records.to_dict("records")
     if isinstance(records, str | bytes | Mapping) or not np.iterable(records):
         raise TypeError(f"a list of records is needed; got {_article(records)}")
     return records
+
+
+def _check_names(names: Any) -> None:
+    """Raise ValueError if a row of pandas has two values of one name: its dict has the last one."""
+    if not getattr(names, "is_unique", True):
+        twice = names[names.duplicated()][0]
+        raise ValueError(f"a table has one column for each name; there are more for {short(twice)}")
 
 
 def _is_table(records: Any) -> bool:
