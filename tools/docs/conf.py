@@ -138,6 +138,17 @@ def drop_accidental_links(app, doctree):
             link.replace_self(link.children)
 
 
+ONE_PANEL = ("pictures/learners/", "reliability")
+"""In the names of pictures that are readable at the width of a telephone."""
+
+
+def mark_pictures(app, doctree):
+    """Mark pictures of one panel, which need not scroll."""
+    for picture in doctree.findall(nodes.image):
+        if any(part in picture["uri"] for part in ONE_PANEL):
+            picture["classes"].append("one-panel")
+
+
 WIDE_TABLE_COLUMNS = 8
 LONG_CELL_CHARACTERS = 60
 
@@ -155,6 +166,7 @@ def mark_wide_tables(app, doctree, page):
 def setup(app):
     """Connect what is done to docstrings, before and after Napoleon, and to tables."""
     app.connect("doctree-read", drop_accidental_links)
+    app.connect("doctree-read", mark_pictures)
     app.connect("doctree-resolved", mark_wide_tables)
     app.connect("autodoc-skip-member", skip_generated)
     app.connect("autodoc-process-docstring", literal_formulas, priority=100)
