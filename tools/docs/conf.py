@@ -78,8 +78,8 @@ def literal_formulas(app, what, name, obj, options, lines):
     lines[:] = made
 
 
-def escape_bars(app, what, name, obj, options, lines):
-    """Leave |x| as it is, which reStructuredText takes for the name of a substitution."""
+def escape_marks(app, what, name, obj, options, lines):
+    """Leave |x| and "M. Herbster" as they are: not a substitution's name, nor item M of a list."""
     literal = False
     for i, line in enumerate(lines):
         if line == "::" or line.startswith(">>>"):
@@ -88,7 +88,8 @@ def escape_bars(app, what, name, obj, options, lines):
             literal = False
         if not literal:
             parts = re.split(r"(`+[^`]*`+)", line)
-            lines[i] = "".join(p if p.startswith("`") else p.replace("|", "\\|") for p in parts)
+            escaped = "".join(p if p.startswith("`") else p.replace("|", "\\|") for p in parts)
+            lines[i] = re.sub(r"^(\s*)(?=[A-Z]\. )", r"\1\\", escaped)
 
 
 def split_attributes(app, what, name, obj, options, lines):
@@ -173,4 +174,4 @@ def setup(app):
     app.connect("autodoc-process-docstring", split_attributes, priority=105)
     app.connect("autodoc-process-docstring", hide_property, priority=110)
     app.connect("autodoc-process-docstring", show_property, priority=800)
-    app.connect("autodoc-process-docstring", escape_bars, priority=900)
+    app.connect("autodoc-process-docstring", escape_marks, priority=900)
