@@ -78,8 +78,8 @@ def literal_formulas(app, what, name, obj, options, lines):
     lines[:] = made
 
 
-def escape_bars(app, what, name, obj, options, lines):
-    """Leave |x| as it is, which reStructuredText takes for the name of a substitution."""
+def escape_marks(app, what, name, obj, options, lines):
+    """Leave |x| and "M. Herbster" as they are: not a substitution's name, nor item M of a list."""
     literal = False
     for i, line in enumerate(lines):
         if line == "::" or line.startswith(">>>"):
@@ -88,7 +88,8 @@ def escape_bars(app, what, name, obj, options, lines):
             literal = False
         if not literal:
             parts = re.split(r"(`+[^`]*`+)", line)
-            lines[i] = "".join(p if p.startswith("`") else p.replace("|", "\\|") for p in parts)
+            escaped = "".join(p if p.startswith("`") else p.replace("|", "\\|") for p in parts)
+            lines[i] = re.sub(r"^(\s*)(?=[A-Z]\. )", r"\1\\", escaped)
 
 
 def split_attributes(app, what, name, obj, options, lines):
@@ -138,6 +139,17 @@ def drop_accidental_links(app, doctree):
             link.replace_self(link.children)
 
 
+ONE_PANEL = ("pictures/learners/", "reliability")
+"""In the names of pictures that are readable at the width of a telephone."""
+
+
+def mark_pictures(app, doctree):
+    """Mark pictures of one panel, which need not scroll."""
+    for picture in doctree.findall(nodes.image):
+        if any(part in picture["uri"] for part in ONE_PANEL):
+            picture["classes"].append("one-panel")
+
+
 WIDE_TABLE_COLUMNS = 8
 LONG_CELL_CHARACTERS = 60
 
@@ -155,10 +167,11 @@ def mark_wide_tables(app, doctree, page):
 def setup(app):
     """Connect what is done to docstrings, before and after Napoleon, and to tables."""
     app.connect("doctree-read", drop_accidental_links)
+    app.connect("doctree-read", mark_pictures)
     app.connect("doctree-resolved", mark_wide_tables)
     app.connect("autodoc-skip-member", skip_generated)
     app.connect("autodoc-process-docstring", literal_formulas, priority=100)
     app.connect("autodoc-process-docstring", split_attributes, priority=105)
     app.connect("autodoc-process-docstring", hide_property, priority=110)
     app.connect("autodoc-process-docstring", show_property, priority=800)
-    app.connect("autodoc-process-docstring", escape_bars, priority=900)
+    app.connect("autodoc-process-docstring", escape_marks, priority=900)
