@@ -29,7 +29,7 @@ from onebit import (
     make_pipeline,
     play,
 )
-from onebit.core.explanation import AVERAGE, BIN, DESCRIPTION, PAIR, PRODUCT
+from onebit.core.explanation import AVERAGE, BIN, DESCRIPTION, PAIR, PRODUCT, TRIPLE
 from onebit.features import Records
 from onebit.numerics.bins import CODES, IS_NUMERIC, LEVELS, MOST_CELLS, n_inputs
 from onebit.numerics.contributions import log_logarithmic_mean
@@ -76,11 +76,18 @@ def test_reasons_of_members_add_up(views, K):
     X, y = table(4, K=K)
     form = {"covariance": "diagonal"} if views == "cells" else {}  # which is compiled anyway
     learner = OneBitClassifier(views=views, **form, classes=range(K), random_state=0).fit(X, y)
+    trust_all_alike(learner)
     for x in (*X[:3], np.zeros(4), 100.0 * X[0]):
         assert_adds_up(learner, x)
     kinds = kinds_in(learner.explain(X[0]))
-    expected = {"line": set(), "cells": {BIN, PAIR, AVERAGE}, "products": {PRODUCT, AVERAGE}}
+    of_cells = {BIN, PAIR, TRIPLE, AVERAGE}
+    expected = {"line": set(), "cells": of_cells, "products": of_cells | {PRODUCT}}
     assert expected[views] <= kinds
+
+
+def trust_all_alike(learner):
+    trust = learner._run.state.mixture.trust
+    trust[:] = 1.0 / trust.size
 
 
 @pytest.mark.parametrize("d", [70, 30])
@@ -202,6 +209,7 @@ def planted(view, index, d=4):
     learner = OneBitClassifier(views="products", random_state=0).fit(X[:40], y[:40])
     for member in learner._run.state.mixture.named.values():
         member.posterior.W[:] = 0.0
+    trust_all_alike(learner)
     learner._run.state.mixture.weighed_pairs.cells[:] = 0.0
     learner._run.state.mixture.named[view].posterior.W[index, 1] = 5.0
     found = learner.explain(X[2], label=1, against=0)

@@ -1,5 +1,7 @@
 """OneBitClassifier, by its notes, with explicit precision matrices and general quadrature."""
 
+from itertools import combinations
+
 import numpy as np
 from scipy.special import expit, ndtr, softmax
 
@@ -277,12 +279,18 @@ class Column:
         return (new[1:] < old[:-1]).any() or (new[:-1] > old[1:]).any()
 
 
+def triples(d, K):
+    """The triples of columns, unless they are too many."""
+    found = list(combinations(range(d), 3))
+    return found if len(found) * K <= 2_400 else []
+
+
 def n_encoded(view, d):
     """How many inputs a view has."""
     return {
         "features": d,
         "line": d + 1,
-        "cells": 1 + d + 16 * d + 256 * (d * (d - 1) // 2),
+        "cells": 1 + d + 16 * d + 256 * (d * (d - 1) // 2) + 4096 * len(triples(d, 2)),
         "products": d + d * (d + 1) // 2 + 1,
     }[view]
 
@@ -300,9 +308,10 @@ def encoded(view, x, z, columns, scales, K):
 
 
 def cells(x, z, columns, scales, K):
-    """A constant, the scaled features, an indicator for each bin, and for each pair of bins.
+    """A constant, the scaled features, an indicator for each bin, pair of bins and triple of bins.
 
-    Of more than 64 columns, only measurements have one, and all that is not zero.
+    Of more than 64 columns, only measurements have one, and all that is not zero. There are rows
+    for triples if there are any for two labels.
     """
     codes = [column.code(value) for column, value in zip(columns, x, strict=True)]
     listed = (x != 0) | scales.measurements.astype(bool) | (x.size <= 64)
@@ -312,34 +321,46 @@ def cells(x, z, columns, scales, K):
     length, n = np.linalg.norm(z), listed.sum()
     pairs = n * (n - 1) / 2
     few = pairs <= 16_384 // K
+    coarse = np.eye(16)[coarse_codes(codes, columns)]
+    of_three = triples(x.size, K)
+    rows = np.zeros((len(triples(x.size, 2)), 16, 16, 16))
+    for row, (a, b, c) in zip(rows, of_three, strict=False):
+        row += np.einsum("a,b,c->abc", coarse[a], coarse[b], coarse[c])
     return np.concatenate(
         [
             [np.sqrt(0.05)],
             np.sqrt(0.4) * z / length if length > 0 else z,
             np.sqrt(0.3 / max(1, n)) * one_hot.ravel(),
             few * np.sqrt(0.25 / max(1, pairs)) * both.ravel(),
+            np.sqrt(0.25 / max(1, len(of_three))) * rows.ravel(),
         ]
     )
 
 
+def coarse_codes(codes, columns):
+    """In triples, two neighbouring bins of a numeric column are one."""
+    pairs = zip(codes, columns, strict=True)
+    return [code if column.edges is None else code // 2 for code, column in pairs]
+
+
 class Pairs:
-    """One pair of columns at a time: how often labels were right in a cell, over what was expected.
+    """Two or three columns at a time: how often labels were right, over what was expected.
 
     Each cell has two rows: what was right, and what the members expected.
     """
 
     def __init__(self, d, K):
-        self.K, self.names = K, [(i, j) for i in range(d) for j in range(i + 1, d)]
-        if len(self.names) * K > 8_192 or d > 64:
-            self.names = []
+        pairs = list(combinations(range(d), 2))
+        if len(pairs) * K > 8_192 or d > 64:
+            pairs = []
+        self.K, self.names = K, [*pairs, *triples(d, K)]
         self.exchange()
 
-    def look(self, codes, others):
+    def look(self, codes, coarse, others):
         self.others = others
-        self.cells = [
-            self.tables.setdefault((i, j, codes[i], codes[j]), np.zeros((2, self.K)))
-            for i, j in self.names
-        ]
+        by_size = {2: codes, 3: coarse}
+        keys = [(name, tuple(by_size[len(name)][j] for j in name)) for name in self.names]
+        self.cells = [self.tables.setdefault(key, np.zeros((2, self.K))) for key in keys]
         ratios = [(2 + right) / (2 + expected) for right, expected in self.cells]
         self.r = [ratio / (others * ratio).sum() for ratio in ratios]
         self.mean = sum(w * r for w, r in zip(self.trust, self.r, strict=True))
@@ -478,7 +499,7 @@ class OneBitClassifier:
             member.look(encoded(name, x, z, self.columns, self.scales, self.K))
         if self.neighbours is not None:
             codes = [column.code(value) for column, value in zip(self.columns, x, strict=True)]
-            self.pairs.look(codes, self.of_members())
+            self.pairs.look(codes, coarse_codes(codes, self.columns), self.of_members())
             self.neighbours.look(z[:-1], self.corrected())
 
     @property

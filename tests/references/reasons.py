@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from references.one_bit_classifier import triples
+
 
 def logarithmic_mean(a, b):
     return a if a == b else (a - b) / (np.log(a) - np.log(b))
@@ -17,6 +19,7 @@ def columns_of(name, d):
             *single,
             *[columns for columns in single for _ in range(16)],
             *[columns for columns in pairs for _ in range(256)],
+            *[columns for columns in triples(d, 2) for _ in range(4096)],
         ]
     if name == "products":
         both = [(i, j) if i < j else (i,) for i in range(d) for j in range(i, d)]

@@ -19,11 +19,12 @@ TOLERANCE = 1e-9
 SHOWN = 10
 """Number of reasons in texts and pictures; the others are added up."""
 
-CONSTANT, LINEAR, BIN, PAIR, PRODUCT, DESCRIPTION, AVERAGE, NEIGHBOURS = (
+CONSTANT, LINEAR, BIN, PAIR, TRIPLE, PRODUCT, DESCRIPTION, AVERAGE, NEIGHBOURS = (
     "constant",
     "linear",
     "bin",
     "pair",
+    "triple",
     "product",
     "description",
     "average",
@@ -35,6 +36,7 @@ CONSTANT, LINEAR, BIN, PAIR, PRODUCT, DESCRIPTION, AVERAGE, NEIGHBOURS = (
 - LINEAR: a feature.
 - BIN: a bin of a column.
 - PAIR: a cell of two columns.
+- TRIPLE: a cell of three columns.
 - PRODUCT: the product of two features, or the square of one.
 - DESCRIPTION: a feature, by the descriptions of labels.
 - AVERAGE: what features add on average, subtracted from them and added to the constant.
@@ -48,11 +50,11 @@ class Input(NamedTuple):
     Attributes
     ----------
     kind
-        CONSTANT, LINEAR, BIN, PAIR, PRODUCT, DESCRIPTION, AVERAGE or NEIGHBOURS.
+        CONSTANT, LINEAR, BIN, PAIR, TRIPLE, PRODUCT, DESCRIPTION, AVERAGE or NEIGHBOURS.
     columns
-        The features that it is made from: none, one or two.
+        The features that it is made from: none to three.
     cell
-        For bins and pairs, what holds of each column, such as "= 3" or "2.5 to 4".
+        For bins, pairs and triples, what holds of each column, such as "= 3" or "2.5 to 4".
     """
 
     kind: str
@@ -99,7 +101,7 @@ Naming = Callable[[int], FeatureName]
 
 @dataclass(frozen=True)
 class Reason:
-    """What one feature, or two together, add to the difference of two scores.
+    """What one feature, or two or three together, add to the difference of two scores.
 
     Attributes
     ----------
@@ -157,7 +159,7 @@ class Explanation:
     def per_feature(self) -> np.ndarray:
         """What each feature adds, of shape (n_features,).
 
-        What two features add together is split equally between them. The constant is left out.
+        What several features add together is split equally among them. The constant is left out.
         """
         amounts = np.zeros(self.n_features)
         for reason in self.reasons:

@@ -221,9 +221,9 @@ class OneBitClassifier(ProbabilityLearner):
     """The default choice: few mistakes, nothing to tune.
 
     It is a mixture of several models, its members, each with its own view of x: a line, cells that
-    columns are cut into, products of features, pairs of columns one by one, and the nearest of the
-    last examples. In the first three, label k is right with probability softmax(W x)_k, and the
-    weights have a Gaussian posterior.
+    columns are cut into, products of features, pairs and triples of columns one by one, and the
+    nearest of the last examples. In the first three, label k is right with probability
+    softmax(W x)_k, and the weights have a Gaussian posterior.
 
     To decide, the score of each label is drawn from the posterior, and the highest score wins
     (Thompson sampling). So a label that is known to be wrong is never chosen, and a little-known
@@ -271,9 +271,10 @@ class OneBitClassifier(ProbabilityLearner):
     views : {"auto", "line", "cells", "products"}, default="auto"
         The members of the mixture: the line alone; the line and cells; or the line, cells and
         products. Wherever there are cells there are neighbours too, and, for at most 64 columns,
-        pairs if d (d - 1) K / 2 is at most 8,192. "auto" adds cells for at most 256 columns and 32
-        labels, and then products, of which there are n = (d + 1) (d + 2) / 2, if n^2 K is at most
-        800,000. Texts and other wide rows have the line alone.
+        pairs if d (d - 1) K / 2 is at most 8,192. Cells and pairs also have all triples of columns,
+        if d (d - 1) (d - 2) K / 6 is at most 2,400. "auto" adds cells for at most 256 columns and
+        32 labels, and then products, of which there are n = (d + 1) (d + 2) / 2, if n^2 K is at
+        most 800,000. Texts and other wide rows have the line alone.
     exclusive : bool, default=True
         Whether exactly one label is right for each x. If not, each label is right with a
         probability of its own, so several may be right, or none, as with clicks; see the notes.
@@ -355,7 +356,7 @@ class OneBitClassifier(ProbabilityLearner):
     uses_truth, _truth_feedback, _none_feedback = True, TOLD, NONE_RIGHT
     takes_descriptions = True
     takes_rewards = True
-    state_version = 7
+    state_version = 8
     reference = "onebit"
     cost = Cost(LINEAR, full="d^2 K")
     bound = bounds.ONE_BIT_CLASSIFIER
@@ -563,9 +564,10 @@ class OneBitClassifier(ProbabilityLearner):
 
         The weight is the probability, given all bits so far, that this member predicts the next
         ones best. "line" sees the features; "cells" also sees an indicator for the bin of each
-        column and for the cell of each pair of columns; "products" sees the products of all pairs
-        of features, squares included. "pairs" are tables of one pair of columns each, and
-        "neighbours" the nearest of the last examples; both correct the prediction of the others.
+        column and for the cell of each pair of columns, of few columns also of each triple;
+        "products" sees the products of all pairs of features, squares included. "pairs" are tables
+        of one pair or triple of columns each, and "neighbours" the nearest of the last examples;
+        both correct the prediction of the others.
         """
         check_is_fitted(self)
         with self._run.lock:

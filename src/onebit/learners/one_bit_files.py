@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from onebit.core.state import declared
+from onebit.numerics import bins, pairs
 from onebit.numerics.neighbours import new_neighbours
 from onebit.numerics.pair_products import with_balance
-from onebit.numerics.pairs import new_pairs
 from onebit.numerics.scales import robust_scales, with_power
 
 MEMBERS = "mixture.members."
@@ -33,13 +33,18 @@ def migrated(
     level, which is zero where exactly one label is right. Version 4 has no neighbours, which begin
     without an example, and no lengths of examples, which count where labels are not exclusive.
     Version 5 has no pairs, which begin without a count, and scales without the power of features.
-    Up to version 6, products are not balanced.
+    Up to version 6, products are not balanced; up to version 7, there are no triples, which begin
+    without a count.
     """
     named = with_power(arrays if version >= 2 else _with_mixture(arrays))
     cells = named.get(PREFIXES["views.cells"] + ".W")
+    if cells is not None:
+        named = bins.with_triples(named, MEMBERS + "cells.")
     if cells is not None and exclusive:
         sizes = len(named["scales.features"]), cells.shape[1]
-        new = {"pairs": new_pairs(*sizes), "neighbours": new_neighbours(*sizes)}
+        if "mixture.pairs.trust" in named:
+            named = pairs.with_triples(named, "mixture.pairs.", sizes[0])
+        new = {"pairs": pairs.new_pairs(*sizes), "neighbours": new_neighbours(*sizes)}
         for name, part in new.items():
             arrays_of = declared(part, f"mixture.{name}.")
             named = {found.name: found.array for found in arrays_of} | named

@@ -1,4 +1,4 @@
-"""Columns cut into bins, and pairs of columns into cells: what a line cannot see.
+"""Columns cut into bins, and pairs and triples of columns into cells: what a line cannot see.
 
 A column with at most `LEVELS` different values has a bin for each value and one for all that come
 later, as long as these are rare. Any other column is numeric: its bins are eighths, cut at the
@@ -10,15 +10,19 @@ hardly explains. Weights keep their meaning by rank.
 An example becomes an indicator for the bin of each column and for the cell of each pair of columns,
 beside the scaled features and a constant. Of more than `MOST_LISTED` columns, those that are no
 measurements (`onebit.numerics.scales`) and are zero in the example have none: zero is what others
-are compared with, and a row of indicators has as many bins as values. The four kinds have fixed
-shares of the squared length, and so of the prior variance of a score. Pairs are left out of an
-example that has too many. Cells are rows of a table; where pairs have more cells than `MOST_CELLS`,
-they are hashed into that many rows.
+are compared with, and a row of indicators has as many bins as values. Pairs are left out of an
+example that has too many. Of few columns and labels, each triple of columns has a cell, too; there,
+two neighbouring bins of a numeric column are one. All kinds have fixed shares of the squared
+length, and so of the prior variance of a score. Cells are rows of a table; where pairs have more
+cells than `MOST_CELLS`, or triples more than `MOST_TRIPLE_CELLS`, they are hashed into that many
+rows.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from itertools import combinations
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -49,14 +53,24 @@ FIRST_RENEWAL, LAST_CERTAIN_RENEWAL = 32, 2 * SAMPLE
 MOST_CELLS = 2**16
 """Rows of the table for pairs; a power of two."""
 
+MOST_TRIPLE_CELLS = 2**15
+"""Rows of the table for triples; a power of two."""
+
 MOST_LISTED = 64
 """Up to this many columns, all have a bin in each example, also those that are zero."""
 
 MOST_PAIRS = 16_384
 """An example with more pairs, times the number of classes, has none: they would take too long."""
 
+MOST_TRIPLES = 2_400
+"""An example with more triples, times the number of classes, has none: twenty columns and two
+classes have 2,280."""
+
 SHARE_OF_CONSTANT, SHARE_OF_FEATURES, SHARE_OF_BINS, SHARE_OF_PAIRS = 0.05, 0.4, 0.3, 0.25
 """Shares of the squared length of an example. Without pairs, the others keep their proportions."""
+
+SHARE_OF_TRIPLES = 0.25
+"""The squared length of triples, where that of the four others together is one."""
 
 N_LEVELS, N_OTHERS, IS_NUMERIC = 0, 1, 2
 """Columns of `Bins.kinds`."""
@@ -142,14 +156,25 @@ def n_cells(n_features: int) -> int:
     return min(n_pairs(n_features) * CODES * CODES, MOST_CELLS)
 
 
+def n_triples(n_features: int, n_classes: int) -> int:
+    """Return how many triples of columns have cells: all, or none if they are too many."""
+    n = n_features * (n_features - 1) * (n_features - 2) // 6
+    return n if n * n_classes <= MOST_TRIPLES else 0
+
+
+def n_triple_cells(n_features: int) -> int:
+    """Return how many rows the table for triples has, for two classes and for more."""
+    return min(n_triples(n_features, 2) * CODES**3, MOST_TRIPLE_CELLS)
+
+
 def n_inputs(n_features: int) -> int:
-    """Return how many features an example becomes; the cells of pairs are the last."""
-    return 1 + n_features + CODES * n_features + n_cells(n_features)
+    """Return how many features an example becomes; the cells of pairs and triples are the last."""
+    return 1 + n_features + CODES * n_features + n_cells(n_features) + n_triple_cells(n_features)
 
 
 def new_bins(n: int, n_classes: int) -> Bins:
     """Return the bins of n columns before the first round."""
-    most = 1 + 2 * n + min(n_pairs(n), MOST_PAIRS // n_classes)
+    most = 1 + 2 * n + min(n_pairs(n), MOST_PAIRS // n_classes) + n_triples(n, n_classes)
     return Bins(
         levels=np.zeros((n, LEVELS)),
         kinds=np.zeros((n, 3), dtype=np.int64),
@@ -168,6 +193,28 @@ def new_bins(n: int, n_classes: int) -> Bins:
             edges=np.zeros(N_BINS - 1),
         ),
     )
+
+
+def with_triples(arrays: Mapping[str, np.ndarray], place: str) -> dict[str, np.ndarray]:
+    """Return the arrays of a learner whose member at `place` began before triples had cells.
+
+    Triples take a share of the length of an example. The weights of the others grow by as much, so
+    that what they say of a label stays the same.
+    """
+    model, named = f"{place}posterior.", dict(arrays)
+    d, (n, n_classes) = len(named[f"{place}view_of_x.kinds"]), named[f"{model}W"].shape
+    more = n_inputs(d) - n
+    if not more:
+        return named
+    length = 1.0 + SHARE_OF_TRIPLES * (n_triples(d, n_classes) > 0)
+    for name in ("W", "former"):
+        named[model + name] = np.pad(math.sqrt(length) * named[model + name], ((0, more), (0, 0)))
+    S = named[f"{model}S"]
+    unseen = np.broadcast_to(S.max(axis=0), (more, n_classes))  # most cells of pairs are unseen
+    named[f"{model}S"] = np.concatenate([length * S, unseen])
+    if f"{model}lengths" in named:
+        named[f"{model}lengths"] = named[f"{model}lengths"] * [length, 1.0]
+    return named
 
 
 @lean_kernel
@@ -191,6 +238,8 @@ def fill_binned(bins, x, scaled, n_classes):
     n = fill_bins(columns, codes, m, d, indices, values, n)
     if 0 < m * (m - 1) // 2 <= MOST_PAIRS // n_classes:
         n = fill_pairs(columns, codes, m, d, indices, values, n)
+    if d * (d - 1) * (d - 2) // 6 * n_classes <= MOST_TRIPLES:
+        n = fill_triples(bins.kinds, codes, d, indices, values, n)
     scratch.size[()] = n
 
 
@@ -235,6 +284,32 @@ def fill_pairs(columns, codes, m, d, indices, values, n):
             indices[n], values[n] = first + cell, value
             n += 1
     return n
+
+
+@lean_kernel
+def fill_triples(kinds, codes, d, indices, values, n):
+    """Fill an indicator for each triple of the d columns, from n on; return the end."""
+    n_triples = d * (d - 1) * (d - 2) // 6
+    first = 1 + d + CODES * d + min(d * (d - 1) // 2 * CODES * CODES, MOST_CELLS)
+    is_hashed = n_triples * CODES**3 > MOST_TRIPLE_CELLS
+    value, triple = math.sqrt(SHARE_OF_TRIPLES / max(1, n_triples)), 0
+    for a in range(d):
+        for b in range(a + 1, d):
+            of_both = CODES * coarse(kinds, codes, a) + coarse(kinds, codes, b)
+            for c in range(b + 1, d):
+                cell = CODES * (CODES * CODES * triple + of_both) + coarse(kinds, codes, c)
+                if is_hashed:
+                    cell = ((cell * _HASH) & 0xFFFFFFFF) >> 17
+                indices[n], values[n] = first + cell, value
+                n += 1
+                triple += 1
+    return n
+
+
+@lean_kernel
+def coarse(kinds, codes, j):
+    """Return the code of column j in triples, where two bins of a numeric column are one."""
+    return codes[j] // 2 if kinds[j, IS_NUMERIC] else codes[j]
 
 
 @lean_kernel
@@ -324,29 +399,35 @@ def renew_edges(bins, j, certainly):
 # What the inputs stand for
 
 
-def columns_of_bins(bins: Bins) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first and the second column of each input of the last x; -1 if there is none."""
+def columns_of_bins(bins: Bins) -> np.ndarray:
+    """Return the columns of each input of the last x, of shape (n, 3); -1 where it has fewer."""
     d, indices = len(bins.kinds), bins.scratch.indices[: bins.scratch.size].astype(np.int64)
     n_features = np.count_nonzero((indices > 0) & (indices <= d))
     is_bin = (indices > d) & (indices < 1 + d + CODES * d)
     listed = (indices[is_bin] - 1 - d) // CODES
-    first, second = np.full((2, indices.size), -1)
-    first[1 : 1 + n_features] = indices[1 : 1 + n_features] - 1
-    first[is_bin] = listed
+    columns = np.full((indices.size, 3), -1)
+    columns[1 : 1 + n_features, 0] = indices[1 : 1 + n_features] - 1
+    columns[is_bin, 0] = listed
     n = 1 + n_features + listed.size
     if n < indices.size:
-        # The rows of pairs may be hashed, but their order is that of the columns.
-        one, other = np.triu_indices(listed.size, 1)
-        first[n:] = np.minimum(listed[one], listed[other])
-        second[n:] = np.maximum(listed[one], listed[other])
-    return first, second
+        # The rows of cells may be hashed, but their order is that of the columns.
+        pairs = listed[np.transpose(np.triu_indices(listed.size, 1))]
+        columns[n : n + len(pairs), :2] = np.sort(pairs, axis=1)
+        n += len(pairs)
+    if n < indices.size:
+        columns[n:] = list(combinations(range(d), 3))
+    return columns
 
 
-def cells_of_bins(bins: Bins) -> dict[int, str]:
-    """Return what holds of the values of each column that has a bin for the last x."""
+def cells_of_bins(bins: Bins, *, in_triples: bool = False) -> dict[int, str]:
+    """Return what holds of the values of each column that has a bin for the last x.
+
+    In triples, two neighbouring bins of a numeric column are one.
+    """
     d, indices = len(bins.kinds), bins.scratch.indices[: bins.scratch.size].tolist()
     found = (divmod(index - 1 - d, CODES) for index in indices if d < index < 1 + d + CODES * d)
-    return {j: cell_text(bins, j, code) for j, code in found}
+    width = 2 if in_triples else 1
+    return {j: cell_text(bins, j, code, width) for j, code in found}
 
 
 def sampled_rows(bins: Bins) -> np.ndarray:
@@ -354,15 +435,16 @@ def sampled_rows(bins: Bins) -> np.ndarray:
     return bins.sample[:, : min(int(bins.stored), SAMPLE)].T
 
 
-def cell_text(bins: Bins, j: int, code: int) -> str:
-    """Return what holds of the values of column j in a bin."""
+def cell_text(bins: Bins, j: int, code: int, width: int) -> str:
+    """Return what holds of the values of column j in `width` bins of numbers, or in one level."""
     if not bins.kinds[j, IS_NUMERIC]:
         return f"= {bins.levels[j, code]:.4g}" if code < LEVELS else "a rare value"
-    edges = bins.edges[j].tolist()
+    code -= code % width
+    edges, end = bins.edges[j].tolist(), code + width
     if code == 0:
-        return f"at most {edges[0]:.4g}"
+        return f"at most {edges[end - 1]:.4g}"
     return (
-        f"above {edges[-1]:.4g}"
-        if code == N_BINS - 1
-        else "{:.4g} to {:.4g}".format(*edges[code - 1 : code + 1])
+        f"above {edges[code - 1]:.4g}"
+        if end == N_BINS
+        else f"{edges[code - 1]:.4g} to {edges[end - 1]:.4g}"
     )

@@ -28,6 +28,7 @@ from onebit.core.explanation import (
     NEIGHBOURS,
     PAIR,
     PRODUCT,
+    TRIPLE,
     Contribution,
     Input,
 )
@@ -71,14 +72,13 @@ class InputAmounts(NamedTuple):
         What each input adds.
     kinds
         Kinds of the inputs.
-    first, second
-        Columns of the inputs; -1 if there is none.
+    columns
+        The columns of each input, three places; -1 where it has fewer.
     """
 
     amounts: np.ndarray
     kinds: list[str]
-    first: np.ndarray
-    second: np.ndarray
+    columns: np.ndarray
 
 
 def contributions_of(
@@ -95,22 +95,24 @@ def contributions_of(
     found = []
     for model in models:
         view = model.member.view_of_x
-        cells = cells_of_bins(view) if isinstance(view, Bins) else {}
+        cells = cells_by_kind(view) if isinstance(view, Bins) else {}
         added = amounts_added_by(model, scales, example)
-        for kind, i, j, amount in zip(
-            added.kinds,
-            added.first.tolist(),
-            added.second.tolist(),
-            added.amounts.tolist(),
-            strict=True,
+        for kind, all_columns, amount in zip(
+            added.kinds, added.columns.tolist(), added.amounts.tolist(), strict=True
         ):
             if amount:
-                columns = tuple(column for column in (i, j) if column >= 0)
-                cell = tuple(cells[c] for c in columns) if kind in (BIN, PAIR) else ()
+                columns = tuple(column for column in all_columns if column >= 0)
+                cell = tuple(cells[kind][c] for c in columns) if kind in cells else ()
                 found.append(Contribution(Input(kind, columns, cell), amount, model.name))
     if sample is not None:
         found += average_contributions(models, scales, sample, score)
     return found
+
+
+def cells_by_kind(bins: Bins) -> dict[str, dict[int, str]]:
+    """Return what holds of the values of each column, for each kind of cells."""
+    cells = cells_of_bins(bins)
+    return {BIN: cells, PAIR: cells, TRIPLE: cells_of_bins(bins, in_triples=True)}
 
 
 def amounts_added_by(model: Weighed, scales: Scales | None, example: Example) -> InputAmounts:
@@ -134,27 +136,29 @@ def amounts_added_by(model: Weighed, scales: Scales | None, example: Example) ->
     return InputAmounts(
         np.concatenate([added.amounts, more]),
         added.kinds + [DESCRIPTION] * at.size,
-        np.concatenate([added.first, seen.indices[at].astype(np.int64)]),
-        np.concatenate([added.second, np.full(at.size, -1)]),
+        np.concatenate([added.columns, single_columns(seen.indices[at])]),
     )
 
 
-def inputs_of(
-    view: Bins | Products | None, seen: Example, d: int
-) -> tuple[list[str], np.ndarray, np.ndarray]:
+def inputs_of(view: Bins | Products | None, seen: Example, d: int) -> tuple[list[str], np.ndarray]:
     """Return the kinds and the columns of what a view makes of the last x, of d features."""
     indices = seen.indices.astype(np.int64)
     if isinstance(view, Bins):
-        first, second = columns_of_bins(view)
+        columns = columns_of_bins(view)
         one, two = np.where(indices > d, BIN, LINEAR), PAIR
     elif isinstance(view, Products):
-        first, second = columns_of_products(view, d)
+        columns = columns_of_products(view, d)
         one, two = np.where(indices >= d, PRODUCT, LINEAR), PRODUCT
     else:
-        first, second = np.where(indices < d, indices, -1), np.full(indices.size, -1)
+        columns = single_columns(np.where(indices < d, indices, -1))
         one, two = np.full(indices.size, LINEAR), PAIR
-    kinds = np.where(first < 0, CONSTANT, np.where(second < 0, one, two))
-    return kinds.tolist(), first, second
+    n = np.count_nonzero(columns >= 0, axis=1)
+    return np.select([n == 0, n == 1, n == 2], [CONSTANT, one, two], TRIPLE).tolist(), columns
+
+
+def single_columns(columns: np.ndarray) -> np.ndarray:
+    """Return one column for each input, or -1, in three places."""
+    return np.pad(columns.astype(np.int64)[:, None], ((0, 0), (0, 2)), constant_values=-1)
 
 
 def average_contributions(
@@ -162,22 +166,25 @@ def average_contributions(
 ) -> list[Contribution]:
     """Return contributions that move averages over a sample of examples to the constant."""
     d = sample.shape[1]
-    totals = {model.name: np.zeros((d + 1, d + 1)) for model in models}
+    amounts: dict[str, list[InputAmounts]] = {model.name: [] for model in models}
     for values in sample:
         example = Example(np.arange(d, dtype=INDEX), np.ascontiguousarray(values), d)
         score(example)
         for model in models:
-            added = amounts_added_by(model, scales, example)
-            np.add.at(totals[model.name], (added.first, added.second), added.amounts)
+            amounts[model.name].append(amounts_added_by(model, scales, example))
     found = []
-    for name, total in totals.items():
-        total /= max(1, len(sample))
-        total[-1, -1] = 0.0  # the constant
-        for i, j in zip(*np.nonzero(total), strict=True):
-            columns = tuple(int(column) for column in (i, j) if column < d)
-            amount = float(total[i, j])
-            found.append(Contribution(Input(AVERAGE, columns), -amount, name))
-            found.append(Contribution(Input(AVERAGE, ()), amount, name))
+    for name, added in amounts.items():
+        if not added:
+            continue
+        rows = np.concatenate([one.columns for one in added])
+        keys = (rows + 1) @ (d + 1) ** np.arange(3)
+        _, place, group = np.unique(keys, return_index=True, return_inverse=True)
+        totals = np.bincount(group, np.concatenate([one.amounts for one in added])) / len(sample)
+        for all_columns, amount in zip(rows[place].tolist(), totals.tolist(), strict=True):
+            columns = tuple(column for column in all_columns if column >= 0)
+            if columns and amount:
+                found.append(Contribution(Input(AVERAGE, columns), -amount, name))
+                found.append(Contribution(Input(AVERAGE, ()), amount, name))
     return found
 
 
@@ -243,7 +250,7 @@ def factors_of(mixture: Mixture) -> np.ndarray:
 
 
 def added_by_pairs(mixture: Mixture, k: int, other: int) -> list[Contribution]:
-    """Return what each pair of columns that corrects the members adds to the difference."""
+    """Return what each pair and triple of columns that corrects members adds to the difference."""
     pairs, cells = mixture.weighed_pairs, mixture.members.cells
     if pairs is None or cells is None:
         return []
@@ -253,14 +260,17 @@ def added_by_pairs(mixture: Mixture, k: int, other: int) -> list[Contribution]:
     of_k, of_other = pairs.scratch.labels[FACTOR, [k, other]].tolist()
     rest *= math.exp(-log_logarithmic_mean(math.log(of_k), math.log(of_other)))
     corrections = weighted_corrections(pairs, view, mixture.settings.least_weight)
-    first, second = (columns[-pairs.trust.size :].tolist() for columns in columns_of_bins(view))
-    texts = cells_of_bins(view)
+    texts, found = cells_by_kind(view), []
     amounts = rest * (corrections[:, k] - corrections[:, other])
-    return [
-        Contribution(Input(PAIR, (i, j), (texts[i], texts[j])), amount, "pairs")
-        for i, j, amount in zip(first, second, amounts.tolist(), strict=True)
-        if amount
-    ]
+    for all_columns, amount in zip(
+        columns_of_bins(view)[-pairs.trust.size :].tolist(), amounts.tolist(), strict=True
+    ):
+        if amount:
+            columns = tuple(column for column in all_columns if column >= 0)
+            kind = TRIPLE if len(columns) == 3 else PAIR
+            cell = tuple(texts[kind][column] for column in columns)
+            found.append(Contribution(Input(kind, columns, cell), amount, "pairs"))
+    return found
 
 
 def added_by_neighbours(mixture: Mixture, k: int, other: int) -> list[Contribution]:

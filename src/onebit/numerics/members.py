@@ -6,9 +6,10 @@ of each label is drawn from a normal distribution with the weighted means of the
 variances, and the highest wins. A small share of all weight goes back to all members in each
 round (the fixed share of Herbster and Warmuth), so that weights can move when the stream changes.
 
-Pairs of columns (`onebit.numerics.pairs`) correct the prediction of all members by what was right
-in the cells of x, and then neighbours (`onebit.numerics.neighbours`) correct it by examples like x.
-Each of the two is weighed against the prediction that it corrects, by the same rule.
+Pairs and triples of columns (`onebit.numerics.pairs`) correct the prediction of all members by what
+was right in the cells of x, and then neighbours (`onebit.numerics.neighbours`) correct it by
+examples like x. Each of the two is weighed against the prediction that it corrects, by the same
+rule.
 
 A member is a view of x (`onebit.numerics.views`), a posterior (`onebit.numerics.posterior`) and,
 for the line, what labels mean (`onebit.numerics.descriptions`). `Members` has a field for each; the
@@ -162,8 +163,8 @@ class WeightedMember(NamedTuple):
     weight
         How far it is trusted; weights add up to one.
     n_inputs
-        The largest number of inputs that its view makes of x; for "pairs", the number of pairs; for
-        "neighbours", the number of stored examples.
+        The largest number of inputs that its view makes of x; for "pairs", the number of pairs and
+        triples; for "neighbours", the number of stored examples.
     """
 
     name: str
@@ -177,7 +178,7 @@ class Mixture(NamedTuple):
     Attributes
     ----------
     pairs
-        Pairs of columns, if there are other members than the line.
+        Pairs and triples of columns, if there are other members than the line.
     neighbours
         Examples like x, if there are other members than the line.
     trust

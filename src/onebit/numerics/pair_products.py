@@ -92,11 +92,11 @@ def fill_products(view, scaled):
     view.scratch.size[()] = n + 1
 
 
-def columns_of_products(view: Products, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first and the second column of each input of the last x; -1 if there is none."""
-    indices = view.scratch.indices[: view.scratch.size]
-    nothing = np.full(d, -1)
+def columns_of_products(view: Products, d: int) -> np.ndarray:
+    """Return the columns of each input of the last x, of shape (n, 3); -1 where it has fewer."""
     one, other = np.triu_indices(d)
-    first = np.concatenate([np.arange(d), one, [-1]])[indices]
-    second = np.concatenate([nothing, np.where(one == other, -1, other), [-1]])[indices]
-    return first, second
+    columns = np.full((d + one.size + 1, 3), -1)
+    columns[:d, 0] = np.arange(d)
+    columns[d:-1, 0] = one
+    columns[d:-1, 1] = np.where(one == other, -1, other)
+    return columns[view.scratch.indices[: view.scratch.size]]

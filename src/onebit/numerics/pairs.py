@@ -1,4 +1,4 @@
-"""Pairs of columns, each with a table that corrects the probabilities by the other members.
+"""Pairs and triples of columns, each with a table that corrects what the other members predict.
 
 Each cell of a pair (`onebit.numerics.bins`) has, for each label, how often it was right there, c,
 and how often the other members expected that, e: the sum of their probabilities m. A pair corrects
@@ -9,6 +9,9 @@ them by the quotient,
 with z such that m_k r_k adds up to one: the posterior mean of a factor with the prior Gamma(a, a).
 Where the others are right on average, c is about e, and nothing is corrected. Where cells are
 hashed, those that have the same row are counted as one.
+
+Of few columns and labels, triples of columns are beside the pairs, by the same rules. Below,
+"pairs" includes them.
 
 The pairs are a mixture of their own: each has a weight, which is multiplied by the likelihood of
 each bit, and a share of all weight goes back to all. All pairs together are weighed against no
@@ -22,6 +25,7 @@ After a wrong label, c grows by the probability that each other label has then, 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -29,7 +33,15 @@ import numpy as np
 from onebit.core.compiling import lean_kernel, no_alias
 from onebit.core.state import MOST_ROUNDS, Field, Share, check_weights
 from onebit.numerics import tuning
-from onebit.numerics.bins import MOST_LISTED, Bins, n_cells, n_pairs
+from onebit.numerics.bins import (
+    CODES,
+    MOST_LISTED,
+    Bins,
+    n_cells,
+    n_pairs,
+    n_triple_cells,
+    n_triples,
+)
 from onebit.numerics.changes import SOME, has_changed
 from onebit.numerics.neighbours import LEAST_OTHERS, effective_weight, reweighed
 from onebit.numerics.posterior_lessons import likelihood, share_of_right
@@ -90,16 +102,32 @@ class Pairs(NamedTuple):
 
 def new_pairs(n_features: int, n_classes: int) -> Pairs:
     """Return the pairs of columns before the first round; none if they are too many."""
-    n = n_pairs(n_features)
+    n, triples = n_pairs(n_features), n_triples(n_features, n_classes)
     if n_features > MOST_LISTED or n * n_classes > MOST_PAIRS:
-        n = 0
+        n = triples = 0
+    rows = n_cells(n_features) if n else 0
+    if triples:
+        n, rows = n + triples, rows + n_triple_cells(n_features)
     return Pairs(
-        cells=np.zeros((n_cells(n_features) if n else 0, 2, n_classes)),
+        cells=np.zeros((rows, 2, n_classes)),
         trust=np.full(n, 1.0 / max(1, n)),
         weight=np.full((), 0.5),
         settings=tuning.TUNING.pairs,
         scratch=Scratch(labels=np.zeros((4, n_classes)), totals=np.zeros(n)),
     )
+
+
+def with_triples(arrays: Mapping[str, np.ndarray], place: str, d: int) -> dict[str, np.ndarray]:
+    """Return the arrays of d columns whose pairs at `place` began before there were triples."""
+    named = dict(arrays)
+    cells, trust = named[f"{place}cells"], named[f"{place}trust"]
+    new = new_pairs(d, cells.shape[2])
+    triples = new.trust[trust.size :]
+    if triples.size:
+        more = len(new.cells) - len(cells)
+        named[f"{place}cells"] = np.pad(cells, ((0, more), (0, 0), (0, 0)))
+        named[f"{place}trust"] = np.append((1.0 - triples.sum()) * trust, triples)
+    return named
 
 
 @lean_kernel
@@ -124,7 +152,7 @@ def correct_by_pairs(pairs, cells, least, p):
         labels[OTHERS, k] = p[k]
         labels[MEAN, k] = 0.0
     first = view.size[()] - pairs.trust.size
-    start = cells.view_of_x.n_inputs - pairs.cells.shape[0]
+    start = first_cell(cells.view_of_x)
     rows = view.indices[first : view.size[()]]
     add_corrections(
         pairs.cells, rows, start, pairs.trust, pairs.settings.prior, labels, pairs.scratch.totals
@@ -132,6 +160,13 @@ def correct_by_pairs(pairs, cells, least, p):
     for k in range(p.size):
         labels[FACTOR, k] = 1.0 - weight + weight * labels[MEAN, k]
         p[k] *= labels[FACTOR, k]
+
+
+@lean_kernel
+def first_cell(bins):
+    """Return the input that is the first cell of pairs; those of triples follow."""
+    d = bins.kinds.shape[0]
+    return 1 + d + CODES * d
 
 
 @lean_kernel
@@ -161,7 +196,7 @@ def add_log_factors(pairs, means):
 def weighted_corrections(pairs: Pairs, view: Bins, least: float) -> np.ndarray:
     """Return r of each pair and label for the last x, times the weight of the pair."""
     size, n = int(view.scratch.size), pairs.trust.size
-    rows = view.scratch.indices[size - n : size] - (view.n_inputs - len(pairs.cells))
+    rows = view.scratch.indices[size - n : size] - first_cell.py_func(view)
     a, cells = pairs.settings.prior, pairs.cells[rows]
     ratios = (a + cells[:, RIGHT]) / (a + cells[:, EXPECTED])
     weights = (
@@ -189,7 +224,7 @@ def learn_pairs(pairs, cells, settings, p, label, correct):
     for k in range(p.size):
         labels[RATIO, k] = right if k == label else wrong * p[k]
     first = view.size[()] - trust.size
-    start = cells.view_of_x.n_inputs - pairs.cells.shape[0]
+    start = first_cell(cells.view_of_x)
     a, least, total = pairs.settings.prior, settings.least_likelihood, 0.0
     for t in range(trust.size):
         counts = pairs.cells[view.indices[first + t] - start]

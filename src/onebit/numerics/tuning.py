@@ -112,7 +112,7 @@ class PairConstants(NamedTuple):
     Attributes
     ----------
     prior
-        a: how many examples a pair's factor of one counts for.
+        a: how many examples a factor of one counts for, of a pair or triple.
     """
 
     prior: float = 2.0

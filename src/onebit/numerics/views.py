@@ -24,7 +24,7 @@ LARGEST_FULL = 200_000
 MOST_COLUMNS, MOST_CLASSES = 256, 32
 """Most columns and most labels for which cells are affordable.
 
-The tables of cells then take at most 54 MB; 17 MB for ten labels, 3 MB for ten columns."""
+The tables of cells then take at most 63 MB; 20 MB for ten labels, 11 MB for ten columns, too."""
 
 NAMES = ("line", "cells", "products")
 """Names of views. A mixture has one, and all before it."""
