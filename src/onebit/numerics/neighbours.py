@@ -48,6 +48,9 @@ OTHERS, RIGHT, WRONG, COUNTS, P = range(5)
 FORGOTTEN = -1
 """The era of examples that no longer count."""
 
+BLOCK = 64
+"""Distances that are compared with the largest of the smallest ones at once."""
+
 TIE = 1e-9
 """Squared distances that differ by a smaller share are equal."""
 
@@ -126,7 +129,7 @@ def new_neighbours(n_features: int, n_classes: int) -> Neighbours:
         settings=settings,
         scratch=Scratch(
             x=np.zeros(n_features),
-            distances=np.zeros(n + settings.nearest),
+            distances=np.zeros(n + settings.nearest + 1),
             labels=np.zeros((5, n_classes)),
         ),
     )
@@ -169,32 +172,51 @@ def fill_neighbours(neighbours, inputs, others):
 def fill_distances(examples, x, n, distances):
     """Fill the squared distances of x from the first n examples."""
     no_alias()
+    # Four columns at a time: the distances then go through memory a fourth as often.
+    alone = x.size % 4
     for s in range(n):
         distances[s] = 0.0
-    for j in range(x.size):
+    for j in range(alone):
         for s in range(n):
             difference = examples[j, s] - x[j]
             distances[s] += difference * difference
+    for j in range(alone, x.size, 4):
+        of_a, of_b, of_c, of_d = examples[j], examples[j + 1], examples[j + 2], examples[j + 3]
+        for s in range(n):
+            a, b, c, d = of_a[s] - x[j], of_b[s] - x[j + 1], of_c[s] - x[j + 2], of_d[s] - x[j + 3]
+            distances[s] = distances[s] + a * a + b * b + c * c + d * d
 
 
 @lean_kernel
 def radius_of(distances, cases, now, n, k):
     """Return h^2, from the distances of the first n examples; zero if there is none.
 
-    The smallest k are filled in after all distances.
+    The smallest k + 1 are filled in after all distances.
     """
-    first, m = cases.shape[0], 0
-    for s in range(n):
-        if cases[s, ERA] == now and (m < k or distances[s] < distances[first + m - 1]):
-            m = min(m + 1, k)
-            i = first + m - 1
-            while i > first and distances[i - 1] > distances[s]:
-                distances[i] = distances[i - 1]
-                i -= 1
-            distances[i] = distances[s]
+    first, m, limit = cases.shape[0], 0, math.inf
+    for start in range(0, n, BLOCK):
+        end, is_near = min(start + BLOCK, n), False
+        for s in range(start, end):  # most blocks have none, which a loop without branches finds
+            is_near |= distances[s] < limit
+        if not is_near:
+            continue
+        for s in range(start, end):
+            if distances[s] < limit and cases[s, ERA] == now:
+                m = min(m + 1, k + 1)
+                i = first + m - 1
+                while i > first and distances[i - 1] > distances[s]:
+                    distances[i] = distances[i - 1]
+                    i -= 1
+                distances[i] = distances[s]
+                if m > k:
+                    limit = distances[first + k]
     if m == 0:
         return 0.0
-    furthest = (1.0 + TIE) * distances[first + m - 1] + 1e-12
+    furthest = (1.0 + TIE) * distances[first + min(m, k) - 1] + 1e-12
+    if m <= k:
+        return 2.0 * furthest
+    if limit > furthest:
+        return limit
     radius = math.inf
     for s in range(n):
         if furthest < distances[s] < radius and cases[s, ERA] == now:

@@ -191,15 +191,23 @@ def fill_times(A_inv, z, product):
     """Fill `product` with A^{-1} z."""
     for j in range(product.size):
         product[j] = 0.0
-    for i in range(z.indices.size):
-        column, z_i = A_inv.base[z.indices[i]], z.values[i]
+    add_products(z.indices, z.values, A_inv.base, product)
+    # Four updates at a time, as each addition to a sum waits for the last.
+    vectors, weights, count = A_inv.vectors, A_inv.weights, A_inv.n_pending[0]
+    alone = count % 4
+    for r in range(alone):
+        share = weights[r] * inner(z, vectors[r])
         for j in range(product.size):
-            product[j] += z_i * column[j]
-    for r in range(A_inv.n_pending[0]):
-        vector = A_inv.vectors[r]
-        share = A_inv.weights[r] * inner(z, vector)
+            product[j] -= share * vectors[r, j]
+    for r in range(alone, count, 4):
+        v_0, v_1, v_2, v_3 = vectors[r], vectors[r + 1], vectors[r + 2], vectors[r + 3]
+        a = b = c = d = 0.0
+        for i in range(z.indices.size):
+            j, z_i = z.indices[i], z.values[i]
+            a, b, c, d = a + z_i * v_0[j], b + z_i * v_1[j], c + z_i * v_2[j], d + z_i * v_3[j]
+        a, b, c, d = a * weights[r], b * weights[r + 1], c * weights[r + 2], d * weights[r + 3]
         for j in range(product.size):
-            product[j] -= share * vector[j]
+            product[j] -= a * v_0[j] + b * v_1[j] + c * v_2[j] + d * v_3[j]
 
 
 @kernel
