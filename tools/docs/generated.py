@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from textwrap import indent
 from typing import Any
 
 import typer.main
-from sphinx.pycode import ModuleAnalyzer
 
 import onebit
 from onebit import Learner, cli, learners
@@ -224,8 +225,7 @@ def documented(
     if inspect.ismodule(value):
         return f"`{value.__name__}` has [a page of its own]({name}.md)."
     if kind == "data":  # where it is imported from, with what is said where it is assigned
-        said = ModuleAnalyzer.for_module(place_of(path, name, value)).find_attr_docs()
-        text = "\n".join(said.get(("", name), []))
+        text = docstring_below(sys.modules[place_of(path, name, value)], name)
         indented = indent(f":module: {path}\n\n{text}".strip(), "   ")
         return f"```{{eval-rst}}\n.. py:data:: {name}\n{indented}\n```"
     lines = ["```{eval-rst}", f".. auto{kind}:: {path}.{name}"]
@@ -237,6 +237,17 @@ def documented(
             lines += [f"   :inherited-members: {', '.join(others)}"]
             lines += [f"   :exclude-members: {', '.join(FOR_AUTHORS)}"]
     return "\n".join([*lines, "```"])
+
+
+def docstring_below(module: Any, name: str) -> str:
+    """Return the string below the assignment of a name in a module; empty if there is none."""
+    statements = ast.parse(inspect.getsource(module)).body
+    for assignment, below in pairwise(statements):
+        targets = getattr(assignment, "targets", [getattr(assignment, "target", None)])
+        is_assigned = any(isinstance(one, ast.Name) and one.id == name for one in targets)
+        if is_assigned and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            return inspect.cleandoc(str(below.value.value))
+    return ""
 
 
 def place_of(path: str, name: str, value: Any) -> str:

@@ -228,7 +228,7 @@ class Mixture(ProbabilityLearner):
     >>> views = [(view, SoftmaxThompson(view)) for view in ("line", "cells")]
     >>> learner = Mixture(views, random_state=0)
     >>> play(learner, X, y).n_mistakes
-    226
+    144
     >>> [(member.name, round(member.weight, 2)) for member in learner.members_]
     [('line', 0.0), ('cells', 1.0)]
     """
