@@ -32,7 +32,7 @@ from onebit.cli.parameters import parsed, parsed_int, parsed_list
 from onebit.cli.pictures import check_writable, draw_demo, draw_run, plain_percents
 from onebit.cli.playing import Result, play_timed
 from onebit.cli.run import microseconds, percent, shown_changes
-from onebit.core.engine import EXPLORED, MISTAKE, UPDATED
+from onebit.core.templates import EXPLORED, MISTAKE, UPDATED
 from onebit.evaluation import Log
 from onebit.features import Records
 from onebit.numerics.changes import Change

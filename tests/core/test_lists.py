@@ -21,7 +21,7 @@ from onebit import (
     load,
     make_pipeline,
 )
-from onebit.core.engine import CHOOSE
+from onebit.core.templates import CHOOSE
 from onebit.features import Records
 from onebit.numerics.neighbours import P
 from onebit.numerics.pairs import FACTOR

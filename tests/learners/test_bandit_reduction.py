@@ -16,7 +16,7 @@ from sklearn.neural_network import MLPClassifier
 
 from onebit import SOBA, Aioli, Decision, Folklore, Gaptron, Perceptron, load, play
 from onebit.core import Kernels, ProbabilityLearner, lean_kernel
-from onebit.core.engine import DRAW
+from onebit.core.templates import DRAW
 from onebit.learners.bandit_reduction import BanditReduction
 from onebit.numerics.exploration import greedy
 from onebit.theory import best_linear, bounds

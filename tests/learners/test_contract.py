@@ -10,7 +10,8 @@ import onebit
 from forms import FORMS, LEARNERS, every_form, n_classes
 from onebit import learners, play
 from onebit.checks import check_labels_come_and_go, check_rewards, checks_for
-from onebit.core.engine import DRAW, PythonKernels
+from onebit.core.engine import PythonKernels
+from onebit.core.templates import DRAW
 from problems import assert_finite
 
 

@@ -62,6 +62,7 @@ ELSEWHERE: dict[str, list[str]] = {
     "core/fingerprint": ["tests/core/test_compiling.py"],
     "core/hooks": ["tests/core/test_fence.py"],
     "core/confidence": ["tests/core/test_labels.py"],
+    "core/templates": [DECIDES, ANY_LEARNER, "tests/core/test_offer.py -k Banditron"],
     "core/engine": [DECIDES, ANY_LEARNER, "tests/core/test_offer.py -k Banditron"],
     "core/offer": ["tests/core/test_offer.py -k 'Banditron or among or offer'", ANY_LEARNER],
     "core/replacing": ["tests/core/test_storage.py"],

@@ -11,11 +11,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import validate_data
 
-from onebit.core.engine import Kernels, LoggedRounds, RoundRecord
+from onebit.core.engine import Kernels
 from onebit.core.example import Example, Rows
 from onebit.core.fair_lock import start_lock
 from onebit.core.generator import new_generator, unchanged_on_error
 from onebit.core.run import Run
+from onebit.core.templates import LoggedRounds, RoundRecord
 from onebit.core.terms import Terms, Utility
 from onebit.core.validation import (
     check_classes,

@@ -10,7 +10,6 @@ import numpy as np
 
 from onebit.core.blocks import blocks
 from onebit.core.choosing import ChoosingMixin
-from onebit.core.engine import LoggedRounds, RoundRecord
 from onebit.core.example import Rows, count_rows, most_in_block, row, slice_rows
 from onebit.core.generator import (
     LEAST_PROBABILITY,
@@ -20,6 +19,7 @@ from onebit.core.generator import (
 )
 from onebit.core.offer import label_list
 from onebit.core.run import Run
+from onebit.core.templates import LoggedRounds, RoundRecord
 from onebit.core.terms import MOST
 from onebit.core.validation import (
     check_bits,

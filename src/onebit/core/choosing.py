@@ -12,7 +12,9 @@ from typing import Any, Self
 import numpy as np
 
 from onebit.core.base import BaseLearner
-from onebit.core.engine import (
+from onebit.core.example import Example, Rows, count_rows, row
+from onebit.core.run import Run
+from onebit.core.templates import (
     CHOOSE,
     EXPLORED,
     MISTAKE,
@@ -22,9 +24,7 @@ from onebit.core.engine import (
     is_right,
     record_round,
 )
-from onebit.core.engine import RoundRecord as Record
-from onebit.core.example import Example, Rows, count_rows, row
-from onebit.core.run import Run
+from onebit.core.templates import RoundRecord as Record
 from onebit.core.terms import (
     Conditions,
     Terms,

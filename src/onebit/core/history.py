@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from onebit.core.engine import EXPLORED, MISTAKE, UPDATED
+from onebit.core.templates import EXPLORED, MISTAKE, UPDATED
 
 _PER_DECADE = 40
 """Points of a curve from round n to round 10 n."""

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from onebit.core.engine import RoundRecord
 from onebit.core.history import History
 from onebit.core.learner import Learner
 from onebit.core.run import Run
+from onebit.core.templates import RoundRecord
 from onebit.core.validation import has_bits
 
 

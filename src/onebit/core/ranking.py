@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.base import clone
 
-from onebit.core.engine import SCORE
 from onebit.core.example import Example
 from onebit.core.run import Run
 from onebit.core.scikit_learn import ScikitLearnMixin
+from onebit.core.templates import SCORE
 
 
 class RankedLabel(NamedTuple):

@@ -21,7 +21,6 @@ from onebit.core.decision import (
     new_decision,
     refuse_positional,
 )
-from onebit.core.engine import DRAW
 from onebit.core.example import Example, Rows, count_rows, most_in_block, row, slice_rows
 from onebit.core.generator import LEAST_PROBABILITY
 from onebit.core.lesson import (
@@ -34,6 +33,7 @@ from onebit.core.lesson import (
 from onebit.core.lists import DecisionList, check_top, decide_list, decided_list, learn_list
 from onebit.core.offer import label_list
 from onebit.core.run import Run
+from onebit.core.templates import DRAW
 from onebit.core.validation import check_example
 
 _EVERY_LABEL = -1

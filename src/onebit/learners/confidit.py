@@ -12,12 +12,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from onebit.core import LINEAR, Cost, Kernels, Learner, lean_kernel
 from onebit.core.compiling import no_alias
-from onebit.core.engine import RoundRecord
 from onebit.core.example import LARGEST, Example, Rows, count_rows
 from onebit.core.generator import uniform
 from onebit.core.ranges import NOT_NEGATIVE
 from onebit.core.run import Run
 from onebit.core.state import Amount, Count, Field, Generator, Variances, Weights, Within
+from onebit.core.templates import RoundRecord
 from onebit.numerics.exploration import upper_confidence
 from onebit.numerics.linear import fill_unit, norm, products, squared_norm, with_values
 from onebit.numerics.ridge import ridge_step

@@ -14,12 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from onebit.core import Cost, Kernels, Learner, ProbabilityLearner
 from onebit.core.base import InnerLearner
-from onebit.core.engine import CHOOSE, SCORE, PythonKernels
+from onebit.core.engine import PythonKernels
 from onebit.core.example import Example
 from onebit.core.explanation import Contribution, check_sum
 from onebit.core.generator import below
 from onebit.core.run import Run
 from onebit.core.state import Field, Generator, WithinNamed, check_weights
+from onebit.core.templates import CHOOSE, SCORE
 from onebit.learners.other_libraries import seeded
 from onebit.learners.softmax_thompson import SoftmaxThompson
 from onebit.numerics import tuning
