@@ -88,6 +88,28 @@ def test_every_learner_has_a_page_with_its_picture(tool):
         assert ":inherited-members: " in directive
 
 
+def test_constants_have_what_is_said_below_them(tool, tmp_path, monkeypatch):
+    (tmp_path / "constants.py").write_text(
+        'A = 1\n"""Of A,\n\nin lines.\n"""\n"""Of nothing."""\n'
+        'B: int = 2\n"""Of B."""\nRIGHT, WRONG = BOTH = 0, 1\n"""Of three."""\n'
+        'C = 3\n...\nD = 4\nE = 5\n"""Of E."""\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    found = tool("generated").docstrings_below(__import__("constants"))
+    assert found == {
+        **{"A": "Of A,\n\nin lines.", "B": "Of B.", "C": "", "D": "", "E": "Of E."},
+        **dict.fromkeys(("RIGHT", "WRONG", "BOTH"), "Of three."),
+    }
+
+
+def test_constants_on_the_reference_pages_say_something(tool):
+    pages = tool("generated").pages()
+    empty = [page for page, text in pages.items() if re.search(r":module: .*\n(\s*\n)*```", text)]
+    assert not empty
+    assert "``O~(sqrt(T)) over eta-loss (full)``" in pages["reference/bounds.md"]
+    assert "The truth if no label is right." in pages["reference/onebit.md"]
+
+
 def test_broken_links_and_assets_from_elsewhere_are_found(tool, tmp_path):
     (tmp_path / "a.html").write_text(
         '<h1 id="top"></h1><a href="b.html#no"></a><a href="#top"></a><a href="c.html"></a>'

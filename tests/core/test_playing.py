@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from onebit import Banditron, Perceptron, make_pipeline, play
 from onebit.evaluation import Log
@@ -35,9 +36,13 @@ def test_what_is_no_stream_is_refused():
     for stream in ([X, y], [(X, y, y)], {"X": X}, X.tolist()):
         with pytest.raises(ValueError, match="a batch is a pair"):
             play(learner, stream)
-    for other in (Banditron, 3, make_pipeline(Records(8), Banditron())):
+    for other in (Banditron, 3):
         with pytest.raises(ValueError, match="play takes a learner"):
             play(other, X, y)
+    pipeline = make_pipeline(Records(8), learner)
+    with pytest.raises(ValueError, match=r"of a pipeline, play\(pipeline\[-1\], pipeline\[:-1\]"):
+        play(pipeline, ["a b", "c"], [0, 1])
+    assert play(clone(pipeline)[-1], pipeline[:-1].transform(["a b", "c"]), [0, 1]).rounds == 2
     assert not hasattr(learner, "classes_")
 
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from onebit import Banditron, OneBitClassifier, Perceptron, play, streams
-from onebit.evaluation import Log, estimate
+from onebit import Banditron, OneBitClassifier, Perceptron, make_pipeline, play, streams
+from onebit.evaluation import Log, confusion, counterfactual, estimate
 from onebit.evaluation.coverage import Coverage
 from onebit.evaluation.estimators import METHODS
+from onebit.features import Records
 from references import off_policy
 
 
@@ -229,6 +230,46 @@ def test_warnings_of_wrong_probabilities_and_of_learning_from_the_log():
     learner.learn_many(decisions, correct=log.correct[:50].astype(bool))
     own = Log.from_decisions(decisions, correct=log.correct[:50].astype(bool).tolist())
     assert any("learned from 50 decisions" in words for words in estimate(own, learner).warnings)
+
+
+def test_pipelines_are_judged_by_records_and_by_the_examples_of_decisions(tmp_path):
+    rng, desks = np.random.default_rng(0), ["billing", "support"]
+    truth = rng.integers(2, size=300)
+    records = [{"subject": f"{desks[k]} {rng.integers(9)}", "n": float(k)} for k in truth]
+
+    def pipeline(seed):
+        learner = OneBitClassifier(classes=desks, min_probability=0.1, random_state=seed)
+        return make_pipeline(Records(256), learner)
+
+    writer, candidate = pipeline(0), pipeline(1)
+    decisions = [writer.decide(record, id=f"t{i}") for i, record in enumerate(records)]
+    bits = [one.label == desks[k] for one, k in zip(decisions, truth, strict=True)]
+    for decision, bit in zip(decisions, bits, strict=True):
+        writer.learn(decision, correct=bit)
+    for record, k in zip(records[:50], truth[:50], strict=True):
+        candidate.learn(candidate.decide(record), truth=desks[k])
+    rows = [d.to_dict() | {"correct": bit} for d, bit in zip(decisions, bits, strict=True)]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    own = Log.from_decisions(decisions, correct=bits, least=0.1)
+    known = Log.from_decisions(decisions, correct=bits, least=0.1, x=records)
+    assert own.x.shape == (300, 256)
+    assert known.x == records
+    for log in (own, Log.read(path, least=0.1)):
+        for method, greedy in (("dr", False), ("ips", True)):
+            expected = estimate(known, candidate, method, greedy=greedy)
+            assert estimate(log, candidate, method, greedy=greedy) == expected
+            assert expected.value > 0.8
+        found = [counterfactual(one, pipeline(2))[0].value for one in (known, log)]
+        assert found[0] == found[1]
+        found = [confusion(one, candidate).chosen.tolist() for one in (known, log)]
+        assert found[0] == found[1]
+    wider = make_pipeline(Records(512), OneBitClassifier(classes=desks))
+    wider.teach(records, [desks[k] for k in truth])
+    with pytest.raises(ValueError, match="256 features"):
+        estimate(own, wider)
+    alone = make_pipeline(candidate[-1])
+    assert estimate(own, alone, "ips").value == estimate(own, candidate, "ips").value
 
 
 def test_labels_on_offer():

@@ -223,6 +223,20 @@ def test_decisions_and_frames():
         Log.from_frame(frame[["label"]])
 
 
+def test_columns_of_texts_are_records():
+    columns = {"subject": ["a b", "c"], "amount": [1.5, np.nan]}
+    frame = pd.DataFrame({"label": ["a", "b"], "probability": 0.5, **columns})
+    expected = [{"subject": "a b", "amount": 1.5}, {"subject": "c", "amount": np.nan}]
+    made = [Log.from_frame(frame, features=["subject", "amount"])]
+    made += [Log(["a", "b"], [0.5, 0.5], x=x) for x in (frame[[*columns]], np.array(expected))]
+    made += [Log.from_frame(frame.assign(x=expected))]
+    for log in made:
+        assert repr(log.x) == repr(expected)
+    assert Log(["a", "b"], [0.5, 0.5], x=np.array(["a b", "c"])).x == ["a b", "c"]
+    numbers = Log(["a", "b"], [0.5, 0.5], x=frame[["amount"]].astype(object))
+    assert numbers.x.shape == (2, 1)
+
+
 GOOD = {"labels": ["a", "b", "a"], "probabilities": [0.5, 0.5, 1.0], "correct": [True, False, None]}
 
 

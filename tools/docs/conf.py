@@ -24,6 +24,7 @@ nitpick_ignore_regex = [("py:.*", ".*")]  # types in signatures name what has no
 
 myst_heading_anchors = 3
 highlight_language = "text"
+smartquotes = False  # options begin with two hyphens, and x' is x transposed
 
 # Docstrings have code in single backticks, as Markdown has.
 default_role = "code"
@@ -151,17 +152,39 @@ def mark_pictures(app, doctree):
 
 
 WIDE_TABLE_COLUMNS = 8
+WIDE_TABLE_CHARACTERS = 85
+TABLE_COLUMNS_ON_A_TELEPHONE = 4
 LONG_CELL_CHARACTERS = 60
+LONG_NAME_CHARACTERS = 22
 
 
 def mark_wide_tables(app, doctree, page):
-    """Mark tables of many columns, and cells of long texts, which would be squeezed beside them."""
+    """Mark tables that have small type, or names that stay in sight, and cells that may break."""
     for group in doctree.findall(nodes.tgroup):
-        if group["cols"] >= WIDE_TABLE_COLUMNS:
+        rows = [list(row.findall(nodes.entry)) for row in group.findall(nodes.row)]
+        n_columns = group["cols"]
+        width = sum(2 + max(map(characters, column)) for column in zip(*rows, strict=True))
+        if n_columns >= WIDE_TABLE_COLUMNS or width > WIDE_TABLE_CHARACTERS:
             group.parent["classes"].append("wide")
+        if n_columns > TABLE_COLUMNS_ON_A_TELEPHONE and all(row[0].astext() for row in rows[1:]):
+            group.parent["classes"].append("named-rows")
         for entry in group.findall(nodes.entry):
             if len(entry.astext()) > LONG_CELL_CHARACTERS:
                 entry["classes"].append("long")
+        for first, *_ in rows:
+            if len(first.astext()) > LONG_NAME_CHARACTERS:
+                first["classes"].append("long-name")
+
+
+def characters(entry):
+    """Return how many characters of a cell of a table are always on one line."""
+    is_number = "text-right" in entry["classes"]
+    return len(entry.astext()) if is_number else longest_word(entry)
+
+
+def longest_word(entry):
+    """Return the number of characters of the longest word in a cell of a table."""
+    return max(map(len, entry.astext().split()), default=0)
 
 
 def setup(app):

@@ -225,7 +225,7 @@ def documented(
     if inspect.ismodule(value):
         return f"`{value.__name__}` has [a page of its own]({name}.md)."
     if kind == "data":  # where it is imported from, with what is said where it is assigned
-        text = docstring_below(sys.modules[place_of(path, name, value)], name)
+        text = said_of(path, name, value) or f"``{value}``"
         indented = indent(f":module: {path}\n\n{text}".strip(), "   ")
         return f"```{{eval-rst}}\n.. py:data:: {name}\n{indented}\n```"
     lines = ["```{eval-rst}", f".. auto{kind}:: {path}.{name}"]
@@ -239,25 +239,34 @@ def documented(
     return "\n".join([*lines, "```"])
 
 
-def docstring_below(module: Any, name: str) -> str:
-    """Return the string below the assignment of a name in a module; empty if there is none."""
+def docstrings_below(module: Any) -> dict[str, str]:
+    """Return the string below each assignment in a module, by the names assigned; often empty."""
+    found: dict[str, str] = {}
     statements = ast.parse(inspect.getsource(module)).body
-    for assignment, below in pairwise(statements):
-        targets = getattr(assignment, "targets", [getattr(assignment, "target", None)])
-        is_assigned = any(isinstance(one, ast.Name) and one.id == name for one in targets)
-        if is_assigned and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-            return inspect.cleandoc(str(below.value.value))
-    return ""
+    for statement, below in pairwise([*statements, ast.Pass()]):
+        if not isinstance(statement, ast.Assign | ast.AnnAssign):
+            continue
+        said = below.value.value if is_string(below) else ""
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        for one in [one for target in targets for one in ast.walk(target)]:
+            if isinstance(one, ast.Name):
+                found[one.id] = inspect.cleandoc(said)
+    return found
 
 
-def place_of(path: str, name: str, value: Any) -> str:
-    """Return the module that assigns a name, with the docstring below it."""
-    package = path.partition(".")[0] if path == "onebit" else path
-    assigned = re.compile(rf"^{name}\b.* = ", re.MULTILINE)
+def is_string(statement: ast.stmt) -> bool:
+    """Return whether a statement is a string alone."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+def said_of(path: str, name: str, value: Any) -> str:
+    """Return the docstring of a constant: below its assignment, in this module or one inside it."""
     for place, module in sorted(sys.modules.items()):
-        is_here = place.startswith(package) and vars(module).get(name) is value
-        if is_here and assigned.search(inspect.getsource(module)):
-            return place
+        if place.startswith(path) and vars(module).get(name) is value:
+            said = docstrings_below(module)
+            if name in said:
+                return said[name]
     raise ValueError(f"{path}.{name} is assigned nowhere")
 
 

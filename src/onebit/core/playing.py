@@ -57,9 +57,10 @@ def play(
     History(rounds=10000, error_rate=0.0488, explored=117, updated=10000)
     """
     if not isinstance(learner, Learner):
-        raise ValueError(
-            f"play takes a learner, and examples in the form that it takes; got {learner!r:.80}"
-        )
+        got = f"got {learner!r:.80}"
+        if hasattr(learner, "steps"):
+            got = "of a pipeline, play(pipeline[-1], pipeline[:-1].transform(records), y)"
+        raise ValueError(f"play takes a learner, and examples in the form that it takes; {got}")
     history = History(record=record)
     before = learner.rounds_ if _reports_changes(learner) else 0
     for X_batch, y_batch in _batches(X) if y is None else [(X, y)]:

@@ -130,8 +130,9 @@ def estimate(
     ----------
     log : Log or iterable of Log
         Batches, such as those of `Log.batches`, are read once, one in memory at a time.
-    policy : learner, function or label, optional
-        A learner in its current state; a function of the x of some rows that returns labels or
+    policy : learner, pipeline, function or label, optional
+        A learner in its current state, or a pipeline, for a log of records or of the examples that
+        its `Records` made of them; a function of the x of some rows that returns labels or
         probabilities of shape (n, n_classes); or a label, which is then always chosen. By default
         the logged decisions are judged.
     method : {"auto", "ips", "snips", "clipped", "direct", "dr", "sndr"}, default="auto"

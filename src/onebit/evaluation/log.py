@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from numbers import Real
 from os import PathLike
 from typing import Any, Self
 
@@ -43,7 +44,8 @@ class Log:
     correct : array-like of shape (n,), optional
         Whether it was right: True or False, 1 or 0; None or NaN without feedback.
     x : {array-like, sparse matrix} of shape (n, n_features), or list of records, optional
-        What was decided about.
+        What was decided about: records for a pipeline that takes records, or the examples that it
+        made of them. A frame with other columns than numbers becomes records.
     classes : array-like, optional
         All labels, in the order of `policy`; by default those that occur.
     among : list of lists of labels, optional
@@ -197,9 +199,11 @@ class Log:
         correct, truth, reward : sequence, optional
             As `learn_many` takes them, one for each decision; None where there is no feedback.
         **columns
-            More columns: `classes`, `times`, `least`, `policy`.
+            More columns: `classes`, `times`, `least`, `policy`; and `x`, where the records
+            themselves are to be kept. By default x is the example that each decision holds.
         """
         made = list(decisions)
+        x = columns.pop("x", None)
         among = [decision.among for decision in made]
         ids = [decision.id for decision in made]
         return cls(
@@ -208,7 +212,7 @@ class Log:
             correct,
             truth=truth,
             reward=reward,
-            x=[decision.x for decision in made] or None,
+            x=([decision.x for decision in made] or None) if x is None else x,
             among=None if all(offer is None for offer in among) else among,
             ids=None if any(name is None for name in ids) else ids,
             confidence=[decision.confidence for decision in made],
@@ -225,7 +229,8 @@ class Log:
             Its columns `label`, `probability` and, if present, `correct`, `truth`, `reward`, `id`,
             `time`, `confidence`, `least`, `among` and `x`.
         features : list of str, optional
-            The columns that make up x, if it is not a single column.
+            The columns that make up x, if it is not a single column: an array if all are numbers,
+            else records.
         **columns
             What holds for all rows: `classes`, `least`.
         """
@@ -236,7 +241,7 @@ class Log:
             missing = [name for name in features if name not in taken]
             if missing:
                 raise ValueError(f"the frame has no column {missing[0]!r}")
-            taken["x"] = np.column_stack([np.asarray(taken[name], float) for name in features])
+            taken["x"] = _joined_columns({name: taken[name] for name in features})
         return cls(**from_columns(taken, **columns))
 
     @classmethod
@@ -584,10 +589,12 @@ def _examples(x: Any, n: int) -> Any:
     """Return examples as a matrix, if they are numbers, else as a list of records."""
     if np.ma.is_masked(x):
         raise ValueError("x is a masked array with values missing; fill them in first")
+    if isinstance(x, np.ndarray) or hasattr(x, "iloc"):
+        x = _records_in(x)
     if sp.issparse(x):
         made: Any = sp.csr_array(x)
-    elif isinstance(x, np.ndarray) or hasattr(x, "iloc"):
-        made = np.asarray(x)
+    elif isinstance(x, np.ndarray):
+        made = x
     else:
         made = list(x)
         if made and all(isinstance(one, Example) for one in made):
@@ -599,6 +606,16 @@ def _examples(x: Any, n: int) -> Any:
     return made
 
 
+def _records_in(x: Any) -> Any:
+    """Return the records in an array or a frame, as a list; numbers as an array."""
+    found = np.asarray(x)
+    if found.dtype.kind not in "OU" or all(isinstance(value, Real) for value in found.flat):
+        return found
+    if hasattr(x, "columns"):
+        return x.to_dict("records")
+    return found.tolist() if found.ndim == 1 else found
+
+
 def _stacked(examples: list[Example]) -> Any:
     if all(one.values.size == one.n_features for one in examples):
         return np.array([dense(one) for one in examples])
@@ -606,6 +623,15 @@ def _stacked(examples: list[Example]) -> Any:
     indices = np.concatenate([one.indices for one in examples]).astype(np.int32)
     values = np.concatenate([one.values for one in examples])
     return sp.csr_array((values, indices, indptr), shape=(len(examples), examples[0].n_features))
+
+
+def _joined_columns(columns: dict[str, Any]) -> Any:
+    """Return columns as an array, or as records if there are others than numbers among them."""
+    arrays = [np.asarray(column) for column in columns.values()]
+    if all(array.dtype.kind in "biuf" for array in arrays):
+        return np.column_stack(arrays).astype(float)
+    rows = zip(*map(_plain_list, columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def _frame_columns(frame: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from onebit.core.compiling import compiled, lean_kernel
 from onebit.core.example import row, rows_of
 from onebit.evaluation.log import Log
+from onebit.evaluation.policies import decider
 from onebit.numerics.linear import products
 from onebit.numerics.softmax import softmax
 
@@ -144,7 +145,8 @@ class OfLearner:
         """Return the probability that each label is right, for each row."""
         try:
             # Where several labels may be right, or none, there is no predict_proba.
-            proba = getattr(self.learner, "right_proba", None) or self.learner.predict_proba
+            learner = decider(self.learner, log)
+            proba = getattr(learner, "right_proba", None) or learner.predict_proba
             return proba(log.x)
         except Exception as error:
             if type(error).__name__ != "NotFittedError":
@@ -154,7 +156,8 @@ class OfLearner:
     def learn(self, log: Log) -> None:
         """Learn from the bits of some rows."""
         labels = log.classes[log.labels]
-        self.learner.replay(log.x, labels, log.probabilities, reward=log.correct)
+        learner = decider(self.learner, log)
+        learner.replay(log.x, labels, log.probabilities, reward=log.correct)
 
 
 class Given:

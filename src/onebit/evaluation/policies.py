@@ -39,6 +39,17 @@ def name_of(policy: Any, *, greedy: bool = False) -> str:
     return f"always {policy!r}"
 
 
+def decider(policy: Any, log: Log) -> Any:
+    """Return what decides about the x of a log: a learner, or a pipeline.
+
+    The decisions of a pipeline hold the examples that its steps made of records. About a log of
+    these, its learner decides; no matrix is a record.
+    """
+    steps = [step for _, step in getattr(policy, "steps", ())]
+    takes_records = bool(steps) and hasattr(steps[0], "encode") and hasattr(steps[0], "names")
+    return steps[-1] if takes_records and not isinstance(log.x, list) else policy
+
+
 def has_learned_from(policy: Any, log: Log) -> int:
     """Return how many of the log's decisions a learner has learned from."""
     if log.ids is None or not hasattr(policy, "has_learned"):
@@ -49,6 +60,7 @@ def has_learned_from(policy: Any, log: Log) -> int:
 def _of_learner(learner: Any, log: Log, greedy: bool) -> np.ndarray:
     if log.x is None:
         raise ValueError("this log has no x, and a learner decides by it")
+    learner = decider(learner, log)
     p = np.empty((len(log), log.classes.size))
     for rows, among in _by_offer(log):
         x = [log.x[i] for i in rows.tolist()] if isinstance(log.x, list) else log.x[rows]

@@ -16,6 +16,7 @@ from onebit.evaluation.coverage import Coverage
 from onebit.evaluation.estimators import Bets, one_for_all
 from onebit.evaluation.intervals import check_level
 from onebit.evaluation.log import Log
+from onebit.evaluation.policies import decider
 
 NEARLY_UNIFORM = 3.0
 """Rejection is used if every label was at most this many times less probable than uniform."""
@@ -172,10 +173,11 @@ class _Run:
     def take(self, log: Log) -> None:
         """Learn from more rows."""
         self._start(log)
+        learner = decider(self.learner, log)
         chosen, taken = np.empty(len(log)), np.empty(len(log), dtype=bool)
         for lo, hi in _same_offer(log):
             some = log[lo:hi]
-            chosen[lo:hi], taken[lo:hi] = self.learner.replay(
+            chosen[lo:hi], taken[lo:hi] = learner.replay(
                 some.x,
                 some.classes[some.labels],
                 some.probabilities,

@@ -63,7 +63,7 @@ class BitSequence(ABC):
 
     @classmethod
     def from_dict(cls, state: Any) -> Self:
-        """Return the sequence that `to_dict` turned into this."""
+        """Return the sequence of a dict that `to_dict` returned."""
         made = cls(state["level"])
         for bound, side in zip((made._from_below, made._from_above), cls._sides, strict=True):
             bound.n = int(state["n"])
@@ -170,7 +170,7 @@ class ConfidenceSequence(BitSequence):
 
     @classmethod
     def from_dict(cls, state: Any) -> Self:
-        """Return the sequence that `to_dict` turned into this."""
+        """Return the sequence of a dict that `to_dict` returned."""
         made = super().from_dict(state)
         made._sums[:] = state["sums"]
         return made
@@ -182,9 +182,9 @@ class DifferenceSequence(BitSequence):
     Both are judged by the same decisions. A bit is weighted for each of the two policies: by the
     probability of the chosen label under that policy, divided by the probability with which it was
     chosen. With weights w and v, a bit is worth w if right and v if wrong, and a reward r between
-    them r w + (1 - r) v. As weights have the mean
-    one, the mean of that is one plus the difference of the accuracies: it needs a bound for values
-    that are not negative, as an accuracy does. Where both policies agree, it has no variance.
+    them r w + (1 - r) v. As weights have the mean one, the mean of these values is one plus the
+    difference of the accuracies. They are never negative, so the bets that bound an accuracy bound
+    their mean, too. Where both policies agree, the values have no variance.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ class DifferenceSequence(BitSequence):
 
     @classmethod
     def from_dict(cls, state: Any) -> Self:
-        """Return the sequence that `to_dict` turned into this."""
+        """Return the sequence of a dict that `to_dict` returned."""
         made = super().from_dict(state)
         made._sum = float(state["sum"])
         return made

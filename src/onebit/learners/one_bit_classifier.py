@@ -329,8 +329,8 @@ class OneBitClassifier(ProbabilityLearner):
     neighbours then, and no constant label is chosen: each member models how often a label is right.
 
     **Time.** With few columns, the line in its full form, cells and pairs take a time proportional
-    to d^2 K in each round, products to d^4 K and neighbours to 4,096 d; texts and wide rows, which
-    have the line alone in its diagonal form, to nnz K.
+    to d^2 K in each round, triples to d^3 K, products to d^4 K and neighbours to 4,096 d; texts and
+    wide rows, which have the line alone in its diagonal form, to nnz K.
 
     **Descriptions.** `describe` says what labels mean: before the first round, the line's weights
     have the mean theta d_k, where d_k is the description of label k. `worth_` is theta, which is
