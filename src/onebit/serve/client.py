@@ -738,6 +738,9 @@ def _plain(value: Any, *, nested: bool = False) -> Any:
         return value
     if isinstance(value, str):  # of NumPy, or an Enum, too
         return str.__str__(value)
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    if kind in ("m", "M"):  # of times in nanoseconds, `tolist` makes integers
+        raise TypeError(f"a date is sent as a text, or as numbers; got {short(value)}")
     for name in ("tolist", "to_dict"):  # arrays, their scalars, and rows of tables
         if hasattr(value, name):
             return _plain(getattr(value, name)(), nested=nested)
