@@ -1,6 +1,7 @@
 """The command line. Most of its tests are in commands.txt."""
 
 import json
+import os
 import re
 import shlex
 import signal
@@ -279,6 +280,36 @@ def test_a_reader_that_has_enough_is_no_error(command):
         """
     )
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("closed", "command", "code"),
+    [("<&- >&- 2>&-", "learners", 0), ("2>&-", "run --learner nobody", 2)],
+)
+def test_closed_streams_are_no_error(closed, command, code):
+    """A file that is opened next would be standard output, or an error went to standard output."""
+    program = """
+import os
+from onebit.cli import main
+try:
+    main()
+finally:
+    assert open(os.devnull).fileno() > 2
+"""
+    words = f"exec {shlex.join([sys.executable, '-c', program])} {command} {closed}"
+    ended = subprocess.run(words, shell=True, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (code, "", "")
+
+
+def test_a_terminal_of_no_width_has_eighty_columns():
+    """Nothing was printed."""
+    code = "from onebit.cli import main; main(['learners'])"
+    tables = [
+        run_python(code, environment=os.environ | {"COLUMNS": columns}, check=True).stdout
+        for columns in ("0", "80")
+    ]
+    assert tables[0] == tables[1]
+    assert "SOBA" in tables[0]
 
 
 @pytest.mark.parametrize("module", ["onebit.cli.app", "onebit.cli.run"])

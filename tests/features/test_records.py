@@ -325,6 +325,12 @@ SCALAR[()] = SCALAR
             TypeError,
             "^'a' is a datetime64.*; make a date a text",
         ),
+        ({"a": np.timedelta64(3, "ns")}, TypeError, "^'a' is a timedelta64.*; make a date a text"),
+        ({"a": np.timedelta64("NaT")}, TypeError, "^'a' is a timedelta64.*; make a date a text"),
+        ({"a": [1, np.timedelta64(3, "s")]}, TypeError, "^'a.1' is a timedelta64"),
+        ({"a": np.array(["2020-01-01"], "M8[ns]")}, TypeError, "^'a.0' is a datetime64.*; make a"),
+        ({"a": np.array([["2020-01-01"]], "M8[s]")}, TypeError, "^'a.0.0' is a datetime64.*; make"),
+        ({"a": np.full(20, 3, "m8[ns]")}, TypeError, "^'a.0' is a timedelta64"),
         ({1: 2}, TypeError, "^the names of fields are texts; got 1$"),
         ({"a": {None: 2}}, TypeError, "^the names of fields are texts; got None in 'a'"),
         ({"a": [{b"b": 2}]}, TypeError, "^the names of fields are texts; got b'b' in 'a'"),
@@ -343,7 +349,7 @@ SCALAR[()] = SCALAR
         (b"bytes", TypeError, "got a bytes"),
         (3, TypeError, "got an int"),
     ],
-    ids=range(27),
+    ids=range(33),
 )
 def test_bad_records(record, error, words):
     with pytest.raises(error, match=words) as told:

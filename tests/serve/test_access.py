@@ -93,6 +93,9 @@ def test_keys(service):
     assert not any(key.encode() in stored for key in keys.values())
     with pytest.raises(ValueError, match="no scope"):
         service.do(make_key(log, "x", ["root"]))
+    for name in ("", " ", "web\nadmin: admin", "\x1b[2J"):
+        with pytest.raises(ValueError, match="printed in one line"):
+            service.do(make_key(log, name, ["read"]))
 
 
 OPEN = {"health", "ready", "openapi", "page"}

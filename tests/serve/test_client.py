@@ -9,6 +9,7 @@ import pytest
 from onebit import NONE_OF_THESE, AsyncClient, Client, Decision
 from onebit.serve import client as module
 from onebit.serve.client import RETRIES, ServiceError
+from processes import run_python
 
 URL = "http://service"
 ANSWER = {"label": "billing", "probability": 0.5, "id": "T1", "confidence": 0.75}
@@ -64,6 +65,16 @@ class Cut(httpx.SyncByteStream, httpx.AsyncByteStream):
     async def __aiter__(self):
         yield b"{"
         raise httpx.ReadError("cut")
+
+
+class Broken(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """An answer that is not compressed as its head says."""
+
+    def __iter__(self):
+        yield b"plain"
+
+    async def __aiter__(self):
+        yield b"plain"
 
 
 def decide(client):
@@ -160,13 +171,39 @@ def test_what_to_erase_is_sent(ask, selection):
         ("T1", {}, "one of correct"),
         ("T1", {"correct": True, "truth": "a"}, "one of correct"),
         (Decision("x", "a", 0.5), {"correct": True}, "has none"),
+        ("T1", {"correct": "no"}, "True or False, or 1 or 0; got 'no'"),
+        ("T1", {"correct": 0.3}, "True or False, or 1 or 0; got 0.3"),
+        ("T1", {"correct": float("nan")}, "True or False, or 1 or 0; got nan"),
+        ("T1", {"correct": [0]}, "True or False, or 1 or 0; got [0]"),
     ],
 )
 def test_feedback_that_cannot_be_sent(ask, decision, feedback, message):
-    error, seen = ask(lambda client: client.learn(decision, **feedback), (200, None))
-    assert isinstance(error, ValueError)
+    answer = 200, {"status": "accepted"}
+    for verb in ("learn", "revise"):
+        error, seen = ask(
+            lambda client, verb=verb: getattr(client, verb)(decision, **feedback), answer
+        )
+        assert isinstance(error, ValueError)
+        assert message in str(error)
+        assert seen == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"text": "<html>Please log in</html>"}, "<html>Please log in</html>"),
+        ({}, "no content"),
+        ({"json": {"label": "billing"}}, '{"label":"billing"}'),
+        ({"json": []}, "'[]'"),
+        ({"headers": {"content-encoding": "gzip"}, "stream": Broken()}, "decompress"),
+    ],
+)
+def test_what_is_no_answer_of_a_service_is_an_error(ask, answer, message):
+    """A proxy may answer in place of the service."""
+    error, _ = ask(decide, *(httpx.Response(200, **answer) for _ in range(RETRIES + 1)))
+    assert type(error) is ServiceError
     assert message in str(error)
-    assert seen == []
+    assert URL in str(error)
 
 
 def test_many_lessons_are_one_request_whose_first_refusal_is_the_error(ask):
@@ -201,3 +238,45 @@ def test_a_log_that_was_not_read_whole_leaves_no_file(ask, tmp_path):
     ask(lambda client: client.export_log(path), (200, {"n": 1}))
     assert path.read_bytes() == b'{"n":1}'
     assert list(tmp_path.iterdir()) == [path]
+
+
+ONE_CONNECTION = """
+    import json, os, socket, sys, threading
+    from onebit import Client
+
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        for number in (1, 2, 3):
+            connection, _ = listening.accept()
+            threading.Thread(target=answer, args=(connection, number), daemon=True).start()
+
+    def answer(connection, number):
+        while received := connection.recv(2**16):
+            if b"}" not in received:  # the head
+                continue
+            found = {"id": "T1", "label": number, "probability": 1.0, "confidence": None}
+            body = json.dumps(found).encode()
+            head = b"HTTP/1.1 200 OK\\r\\ncontent-length: %d\\r\\n\\r\\n" % len(body)
+            connection.sendall(head + body)
+
+    threading.Thread(target=serve, daemon=True).start()
+    client = Client("http://127.0.0.1:%d" % listening.getsockname()[1], "tickets", timeout=10)
+
+    def connections():
+        return [client.decide({"subject": "x"}, id="T1").label for _ in range(2)]
+
+    print(connections(), flush=True)
+    child = os.fork()
+    if not child:
+        print(connections(), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    print(connections(), flush=True)
+"""
+
+
+def test_a_forked_process_has_connections_of_its_own():
+    """Two processes with one connection would read each other's answers."""
+    printed = run_python(ONE_CONNECTION, check=True).stdout
+    assert printed.splitlines() == ["[1, 1]", "[2, 2]", "[1, 1]"]

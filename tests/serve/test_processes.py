@@ -223,6 +223,9 @@ def test_what_records_take_a_client_sends(record):
 def test_what_a_client_does_not_send():
     with pytest.raises(TypeError, match="names of fields are texts"):
         _plain({"a": {1: 2}})
+    for date in (np.datetime64("2020-01-01", "ns"), np.array(["2020-01-01"], "M8[ns]")):
+        with pytest.raises(TypeError, match="a date is sent as a text, or as numbers; got"):
+            _plain({"a": [date]})
 
 
 def test_slow_clients_hold_up_nobody(running):

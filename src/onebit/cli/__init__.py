@@ -33,6 +33,7 @@ _MODULES = {
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and exit; only what this command needs is imported."""
+    app.open_closed_streams()
     arguments = sys.argv[1:] if arguments is None else arguments
     asked = arguments[0] if arguments else ""
     with quiet_interrupts():

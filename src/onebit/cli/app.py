@@ -44,8 +44,22 @@ Seed = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and show no progress.")]
 
 
+def open_closed_streams() -> None:
+    """Read nothing from streams that are closed, and write nothing to them.
+
+    Files that are opened later would have their descriptors, and libraries write to these.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # The lowest free descriptor is the one that is missing.
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(descriptor, "r" if name == "stdin" else "w"))
+
+
 def main(arguments: list[str]) -> NoReturn:
     """Run a command and exit: 0 if all went well, 2 with one line on stderr if not."""
+    if os.environ.get("COLUMNS") == "0":  # as terminals without a size say; Rich prints nothing
+        del os.environ["COLUMNS"]
     options = [argument.partition("=")[0] for argument in arguments]
     repeatable = REPEATABLE.get(arguments[0] if arguments else "", ())
     for option in SINGLE_OPTIONS:

@@ -43,6 +43,9 @@ _LEAST_VECTOR_SIZE = 8
 
 _RECORD = (str, Mapping)
 
+_TIMES = (np.datetime64, np.timedelta64)
+"""Times of NumPy, some of which pass for numbers."""
+
 
 class Records(Step):
     r"""Turn records into examples: texts, JSON-like dicts, rows of tables.
@@ -269,7 +272,10 @@ class _Features:
         self._enter(name, items, depth)
         if len(items) >= _LEAST_VECTOR_SIZE and self._add_vector(name, items):
             return
-        for i, item in enumerate(items.tolist() if isinstance(items, np.ndarray) else items):
+        # Of times in nanoseconds, `tolist` makes integers.
+        if isinstance(items, np.ndarray) and items.dtype.kind not in "mM":
+            items = items.tolist()
+        for i, item in enumerate(items):
             by_place = not isinstance(item, _RECORD)
             self.add(f"{name}.{i}" if by_place else name, item, depth)
 
@@ -294,14 +300,14 @@ class _Features:
             self.add_fields(name, value, depth + 1)
         elif isinstance(value, list | tuple):
             self.add_items(name, value, depth + 1)
-        elif isinstance(value, Real | Decimal | np.bool_):
+        elif isinstance(value, Real | Decimal | np.bool_) and not isinstance(value, _TIMES):
             self._add_number(name, value)
         elif isinstance(value, str):  # of NumPy, or an Enum
             self.add(name, str.__str__(value), depth)
         elif isinstance(value, np.ndarray) and value.ndim:
-            self.add_items(name, value if value.ndim == 1 else value.tolist(), depth + 1)
+            self.add_items(name, value if value.ndim == 1 else list(value), depth + 1)
         else:
-            is_date = hasattr(value, "isoformat") or isinstance(value, np.datetime64)
+            is_date = hasattr(value, "isoformat") or isinstance(value, _TIMES)
             advice = (
                 "; make a date a text, or numbers such as its hour and weekday" if is_date else ""
             )

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, Never, Self
 from urllib.parse import quote
 
 from onebit.core.decision import NONE_OF_THESE, Decision, new_id, refuse_positional
+from onebit.core.lesson import check_bit
+from onebit.core.validation import short
 
 try:
     import httpx
@@ -79,6 +81,8 @@ class _Methods:
         }
         self._seed: int | None = None
         """Seed of a model that may have been made, as there was no answer."""
+        self._process = os.getpid()
+        """The process that opened the connections: with a fork, it would share their answers."""
 
     def _run(self, call: _Call) -> Any:
         """Send a request until there is an answer; return what it becomes."""
@@ -439,7 +443,11 @@ class _Methods:
         """Return what an answer becomes; raise an error for a refusal."""
         if response.status_code not in _TRY_AGAIN:
             call.settle()
-        return call.read(_result(response))
+        body = _result(response)
+        try:
+            return call.read(body)
+        except (AttributeError, KeyError, TypeError):  # a proxy answers, or another service
+            raise _no_answer(response) from None
 
     def _unreachable(self, error: Exception) -> ServiceError:
         return ServiceError(f"{self.url}: {error or type(error).__name__}")
@@ -449,7 +457,8 @@ class Client(_Methods):
     """A model of a service, with the interface of a learner.
 
     A request that got no answer is repeated with the same ids, so it is decided once, and learned
-    from once, however often it is sent. Any number of threads may use one client.
+    from once, however often it is sent. Any number of threads may use one client. A forked process
+    opens connections of its own.
 
     Parameters
     ----------
@@ -474,11 +483,18 @@ class Client(_Methods):
         super().__init__(url, model, **options)
         self._http = httpx.Client(**self._options)
 
+    @property
+    def _connections(self) -> httpx.Client:
+        if self._process != os.getpid():
+            self._http = httpx.Client(**self._options)
+            self._process = os.getpid()
+        return self._http
+
     def export_log(self, path: str | os.PathLike[str]) -> None:
         """Write the log of the model to a file, a row a line."""
         part = _part_of(path)
         try:
-            with self._http.stream("GET", f"{self._path}/log") as response:
+            with self._connections.stream("GET", f"{self._path}/log") as response:
                 if not response.is_success:
                     response.read()
                     _result(response)
@@ -486,7 +502,7 @@ class Client(_Methods):
                     for content in response.iter_bytes():
                         file.write(content)
             os.replace(part, path)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise self._unreachable(error) from error
         finally:
             part.unlink(missing_ok=True)
@@ -494,17 +510,17 @@ class Client(_Methods):
     def import_log(self, path: str | os.PathLike[str]) -> Self:
         """Make the model from a log that was exported; it is sent once, however long it takes."""
         try:
-            response = self._http.put(
+            response = self._connections.put(
                 f"{self._path}/log", content=_parts(path), headers=_LINES, timeout=None
             )
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise self._unreachable(error) from error
         _result(response)
         return self
 
     def close(self) -> None:
         """Close the connections."""
-        self._http.close()
+        self._connections.close()
 
     def __enter__(self) -> Self:
         return self
@@ -515,8 +531,8 @@ class Client(_Methods):
     def _run(self, call: _Call) -> Any:
         for attempt in range(RETRIES + 1):
             try:
-                response = self._http.request(call.method, call.path, json=call.body)
-            except httpx.TransportError as error:
+                response = self._connections.request(call.method, call.path, json=call.body)
+            except httpx.RequestError as error:
                 if attempt == RETRIES:
                     raise self._unreachable(error) from error
             else:
@@ -542,11 +558,18 @@ class AsyncClient(_Methods):
         super().__init__(url, model, **options)
         self._http = httpx.AsyncClient(**self._options)
 
+    @property
+    def _connections(self) -> httpx.AsyncClient:
+        if self._process != os.getpid():
+            self._http = httpx.AsyncClient(**self._options)
+            self._process = os.getpid()
+        return self._http
+
     async def export_log(self, path: str | os.PathLike[str]) -> None:
         """Write the log of the model to a file, a row a line."""
         part = _part_of(path)
         try:
-            async with self._http.stream("GET", f"{self._path}/log") as response:
+            async with self._connections.stream("GET", f"{self._path}/log") as response:
                 if not response.is_success:
                     await response.aread()
                     _result(response)
@@ -554,7 +577,7 @@ class AsyncClient(_Methods):
                     async for content in response.aiter_bytes():
                         file.write(content)
             os.replace(part, path)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise self._unreachable(error) from error
         finally:
             part.unlink(missing_ok=True)
@@ -567,17 +590,17 @@ class AsyncClient(_Methods):
                 yield content
 
         try:
-            response = await self._http.put(
+            response = await self._connections.put(
                 f"{self._path}/log", content=parts(), headers=_LINES, timeout=None
             )
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise self._unreachable(error) from error
         _result(response)
         return self
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        await self._connections.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -588,8 +611,8 @@ class AsyncClient(_Methods):
     async def _run(self, call: _Call) -> Any:
         for attempt in range(RETRIES + 1):
             try:
-                response = await self._http.request(call.method, call.path, json=call.body)
-            except httpx.TransportError as error:
+                response = await self._connections.request(call.method, call.path, json=call.body)
+            except httpx.RequestError as error:
                 if attempt == RETRIES:
                     raise self._unreachable(error) from error
             else:
@@ -643,7 +666,7 @@ def _feedback(decision: Decision | str, correct: Any, truth: Any, reward: Any) -
         return {"id": name, "truth": None if truth is NONE_OF_THESE else _plain(truth)}
     if reward is not None:
         return {"id": name, "reward": _plain(reward)}
-    return {"id": name, "correct": bool(correct)}
+    return {"id": name, "correct": check_bit(correct) == 1}
 
 
 def _id_of(decision: Decision | str) -> str:
@@ -664,6 +687,8 @@ def _result(response: httpx.Response) -> Any:
     try:
         body = response.json() if response.content else None
     except ValueError:
+        if response.is_success:
+            raise _no_answer(response) from None
         body = None
     if response.is_success:
         return body
@@ -673,6 +698,15 @@ def _result(response: httpx.Response) -> Any:
     if response.status_code in (409, 410, 422) or found.get("status") == "unknown":
         raise ValueError(message)
     raise ServiceError(message, response.status_code)
+
+
+def _no_answer(response: httpx.Response) -> ServiceError:
+    """Return an error for content that no service of onebit sends."""
+    content = short(response.text) if response.content else "no content"
+    return ServiceError(
+        f"{response.url} does not answer as a service of onebit does: {content}",
+        response.status_code,
+    )
 
 
 def _pause(attempt: int) -> float:
@@ -704,6 +738,9 @@ def _plain(value: Any, *, nested: bool = False) -> Any:
         return value
     if isinstance(value, str):  # of NumPy, or an Enum, too
         return str.__str__(value)
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    if kind in ("m", "M"):  # of times in nanoseconds, `tolist` makes integers
+        raise TypeError(f"a date is sent as a text, or as numbers; got {short(value)}")
     for name in ("tolist", "to_dict"):  # arrays, their scalars, and rows of tables
         if hasattr(value, name):
             return _plain(getattr(value, name)(), nested=nested)

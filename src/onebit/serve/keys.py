@@ -11,6 +11,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from onebit.core.validation import short
 from onebit.serve.api import RefusedError
 from onebit.serve.log import Key, ServiceLog
 from onebit.serve.rows import Name
@@ -44,6 +45,8 @@ async def make_key(
     rate : float, optional
         Maximum number of requests a second, to each process; by default any number.
     """
+    if not name.strip() or not name.isprintable():
+        raise ValueError(f"the name of a key is printed in one line; got {short(name)}")
     for scope in scopes:
         if scope not in SCOPES:
             raise ValueError(f"no scope {scope!r}: there are {', '.join(SCOPES)}")
