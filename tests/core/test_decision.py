@@ -16,6 +16,8 @@ def test_a_decision_is_printed_and_pickled():
     thawed = pickle.loads(pickle.dumps(decision))
     assert (thawed.label, thawed.probability) == (decision.label, decision.probability)
     np.testing.assert_array_equal(thawed.x.values, decision.x.values)
+    thawed.__setstate__(decision.__getstate__()[:6])  # as earlier versions pickled it
+    assert thawed.to_dict() == decision.to_dict()
 
 
 def test_first_decision_that_is_refused_does_not_start_a_learner():

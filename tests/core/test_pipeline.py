@@ -97,6 +97,36 @@ def test_decisions_of_a_log_hold_records():
     np.testing.assert_array_equal(live[-1].coef_, logged[-1].coef_)
 
 
+@pytest.mark.parametrize("kept", ["json", "json of json", "pickle", "copy"])
+def test_no_step_runs_again_when_a_kept_decision_is_learned_from(kept):
+    def model():
+        learner = Banditron(classes=["a", "b"], random_state=0)
+        return make_pipeline(FunctionTransformer(np.log1p), learner)
+
+    def keep(decision):
+        if "json" in kept:
+            for _ in kept.split(" of "):
+                decision = type(decision).from_dict(json.loads(json.dumps(decision.to_dict())))
+            return decision
+        return copy.copy(decision) if kept == "copy" else pickle.loads(pickle.dumps(decision))
+
+    one, other = model(), model()
+    X = np.array([[1.0, 2.0, 3.0], [2.0, 0.5, 1.0], [4.0, 1.0, 0.5]])
+    for pipeline, through in ((one, lambda decision: decision), (other, keep)):
+        pipeline.learn(through(pipeline.decide(X[0])), correct=False)
+        pipeline.learn(through(pipeline.decide(X[1], top=2)), correct=[False, True])
+        decisions = [through(decision) for decision in pipeline.decide_many(X)]
+        if kept == "json of json":
+            decisions = [Decision.from_dict(decision.to_dict()) for decision in decisions]
+        pipeline.learn_many(decisions, correct=[True, False, True])
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    assert one.coef_.any()
+    by_hand = Decision.from_dict(Decision(X[0], "a", 0.5).to_dict())
+    for pipeline, decision in ((one, Decision(X[0], "a", 0.5)), (other, by_hand)):
+        pipeline.learn(decision, correct=True)
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+
+
 def test_methods_of_the_learner_get_encoded_examples():
     """Those with examples get what the steps make of records, all others what they are given."""
 

@@ -63,6 +63,7 @@ class Decision:
 
     __slots__ = (
         "_id",
+        "_is_encoded",
         "_learned_by",
         "_number",
         "among",
@@ -78,6 +79,7 @@ class Decision:
     among: Any
     confidence: float | None
     _id: str | None
+    _is_encoded: bool  # whether the steps of a pipeline made x: dense ones are lists otherwise
     _number: int | None  # of a decision of `decide`; its id is made from the number when it is read
     _learned_by: tuple[Any, ...]
 
@@ -92,7 +94,7 @@ class Decision:
     ) -> None:
         self.x, self.label, self.probability = x, label, probability
         self.among, self.id, self.confidence = among, id, confidence
-        self._learned_by = ()
+        self._is_encoded, self._learned_by = False, ()
 
     @property
     def id(self) -> str | None:
@@ -113,11 +115,11 @@ class Decision:
     def to_dict(self) -> dict[str, Any]:
         """Return the decision as a dict of JSON types, for `from_dict` in any process.
 
-        A dense example becomes a list of all its values; a sparse one, {"indices": [...], "values":
-        [...], "n_features": d}.
+        A dense example becomes a list of all its values; a sparse one, and any that the steps of a
+        pipeline made, {"indices": [...], "values": [...], "n_features": d}.
         """
         x = self.x
-        if isinstance(x, Example) and x.values.size < x.n_features:
+        if isinstance(x, Example) and (x.values.size < x.n_features or self._is_encoded):
             x = {
                 "indices": x.indices.tolist(),
                 "values": x.values.tolist(),
@@ -143,16 +145,17 @@ class Decision:
         if missing:
             raise ValueError(f"a decision has {missing[0]!r}; got {decision!r:.80}")
         x, among = decision["x"], decision.get("among")
-        if isinstance(x, Mapping) and x.keys() == {"indices", "values", "n_features"}:
-            x = _example(**x)
-        return cls(
-            x,
+        is_encoded = isinstance(x, Mapping) and x.keys() == {"indices", "values", "n_features"}
+        made = cls(
+            _example(**x) if is_encoded else x,
             decision["label"],
             decision["probability"],
             tuple(among) if isinstance(among, list) else among,
             decision.get("id"),
             decision.get("confidence"),
         )
+        made._is_encoded = is_encoded
+        return made
 
     def __repr__(self) -> str:
         among = "" if self.among is None else f", among={self.among!r}"
@@ -160,11 +163,12 @@ class Decision:
 
     def __getstate__(self) -> tuple[Any, ...]:
         # `_learned_by` compares learners by identity, which holds only within a process.
-        return self.x, self.label, self.probability, self.among, self.id, self.confidence
+        said = self.x, self.label, self.probability, self.among, self.id, self.confidence
+        return *said, self._is_encoded
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.x, self.label, self.probability, self.among, self.id, self.confidence = state
-        self._learned_by = ()
+        self.x, self.label, self.probability, self.among, self.id, self.confidence = state[:6]
+        self._is_encoded, self._learned_by = bool(state[6:] and state[6]), ()
 
 
 def _plain(value: Any) -> Any:
@@ -244,7 +248,7 @@ def new_decision(
     decision.x, decision.label, decision.probability = x, label, probability
     decision.among, decision._id, decision.confidence = among, name, confidence
     decision._number = next(_numbers) if name is None else None
-    decision._learned_by = ()
+    decision._is_encoded, decision._learned_by = False, ()
     return decision
 
 

@@ -103,7 +103,7 @@ class Pipeline(pipeline.Pipeline):
         if self._described_by_texts and isinstance(record, Mapping):
             self._described_by_texts = False
             warnings.warn(_TEXTS_FOR_RECORDS, stacklevel=2)
-        return self.steps[-1][1].decide(self._example(record), among, **options)
+        return _encoded(self.steps[-1][1].decide(self._example(record), among, **options))
 
     def explain(
         self,
@@ -177,6 +177,8 @@ class Pipeline(pipeline.Pipeline):
             if encode is not None:
                 bound.arguments[first] = encode(self, bound.arguments[first])
             result = method(*bound.args, **bound.kwargs)
+            if name == "decide_many":
+                return [_encoded(decision) for decision in result]
             return self if result is learner else result
 
         return after_the_steps
@@ -232,6 +234,13 @@ _TEXTS_FOR_RECORDS = (
     "labels are described by texts and the examples are records with fields, so they have nothing "
     "in common: describe a label by a record with the same fields, as {'subject': 'card, invoice'}"
 )
+
+
+def _encoded(decision: Any) -> Any:
+    """Note in a decision, or in those of a list, that its x needs no steps, also from a dict."""
+    for place in decision if isinstance(decision, DecisionList) else [decision]:
+        place._is_encoded = True
+    return decision
 
 
 def _is_learned(name: str) -> bool:
