@@ -140,6 +140,15 @@ def drop_accidental_links(app, doctree):
             link.replace_self(link.children)
 
 
+def draw_dashes(app, doctree):
+    """Draw the dash between a parameter and its meaning, which Sphinx leaves to smart quotes."""
+    for body in doctree.findall(nodes.field_body):
+        for text in [*body.findall(nodes.Text)]:
+            drawn = re.sub(r"^(\)?) -- ", "\\1 \u2013 ", text)
+            if drawn != text:
+                text.parent.replace(text, nodes.Text(drawn))
+
+
 ONE_PANEL = ("pictures/learners/", "reliability")
 """In the names of pictures that are readable at the width of a telephone."""
 
@@ -190,6 +199,7 @@ def longest_word(entry):
 def setup(app):
     """Connect what is done to docstrings, before and after Napoleon, and to tables."""
     app.connect("doctree-read", drop_accidental_links)
+    app.connect("doctree-read", draw_dashes)
     app.connect("doctree-read", mark_pictures)
     app.connect("doctree-resolved", mark_wide_tables)
     app.connect("autodoc-skip-member", skip_generated)
