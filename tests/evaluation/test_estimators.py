@@ -268,6 +268,8 @@ def test_pipelines_are_judged_by_records_and_by_the_examples_of_decisions(tmp_pa
     wider.teach(records, [desks[k] for k in truth])
     with pytest.raises(ValueError, match="256 features"):
         estimate(own, wider)
+    with pytest.raises(ValueError, match=r"x are records.* a pipeline that begins with Records"):
+        estimate(known, candidate[-1])
     alone = make_pipeline(candidate[-1])
     assert estimate(own, alone, "ips").value == estimate(own, candidate, "ips").value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -46,6 +46,11 @@ def decider(policy: Any, log: Log) -> Any:
     these, its learner decides; no matrix is a record.
     """
     steps = [step for _, step in getattr(policy, "steps", ())]
+    if not steps and isinstance(log.x, list) and log.x and isinstance(log.x[0], str | Mapping):
+        raise ValueError(
+            f"x are records, such as {log.x[0]!r:.80}, and {type(policy).__name__} takes numbers: "
+            "a pipeline that begins with Records can be evaluated by this log"
+        )
     takes_records = bool(steps) and hasattr(steps[0], "encode") and hasattr(steps[0], "names")
     return steps[-1] if takes_records and not isinstance(log.x, list) else policy
 
