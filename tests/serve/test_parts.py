@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from onebit import learners
 from onebit.core import NONE_OF_THESE
 from onebit.evaluation import ConfidenceSequence
 from onebit.serve import estimates, model, statistics
@@ -274,12 +275,43 @@ def test_draws_depend_on_the_seed_the_id_and_the_row():
     assert len(set(labels(1, names))) == 3
 
 
-def test_a_learner_of_too_many_weights_is_refused():
-    _check_size(2**20, 16, False)
-    _check_size(2**8, 2**4, True)
-    for n_features, n_labels, full in [(2**20, 17, False), (2**8, 2**4 + 1, True)]:
-        with pytest.raises(ValueError, match="a model has at most 16,777,216"):
-            _check_size(n_features, n_labels, full)
+FULL = {"covariance": "full"}
+ONE_BIT = "OneBitClassifier"
+
+
+@pytest.mark.parametrize(
+    ("learner", "parameters", "n_features", "n_labels", "more"),
+    [
+        ("Banditron", {}, 2**20, 16, 17),
+        ("SOBA", FULL, 2**8, 2**4, 2**4 + 1),
+        (ONE_BIT, {}, 2**14, 2**10, 2**10 + 1),
+        (ONE_BIT, FULL, 2**10, 16, 17),
+        (ONE_BIT, {"views": "cells"}, 20_000, 39, 40),
+        (ONE_BIT, {"views": "products"}, 60, 4, 5),
+        ("SoftmaxThompson", {"view": "cells"}, 20_000, 41, 42),
+        ("SoftmaxThompson", {"view": "products"} | FULL, 60, 4, 5),
+        ("LogisticThompson", {"view": "products"}, 60, 8_000, 9_000),
+    ],
+)
+def test_a_learner_of_too_many_weights_is_refused(learner, parameters, n_features, n_labels, more):
+    """Tables of cells are much larger than features; they took all memory."""
+    made = getattr(learners, learner)(**parameters)._at_size(n_features, n_labels)
+    _check_size(made, n_features, n_labels)
+    with pytest.raises(ValueError, match="a model has at most 16,777,216"):
+        _check_size(made, n_features, more)
+
+
+def test_labels_that_a_learner_has_no_room_for_are_refused():
+    """A learner of few labels has cells, and keeps them when labels come."""
+    spec = ModelSpec(labels=["a", "b"], input="numbers", n_features=20, seed=0)
+    learner = ReplayableLearner.begin(spec, spec, spec.labels)
+    learner.change_labels([f"{i}" for i in range(20)], [])
+    with pytest.raises(ValueError, match="labels from the start"):
+        learner.change_labels([f"more {i}" for i in range(978)], [])
+    assert len(learner.labels) == 22
+    labels = [f"{i}" for i in range(1000)]
+    spec = ModelSpec(labels=labels, input="numbers", n_features=20, seed=0)
+    assert ReplayableLearner.begin(spec, spec, labels).learner.members_[-1].name == "line"
 
 
 def test_explored_is_another_label_than_the_best_on_offer():

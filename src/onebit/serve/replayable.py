@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import UNSET
+from sklearn.base import clone
 
 from onebit import learners
 from onebit.core import NONE_OF_THESE, Decision, storage
@@ -21,6 +22,7 @@ from onebit.core.registry import chosen_class
 from onebit.core.terms import Conditions, draw_entry, limit_exploration
 from onebit.core.validation import check_example, short
 from onebit.features import Records
+from onebit.numerics.views import NAMES, n_encoded
 from onebit.serve.rows import FeedbackBody, LearnerSpec, ModelSpec
 
 if TYPE_CHECKING:
@@ -269,8 +271,10 @@ class ReplayableLearner:
     def change_labels(self, add: list[Any], retire: list[Any]) -> None:
         """Add and retire labels."""
         if add:
-            full = self.learner.get_params().get("covariance") == "full"
-            _check_size(self.learner.n_features_in_, len(self.labels) + len(add), full)
+            # The form of a learner stays when labels come, even if fewer labels decided it.
+            form = clone(self.learner).set_params(**self.learner._run.parameters)
+            n_features, n_labels = self.learner.n_features_in_, len(self.labels)
+            _check_size(form._at_size(n_features, n_labels), n_features, n_labels + len(add))
             self.learner.add_classes(add)
         if retire:
             self.learner.retire_classes(retire)
@@ -330,13 +334,13 @@ def _learner(spec: LearnerSpec, labels: list[Any], n_features: int) -> Learner:
             raise ValueError(
                 f"{cls.__name__} has no parameter {short(name)}: it has {', '.join(sorted(known))}"
             )
-    _check_size(n_features, len(labels), spec.parameters.get("covariance") == "full")
     learner = cls(classes=labels, random_state=0, **spec.parameters)
     if learner.feedback != "bandit":
         raise ValueError(
             f"{cls.__name__} with these parameters needs the label itself, not one bit"
         )
     learner._validate_params()
+    _check_size(learner._at_size(n_features, len(labels)), n_features, len(labels))
     return learner
 
 
@@ -358,10 +362,29 @@ def _nothing(n_features: int) -> Example:
     return Example(np.empty(0, INDEX), np.empty(0), n_features)
 
 
-def _check_size(n_features: int, n_labels: int, full: bool) -> None:
-    weights = (n_features * n_labels) ** (2 if full else 1)
+def _check_size(learner: Learner, n_features: int, n_labels: int) -> None:
+    """Raise ValueError for a learner, of a form that its size decided, with too many weights."""
+    weights = _n_weights(learner.get_params(deep=False), n_features, n_labels)
     if weights > MOST_WEIGHTS:
         raise ValueError(
             f"{n_features:,} features and {n_labels:,} labels make {weights:,} numbers to hold; "
-            f"a model has at most {MOST_WEIGHTS:,}: make one with a smaller n_features"
+            f"a model has at most {MOST_WEIGHTS:,}: make one with a smaller n_features, or with "
+            "all labels from the start"
         )
+
+
+def _n_weights(parameters: Mapping[str, Any], n_features: int, n_labels: int) -> int:
+    """Return how many weights a learner has; with a full covariance, how many numbers that has."""
+    is_full = parameters.get("covariance") == "full"
+    if "view" in parameters:
+        full = {parameters["view"]: is_full}
+    elif "views" in parameters:
+        full = {"line": is_full, "cells": False, "products": True}
+        full = {name: full[name] for name in NAMES[: NAMES.index(parameters["views"]) + 1]}
+    else:
+        return (n_features * n_labels) ** (2 if is_full else 1)
+    total = 0
+    for view, is_square in full.items():
+        n = n_encoded(view, n_features) if view in ("cells", "products") else n_features
+        total += n ** (2 if is_square else 1) * n_labels
+    return total
