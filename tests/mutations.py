@@ -7,6 +7,7 @@ right again, as from someone who means it.
 import copy
 import json
 import struct
+from collections.abc import Iterator
 
 import numpy as np
 import safetensors.numpy
@@ -16,6 +17,7 @@ from onebit.core.storage import _digest
 NUMBERS = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -1e-12, 1e-300, 1e149, -1e149]
 NUMBERS += [1e200, -1e200, 1e308, 5e-324]
 INTEGERS = [0, 1, -1, 2, 5, 63, 64, 65, -65, 10**6, 10**7, 2**40, 2**62, -(2**63), 2**63 - 1]
+TYPES = ["f2", "f4", "f8", "i1", "i4", "i8", "u4", "u8", "?"]
 JUNK = [None, True, False, 0, 1, 2, 3, -1, 65, 10**7, 10**12, 2**63, 10**30, 10**400, 0.5, -0.5]
 JUNK += [1e-5, 1e-30, 1e-320, 1e30, 1e308, "", "1", "1.5", "nan", "full", "diagonal", "theory"]
 JUNK += ["linear", "rbf", "SOBA", "Aioli", "os.system", "__main__.X", "<U1", "|O", "<f8", "|V8"]
@@ -156,3 +158,42 @@ def packed(header: str, arrays: dict[str, np.ndarray], **more: str) -> bytes:
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     metadata = {"onebit": header, "sha256": _digest(header, arrays)} | more
     return safetensors.numpy.save(arrays, metadata)
+
+
+def misshapen(array: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield an array in each other shape and of each other type, with what was changed."""
+    with np.errstate(all="ignore"):
+        for kind in TYPES:
+            yield kind, array.astype(kind)
+    if array.ndim:
+        yield "a row less", array[:-1]
+        yield "a row more", np.concatenate([array, array[:1] if array.size else array])
+        yield "without rows", array[:0]
+        yield "a column less", array[..., :-1]
+    yield "transposed", np.ascontiguousarray(array.T)
+    yield "flat", array.reshape(-1)
+    yield "an axis more", array[np.newaxis]
+    yield "twice", np.stack([array, array])
+
+
+def with_each_value(
+    array: np.ndarray, rng: np.random.Generator
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield an array with each unusual value in one place, in a column, and everywhere."""
+    if array.size == 0:
+        return
+    if array.dtype.kind == "f":
+        values = [*NUMBERS, 7.999, 15.0, 64.0, 1e15, 1e20, 1e30]
+    else:
+        values = INTEGERS
+    for value in values:
+        with np.errstate(all="ignore"):
+            item = np.array(value).astype(array.dtype)
+        one = array.copy().reshape(-1)
+        one[rng.integers(array.size)] = item
+        yield f"one {value}", one.reshape(array.shape)
+        if array.ndim:
+            column = array.copy()
+            column[..., rng.integers(array.shape[-1])] = item
+            yield f"a column of {value}", column
+        yield f"all {value}", np.full_like(array, item)

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -981,6 +983,30 @@ def test_a_full_disk_is_not_ready(service, monkeypatch):
     disk = namedtuple("usage", "total used free")
     monkeypatch.setattr("shutil.disk_usage", lambda _: disk(2**30, 2**30 - 2**20, 2**20))
     assert "disk is full" in service.ask("GET", "/ready", status=503)["error"]
+
+
+@pytest.mark.parametrize("way", ["removed", "renamed", "replaced"])
+def test_a_log_that_is_gone_acknowledges_nothing(tmp_path, monkeypatch, way):
+    """Rows were written to a file without a name, and lost at the next start."""
+    monkeypatch.setattr("onebit.serve.readiness.CHECK_SECONDS", 0.0)
+    folder = tmp_path / "data"
+    with in_folder(folder) as service:
+        service.make(learner="Banditron")
+        (first,) = service.rounds(1)
+        if way == "removed":
+            shutil.rmtree(folder)
+        elif way == "renamed":
+            folder.rename(tmp_path / "other")
+        else:
+            copied = shutil.copy(folder / "log.sqlite", tmp_path / "copy")
+            os.replace(copied, folder / "log.sqlite")
+        service.ask("POST", "/v1/models/m/decide", {"record": "card"}, 503)
+        service.ask("POST", "/v1/models/m/revise", {"id": first, "withdrawn": True}, 503)
+        service.ask("POST", "/v1/models/m/erase", {"ids": [first]}, 503)
+        service.ask("POST", "/v1/models", {"name": "n", "labels": ["a", "b"]} | SMALL, 503)
+        assert service.ask("GET", "/health") == {"status": "ok"}
+        service.app.service.writer.failed_at = None
+        assert "restart the service" in service.ask("GET", "/ready", None, 503)["error"]
 
 
 def test_a_log_that_does_not_answer_is_not_ready(service, monkeypatch):

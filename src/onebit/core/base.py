@@ -144,6 +144,11 @@ class BaseLearner(ClassifierMixin, BaseEstimator, ABC):
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         """Return the kernels for the learner's parameters, and its state before the first round."""
 
+    def _n_weights(self, n_features: int, n_classes: int) -> int:
+        """Return how many weights it has in the form of `_at_size`; full covariances count."""
+        is_full = self.get_params(deep=False).get("covariance") == "full"
+        return (n_features * n_classes) ** (2 if is_full else 1)
+
     def _at_size(self, n_features: int, n_classes: int) -> BaseLearner:
         """Return this learner with the parameters "auto" replaced by their values at these sizes.
 

@@ -68,7 +68,7 @@ from onebit.numerics.members import (
 from onebit.numerics.posterior import NONE_RIGHT, TOLD, Posterior
 from onebit.numerics.scales import Scales, inputs_of, last_inputs, new_scales, observe_values
 from onebit.numerics.values import valued_policy, widened_by_value
-from onebit.numerics.views import NAMES, affordable, is_full_affordable
+from onebit.numerics.views import NAMES, affordable, is_full_affordable, n_weights
 from onebit.theory import bounds
 
 
@@ -425,6 +425,13 @@ class OneBitClassifier(ProbabilityLearner):
             views = affordable(n_features, n_classes) if self.standardize else "line"
             sized.set_params(views=views)
         return sized
+
+    def _n_weights(self, n_features: int, n_classes: int) -> int:
+        is_full = {"line": self.covariance == "full", "cells": False, "products": True}
+        return sum(
+            n_weights(view, n_features, n_classes, full=is_full[view])
+            for view in NAMES[: NAMES.index(self.views) + 1]
+        )
 
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         if self.min_probability * n_classes > 1.0:

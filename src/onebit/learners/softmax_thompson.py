@@ -47,6 +47,7 @@ from onebit.numerics.views import (
     is_full_affordable,
     last_encoded,
     n_encoded,
+    n_weights,
     observe_view,
 )
 from onebit.theory import bounds
@@ -280,6 +281,9 @@ class SoftmaxThompson(ProbabilityLearner):
         is_small = is_full_affordable(n_encoded(self.view, n_features), n_classes)
         is_full = is_small and self.view != "cells"
         return clone(self).set_params(covariance="full" if is_full else "diagonal")
+
+    def _n_weights(self, n_features: int, n_classes: int) -> int:
+        return n_weights(self.view, n_features, n_classes, full=self.covariance == "full")
 
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, Any]:
         sized = self._at_size(n_features, n_classes)

@@ -57,6 +57,12 @@ def n_encoded(name: str, n_features: int) -> int:
     return n_products(n_features) if name == "products" else n_features + 1
 
 
+def n_weights(name: str, n_features: int, n_classes: int, *, full: bool) -> int:
+    """Return how many weights a view has, or numbers in full covariance matrices."""
+    n = n_encoded(name, n_features) if name in ("cells", "products") else n_features
+    return n ** (2 if full else 1) * n_classes
+
+
 @lean_kernel
 def encode(view, x, scaled, n_classes):
     """Return what a model sees of x, whose scaled features are given, the constant last.

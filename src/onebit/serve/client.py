@@ -65,7 +65,7 @@ class _Methods:
     key : str, optional
         An API key, if the service has keys.
     timeout : float, default=30.0
-        Seconds to wait for an answer.
+        Seconds to wait for an answer; then the request is repeated, up to five times.
     """
 
     def __init__(
@@ -469,7 +469,7 @@ class Client(_Methods):
     key : str, optional
         An API key, if the service has keys.
     timeout : float, default=30.0
-        Seconds to wait for an answer.
+        Seconds to wait for an answer; then the request is repeated, up to five times.
 
     Examples
     --------

@@ -22,7 +22,6 @@ from onebit.core.registry import chosen_class
 from onebit.core.terms import Conditions, draw_entry, limit_exploration
 from onebit.core.validation import check_example, short
 from onebit.features import Records
-from onebit.numerics.views import NAMES, n_encoded
 from onebit.serve.rows import FeedbackBody, LearnerSpec, ModelSpec
 
 if TYPE_CHECKING:
@@ -364,27 +363,10 @@ def _nothing(n_features: int) -> Example:
 
 def _check_size(learner: Learner, n_features: int, n_labels: int) -> None:
     """Raise ValueError for a learner, of a form that its size decided, with too many weights."""
-    weights = _n_weights(learner.get_params(deep=False), n_features, n_labels)
+    weights = learner._n_weights(n_features, n_labels)
     if weights > MOST_WEIGHTS:
         raise ValueError(
             f"{n_features:,} features and {n_labels:,} labels make {weights:,} numbers to hold; "
             f"a model has at most {MOST_WEIGHTS:,}: make one with a smaller n_features, or with "
             "all labels from the start"
         )
-
-
-def _n_weights(parameters: Mapping[str, Any], n_features: int, n_labels: int) -> int:
-    """Return how many weights a learner has; with a full covariance, how many numbers that has."""
-    is_full = parameters.get("covariance") == "full"
-    if "view" in parameters:
-        full = {parameters["view"]: is_full}
-    elif "views" in parameters:
-        full = {"line": is_full, "cells": False, "products": True}
-        full = {name: full[name] for name in NAMES[: NAMES.index(parameters["views"]) + 1]}
-    else:
-        return (n_features * n_labels) ** (2 if is_full else 1)
-    total = 0
-    for view, is_square in full.items():
-        n = n_encoded(view, n_features) if view in ("cells", "products") else n_features
-        total += n ** (2 if is_square else 1) * n_labels
-    return total

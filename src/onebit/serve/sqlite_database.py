@@ -111,6 +111,11 @@ def files_of(column: str) -> dict[str, tuple[str, str]]:
         raise LogError(f"the files of a snapshot are damaged: {error}") from None
 
 
+def _identity_of(path: Path) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
 class SQLiteDatabase:
     """A folder with a database, which one process at a time may lock for itself.
 
@@ -138,10 +143,13 @@ class SQLiteDatabase:
         self.committer = Committer()
         self._lock: Any = None
         self._connections: list[sqlite3.Connection] = []
+        self._path = self.folder / "log.sqlite"
+        self._identity: tuple[int, int] | None = None
+        """What distinguishes the file that was opened from one that takes its place."""
 
     def open(self) -> None:
         """Open the database, and create it if necessary."""
-        path = self.folder / "log.sqlite"
+        path = self._path
         if self._make:
             self._make_folder(path)
         elif not path.exists():
@@ -150,6 +158,7 @@ class SQLiteDatabase:
             self.lock()
         with self.errors():
             self.write, self.read = (self._connect(path) for _ in range(2))
+            self._identity = _identity_of(path)
             self._make_tables()
             self.read.execute("PRAGMA query_only = 1")
             if self._alone and self._make:
@@ -161,6 +170,18 @@ class SQLiteDatabase:
         for connection in self._connections:
             connection.close()
         self.unlock()
+
+    def check_in_place(self) -> None:
+        """Raise LogError if the database was removed, or replaced by another file.
+
+        SQLite would write to the file without a name, which is lost when the process ends.
+        """
+        try:
+            found = _identity_of(self._path)
+        except OSError as error:
+            raise LogError(f"{self._path}: {error.strerror}; restart the service") from None
+        if found != self._identity:
+            raise LogError(f"{self._path} was replaced by another file; restart the service")
 
     def _make_folder(self, path: Path) -> None:
         """Make the folder and an empty database, which others on this machine cannot read.
@@ -277,6 +298,7 @@ class SQLiteDatabase:
 
     def transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do `work` and commit it; roll back on an error."""
+        self.check_in_place()
         db = self.write
         try:
             db.execute("BEGIN IMMEDIATE")

@@ -130,6 +130,7 @@ class SQLiteLog(ServiceLog):
 
     async def check(self) -> None:
         """Raise LogError if nothing can be written now."""
+        self._database.check_in_place()
         # A full disk is noticed when the write-ahead log has no room left, which may be megabytes
         # later; a disk that cannot be written to at all, when a page is rewritten.
         if (free := shutil.disk_usage(self.folder).free) < ROOM:
@@ -240,6 +241,7 @@ class SQLiteLog(ServiceLog):
 
     def _append(self, entries: list[Entry]) -> list[int]:
         """Write rows, and remember how long that took."""
+        self._database.check_in_place()
         start = time.perf_counter()
         try:
             return self._append_all(entries)
@@ -289,6 +291,7 @@ class SQLiteLog(ServiceLog):
         """
 
         def work() -> None:
+            self._database.check_in_place()
             db, n = self._database.write, self._heads[model]
             numbered = [
                 (model, n + i, *row, self._key_of_code(db, code))
