@@ -239,7 +239,7 @@ def test_pipelines_are_judged_by_records_and_by_the_examples_of_decisions(tmp_pa
 
     def pipeline(seed):
         learner = OneBitClassifier(classes=desks, min_probability=0.1, random_state=seed)
-        return make_pipeline(Records(256), learner)
+        return make_pipeline(Records(1024), learner)
 
     writer, candidate = pipeline(0), pipeline(1)
     decisions = [writer.decide(record, id=f"t{i}") for i, record in enumerate(records)]
@@ -253,7 +253,7 @@ def test_pipelines_are_judged_by_records_and_by_the_examples_of_decisions(tmp_pa
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     own = Log.from_decisions(decisions, correct=bits, least=0.1)
     known = Log.from_decisions(decisions, correct=bits, least=0.1, x=records)
-    assert own.x.shape == (300, 256)
+    assert own.x.shape == (300, 1024)
     assert known.x == records
     for log in (own, Log.read(path, least=0.1)):
         for method, greedy in (("dr", False), ("ips", True)):
@@ -264,9 +264,9 @@ def test_pipelines_are_judged_by_records_and_by_the_examples_of_decisions(tmp_pa
         assert found[0] == found[1]
         found = [confusion(one, candidate).chosen.tolist() for one in (known, log)]
         assert found[0] == found[1]
-    wider = make_pipeline(Records(512), OneBitClassifier(classes=desks))
+    wider = make_pipeline(Records(2048), OneBitClassifier(classes=desks))
     wider.teach(records, [desks[k] for k in truth])
-    with pytest.raises(ValueError, match="256 features"):
+    with pytest.raises(ValueError, match="1024 features"):
         estimate(own, wider)
     with pytest.raises(ValueError, match=r"x are records.* a pipeline that begins with Records"):
         estimate(known, candidate[-1])

@@ -32,11 +32,11 @@ def amounts(slow, names, factors, x):
     slow.look(x)
     found = {}
     for name, member, of_member in zip(names, slow.members, factors, strict=False):
-        for columns, value, *weights in zip(
-            columns_of(name, x.size), member.x, *(member.W[k] for k in of_member), strict=True
-        ):
-            weight = sum(f * w for f, w in zip(of_member.values(), weights, strict=True))
-            found[columns] = found.get(columns, 0.0) + weight * value
+        sets = columns_of(name, x.size)
+        assert len(sets) == member.x.size
+        weights = sum(factor * member.W[k] for k, factor in of_member.items())
+        for i in np.flatnonzero(member.x):  # a few of thousands
+            found[sets[i]] = found.get(sets[i], 0.0) + weights[i] * member.x[i]
     return found
 
 
