@@ -68,6 +68,9 @@ class _Methods:
         Seconds to wait for an answer; then the request is repeated, up to five times.
     """
 
+    _open: Any
+    """What opens connections: a class of httpx."""
+
     def __init__(
         self, url: str, model: str, *, key: str | None = None, timeout: float = 30.0
     ) -> None:
@@ -81,8 +84,14 @@ class _Methods:
         }
         self._seed: int | None = None
         """Seed of a model that may have been made, as there was no answer."""
-        self._process = os.getpid()
-        """The process that opened the connections: with a fork, it would share their answers."""
+        self._http, self._process = self._open(**self._options), os.getpid()
+
+    @property
+    def _connections(self) -> Any:
+        """The connections of this process: a forked one would share the answers of the other."""
+        if self._process != os.getpid():
+            self._http, self._process = self._open(**self._options), os.getpid()
+        return self._http
 
     def _run(self, call: _Call) -> Any:
         """Send a request until there is an answer; return what it becomes."""
@@ -479,16 +488,7 @@ class Client(_Methods):
     ...     router.learn(decision, correct=True)
     """
 
-    def __init__(self, url: str, model: str, **options: Any) -> None:
-        super().__init__(url, model, **options)
-        self._http = httpx.Client(**self._options)
-
-    @property
-    def _connections(self) -> httpx.Client:
-        if self._process != os.getpid():
-            self._http = httpx.Client(**self._options)
-            self._process = os.getpid()
-        return self._http
+    _open = httpx.Client
 
     def export_log(self, path: str | os.PathLike[str]) -> None:
         """Write the log of the model to a file, a row a line."""
@@ -554,16 +554,7 @@ class AsyncClient(_Methods):
         As for `Client`.
     """
 
-    def __init__(self, url: str, model: str, **options: Any) -> None:
-        super().__init__(url, model, **options)
-        self._http = httpx.AsyncClient(**self._options)
-
-    @property
-    def _connections(self) -> httpx.AsyncClient:
-        if self._process != os.getpid():
-            self._http = httpx.AsyncClient(**self._options)
-            self._process = os.getpid()
-        return self._http
+    _open = httpx.AsyncClient
 
     async def export_log(self, path: str | os.PathLike[str]) -> None:
         """Write the log of the model to a file, a row a line."""
