@@ -1,4 +1,4 @@
-"""Run `onebit demo`, with a dot every two seconds while Python imports it.
+"""Run `onebit demo`, with a dot every second while Python imports it.
 
 After an installation the first import reads hundreds of files, and may take long.
 """
@@ -8,7 +8,7 @@ from threading import Event, Thread
 
 
 def _print_dots(ended: Event) -> None:
-    while not ended.wait(2.0):
+    while not ended.wait(1.0):
         print(".", end="", file=sys.stderr, flush=True)
 
 
