@@ -278,14 +278,11 @@ def _score_posterior(posterior, x, scores):
 @lean_kernel
 def score_diagonal(posterior, x, scores):
     """`score_posterior` with variances."""
-    scratch, age = posterior.scratch, posterior.age[()]
-    v = scratch.v
+    scratch = posterior.scratch
     normalise(posterior, x)
     products(posterior.W, with_values(x, scratch.x), scores)
-    products(posterior.S, with_values(x, scratch.squares), v)
-    for k in range(v.size):
-        v[k] *= age
-    end_score(posterior.scratch, posterior.settings.widest, scores)
+    products(posterior.S, with_values(x, scratch.squares), scratch.v)
+    end_score(scratch, posterior.age[()], posterior.settings.widest, scores)
 
 
 @lean_kernel
@@ -298,8 +295,8 @@ def score_full(posterior, x, scores):
     for k in range(scores.size):
         fill_times(lean_class_inverse(posterior.S, k), unit, scratch.Sx[k])
         # It is non-negative up to rounding.
-        scratch.v[k] = max(0.0, posterior.age[()] * inner(unit, scratch.Sx[k]))
-    end_score(scratch, posterior.settings.widest, scores)
+        scratch.v[k] = max(0.0, inner(unit, scratch.Sx[k]))
+    end_score(scratch, posterior.age[()], posterior.settings.widest, scores)
 
 
 @lean_kernel
@@ -334,14 +331,14 @@ def count_length(posterior, x):
 
 
 @lean_kernel
-def end_score(scratch, widest, scores):
-    """Cap variances at the prior; mask retired labels."""
+def end_score(scratch, age, widest, scores):
+    """Widen variances by the age, up to those of the prior; mask retired labels."""
     v, share, widest = scratch.v, scratch.share, widest * scratch.stretch[0]
     for k in range(scores.size):
-        share[k] = 1.0
-        if v[k] > widest:
-            share[k] = widest / v[k]
-            v[k] = widest
+        wide = age * v[k]
+        share[k] = widest / wide if wide > widest else 1.0
+        v[k] = min(wide, widest)
+    for k in range(scores.size):
         if scratch.retired[k]:
             scores[k] = -math.inf
 

@@ -10,6 +10,7 @@ import math
 from onebit.core.compiling import lean_kernel, no_alias
 from onebit.core.offer import n_on_offer, nth_on_offer
 from onebit.numerics.argmax import argmax
+from onebit.numerics.exponential import exponential
 from onebit.numerics.posterior import LEAST, N_ON_OFFER, shrinkage
 from onebit.numerics.softmax import logistic
 from onebit.numerics.winning import fill_winning
@@ -115,7 +116,7 @@ def doubt_of_best(doubt, scores, v, best, offer, z):
     likely = 0.0
     for i in range(n_on_offer(offer, scores.size)):
         k = nth_on_offer(offer, i, scores.size)
-        likely += math.exp(z[k])
+        likely += exponential(z[k])
     return 1.0 - 1.0 / likely
 
 

@@ -7,6 +7,7 @@ import math
 from onebit.core.compiling import kernel, lean_kernel
 from onebit.core.offer import on_offer
 from onebit.numerics.argmax import argmax
+from onebit.numerics.exponential import exponential
 
 
 @lean_kernel
@@ -17,7 +18,8 @@ def softmax(scores, inverse_temperature, p, offer=None):
     if offer is not None:
         p[:] = 0.0
     for k in on_offer(offer, scores.size):
-        p[k] = math.exp(inverse_temperature * (scores[k] - largest))
+        p[k] = exponential(inverse_temperature * (scores[k] - largest))
+    for k in on_offer(offer, scores.size):
         total += p[k]
     for k in on_offer(offer, scores.size):
         p[k] /= total
@@ -26,10 +28,8 @@ def softmax(scores, inverse_temperature, p, offer=None):
 @lean_kernel
 def logistic(score):
     """Return 1 / (1 + exp(-score)), exact also where it is nearly zero."""
-    if score < 0.0:
-        odds = math.exp(score)
-        return odds / (1.0 + odds)
-    return 1.0 / (1.0 + math.exp(-score))
+    odds = exponential(-abs(score))
+    return (odds if score < 0.0 else 1.0) / (1.0 + odds)
 
 
 @kernel
