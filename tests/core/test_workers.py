@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import pandas
 import pytest
 
 import onebit
@@ -116,6 +117,20 @@ def test_results_and_errors_of_tasks(monkeypatch):
     assert "could not convert string to float: 'x'" in str(results[1])
     assert results[2] == 3.0
     assert sorted(seen) == [0, 1, 2]
+
+
+class Unreadable:
+    def __reduce__(self):
+        return int, ("no number",)
+
+
+def test_a_task_that_cannot_be_read_ends_the_worker():
+    with pytest.raises(WorkerError, match="has ended"):
+        Worker().run(Task(print, (Unreadable(),)))
+
+
+def test_a_task_may_use_pandas():
+    assert Worker().run(Task(pandas.isna, (None,))) is True
 
 
 def test_what_a_task_prints_is_no_result():
