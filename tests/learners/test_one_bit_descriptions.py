@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onebit import SOBA, OneBitClassifier, load, make_pipeline, play
-from onebit.core.storage import arrays_of
+from onebit.core.storage import arrays_of, from_bytes, to_bytes
 from onebit.features import Records
 from onebit.numerics.descriptions import BASELINE, NARROWING, RENEWED
 from paths import assert_same_path
@@ -46,6 +46,10 @@ def spread_out(K, n=200, d=40, seed=0):
     D = rng.normal(size=(K, d)) / np.sqrt(d)
     X = D[y] + 0.2 * rng.normal(size=(n, d))
     return X / np.linalg.norm(X, axis=1, keepdims=True), y, D
+
+
+def load_again(learner):
+    return from_bytes(to_bytes(learner))
 
 
 def described(D, **given):
@@ -143,6 +147,68 @@ def test_a_new_label_with_a_description_starts_warm():
     assert mistakes[True] <= 0.5 * mistakes[False]
 
 
+def line_of(learner):
+    """The weights of the line, and the covariance of each label's, as matrices."""
+    line = learner._run.state.line
+    if isinstance(line.S, np.ndarray):
+        return line.W.copy(), [float(line.age) * np.diag(column) for column in line.S.T]
+    pending = range(int(line.S.n_pending.max(initial=0)))
+    matrices = []
+    for base, vectors, weights, (n,) in zip(*line.S[:4], strict=True):
+        found = base.copy()
+        for i in pending[:n]:
+            found -= weights[i] * np.outer(vectors[i], vectors[i])
+        matrices.append(float(line.age) * found)
+    return line.W.copy(), matrices
+
+
+@pytest.mark.parametrize("exclusive", [True, False])
+@pytest.mark.parametrize("form", ["diagonal", "full"])
+@pytest.mark.parametrize("stream", [topics, measured])
+def test_a_new_label_starts_with_what_similar_ones_have_learned(stream, form, exclusive):
+    """The mean of a Gaussian process over descriptions, given the other labels' weights."""
+    X, y, D = stream(7)
+    given = {"covariance": form, "views": "line", "exclusive": exclusive}
+    learner = OneBitClassifier(classes=range(6), random_state=0, **given)
+    learner.describe(dict(enumerate(D[:6])))
+    play(learner, X[y < 6], y[y < 6])
+    plain = load_again(learner)
+    plain.add_classes([6])
+    first = line_of(plain)[0][:, 6]
+    learner.add_classes({6: D[6]})
+    W, found = line_of(learner)[0][:, :6], learner._run.state.descriptions.D
+    likeness = found.T @ found
+    centred = W - W.mean(axis=1)[:, np.newaxis]
+    expected = centred @ np.linalg.inv(likeness[:6, :6] + np.eye(6)) @ likeness[:6, 6]
+    assert np.abs(expected).max() > 0.01
+    np.testing.assert_allclose(line_of(learner)[0][:, 6], first + expected, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["diagonal", "full"])
+def test_what_bits_said_of_a_label_outweighs_what_similar_ones_have_learned(form):
+    """The evidence of the bits is the same with the prior's new mean and precision."""
+    X, y, D = spread_out(5, n=400)
+    learner = OneBitClassifier(
+        classes=range(5), covariance=form, views="line", forgetting=0.0, random_state=0
+    )
+    first = np.diag(line_of(learner.describe({k: D[k] for k in range(4)}))[1][4])
+    play(learner, X, y)
+    W, S = line_of(learner)
+    learner.describe({4: D[4]})
+    state = learner._run.state
+    likeness = state.descriptions.D.T @ state.descriptions.D
+    centred = W[:, :4] - W[:, :4].mean(axis=1)[:, np.newaxis]
+    m = centred @ np.linalg.inv(likeness[:4, :4] + np.eye(4)) @ likeness[:4, 4]
+    prior = np.diag(1.0 / first)
+    now = prior * (state.descriptions.numbers[NARROWING] if form == "diagonal" else 1.0)
+    evidence = np.linalg.inv(S[4]) - prior
+    expected = np.linalg.solve(evidence + now, np.linalg.solve(S[4], W[:, 4]) + now @ m)
+    after = line_of(learner)[0]
+    np.testing.assert_allclose(after[:, 4], expected, rtol=1e-6, atol=1e-10)
+    np.testing.assert_array_equal(after[:, :4], W[:, :4])
+    assert np.abs(after[:, 4] - W[:, 4]).max() > 1e-3
+
+
 def test_without_descriptions_nothing_changes():
     X, y, _ = topics(4)
     learner = OneBitClassifier(classes=range(4), random_state=0)
@@ -200,9 +266,11 @@ def test_only_described_labels_have_a_narrow_prior():
     before, weights = posterior.S.copy(), posterior.W.copy()
     learner.describe({7: D[7]})
     assert posterior.S[:, 7] == pytest.approx(widest / numbers[NARROWING])
+    np.testing.assert_array_equal(posterior.W[:, :7], weights[:, :7])
+    warm = posterior.W[:, 7].copy()
     learner.describe({7: np.zeros(40)})
     np.testing.assert_allclose(posterior.S, before)
-    np.testing.assert_allclose(posterior.W, weights)
+    np.testing.assert_array_equal(posterior.W[:, 7], warm)
 
 
 # At any time

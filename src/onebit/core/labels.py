@@ -76,8 +76,9 @@ class LabelsMixin(BaseLearner):
     def add_classes(self, classes: Any) -> Self:
         """Add labels; what was learned about the others is kept.
 
-        A new label starts as every label did before the first round. A retired label comes back
-        with what was learned about it.
+        A new label starts as every label did before the first round; if it has a description, with
+        what was learned about labels with similar ones. A retired label comes back with what was
+        learned about it.
 
         Parameters
         ----------

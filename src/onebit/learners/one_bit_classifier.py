@@ -334,7 +334,9 @@ class OneBitClassifier(ProbabilityLearner):
 
     **Descriptions.** `describe` says what labels mean: before the first round, the line's weights
     have the mean theta d_k, where d_k is the description of label k. `worth_` is theta, which is
-    learned from the bits of all labels; `onebit.numerics.descriptions` has the formulas.
+    learned from the bits of all labels. A label that is described later begins with what was
+    learned about labels with similar descriptions, too. `onebit.numerics.descriptions` has the
+    formulas.
 
     References
     ----------

@@ -36,6 +36,17 @@ pair of x and k counts with the probability 1 - p_k that k is not right, and b f
 pairs of the last rounds; at first, it is theta times the mean similarity of two descriptions. The
 derivative of b with respect to theta is the mean of sim_k, weighted as in b. The prior of such
 labels keeps a = c / (ln K)^2.
+
+A label that gets its first description when others have been described for long may start with more
+than theta d_k: what was learned of labels with similar descriptions. With one linear map M for all
+labels, u_k = M d_k + e_k, where the entries of M and of e_k are independent, and those of e_k have
+the variance of M's times c. If e_k were the only noise in what was learned, then the mean of u_k
+given the other labels' u_j, less their mean over j, is the ridge regression of these on the d_j:
+
+    m_k = sum_j alpha_j u_j,    alpha = (D' D + c I)^{-1} D' d_k,
+
+and the mean of the prior of u_k becomes m_k. When H changes, m_k counts as evidence; when the
+description is taken back, the weights stay.
 """
 
 from __future__ import annotations
@@ -52,7 +63,7 @@ from onebit.core.state import ANY, Field
 from onebit.numerics import tuning
 from onebit.numerics.linear import products
 from onebit.numerics.posterior import NONE_RIGHT, Posterior
-from onebit.numerics.posterior_changes import change_prior
+from onebit.numerics.posterior_changes import change_prior, share_of_prior_mean
 from onebit.numerics.posterior_lessons import n_others, share_of_right, sum_of_others
 from onebit.numerics.scales import FACTOR, LOCATION, SETTLED, Scales
 from onebit.numerics.tuning import DescriptionConstants
@@ -191,8 +202,40 @@ def described(
         numbers[BASELINE_WEIGHT] = is_described.sum()
     D = np.zeros_like(given)
     new = before._replace(place=place, given=given, D=D, is_described=is_described, numbers=numbers)
+    gone = is_described < before.is_described
+    weights = posterior.W[:, gone]
     begin_descriptions(new, scales, posterior, before.is_described)
+    posterior.W[:, gone] = weights
+    move_prior_means(new, posterior, before.is_described)
     return new
+
+
+def move_prior_means(
+    descriptions: Descriptions, posterior: Posterior, was_described: np.ndarray
+) -> None:
+    """Move the prior means of labels described for the first time to what similar ones learned.
+
+    The evidence of the bits stays the same.
+    """
+    is_described, D = descriptions.is_described, descriptions.D
+    known = np.flatnonzero(is_described & was_described)
+    new = np.flatnonzero(is_described > was_described)
+    if known.size == 0 or new.size == 0:
+        return
+    learned = posterior.W[:, known]
+    learned = learned - learned.mean(axis=1, keepdims=True)
+    means = learned @ ridge(D[:, known], D[:, new], descriptions.settings.own)
+    narrow = descriptions.numbers[NARROWING]
+    for k, mean in zip(new, means.T, strict=True):
+        posterior.W[:, k] += share_of_prior_mean(posterior, int(k), mean, narrow)
+
+
+def ridge(A: np.ndarray, B: np.ndarray, c: float) -> np.ndarray:
+    """Return (A' A + c I)^{-1} A' B."""
+    rows, columns = A.shape
+    if columns <= rows:
+        return np.linalg.solve(A.T @ A + c * np.eye(columns), A.T @ B)
+    return A.T @ np.linalg.solve(A @ A.T + c * np.eye(rows), B)
 
 
 def similarity_of_two(given: np.ndarray) -> float:

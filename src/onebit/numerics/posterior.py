@@ -226,8 +226,7 @@ def new_posterior(
         exclusive=exclusive,
         constants=constants,
     )
-    variances = np.full(n_inputs, settings.widest)
-    variances[-1:] = settings.widest_constant
+    variances = first_variances(settings, n_inputs)
     if full:
         S: Any = new_inverses(n_classes, n_inputs, 1.0 / variances.max())
         S.base[:, np.arange(n_inputs), np.arange(n_inputs)] = variances
@@ -255,6 +254,13 @@ def new_posterior(
     )
     level = np.array([0.0, 0.0 if exclusive else LEVEL_VARIANCE])
     return Posterior(W, S, np.ones(()), level, np.zeros(2), former, settings, scratch)
+
+
+def first_variances(settings: PosteriorSettings, n_inputs: int) -> np.ndarray:
+    """Return the variance of each weight of a class before the first round."""
+    variances = np.full(n_inputs, settings.widest)
+    variances[-1:] = settings.widest_constant
+    return variances
 
 
 # Scores

@@ -9,7 +9,15 @@ from numba.core.types import Array
 
 from onebit.core.compiling import chosen_by_type, lean_kernel
 from onebit.numerics.linear import products, with_values
-from onebit.numerics.posterior import LEVEL_VARIANCE, MEAN, VARIANCE, fill_right
+from onebit.numerics.posterior import (
+    LEVEL_VARIANCE,
+    MEAN,
+    VARIANCE,
+    Posterior,
+    fill_right,
+    first_variances,
+)
+from onebit.numerics.second_order import of_class
 
 
 @lean_kernel
@@ -108,6 +116,22 @@ def _change_prior(posterior, first, end, which, before, now):
             posterior, first, end, which, before, now
         )
     return lambda posterior, first, end, which, before, now: None
+
+
+def share_of_prior_mean(
+    posterior: Posterior, k: int, mean: np.ndarray, narrow: float
+) -> np.ndarray:
+    """Return what a prior mean adds to the weights of class k: S_k P^{-1} times the mean.
+
+    P has the first variances; `narrow` is what `change_prior` multiplied its precision by.
+    """
+    first = first_variances(posterior.settings, mean.size) / posterior.age
+    if isinstance(posterior.S, np.ndarray):
+        return np.minimum(1.0, posterior.S[:, k] * narrow / first) * mean
+    S = of_class(posterior.S, k)
+    n = int(S.n_pending[0])
+    pending = S.vectors[:n].T @ (S.weights[:n] * (S.vectors[:n] @ (mean / first)))
+    return S.base @ (mean / first) - pending
 
 
 @lean_kernel

@@ -207,6 +207,8 @@ class DescriptionConstants(NamedTuple):
         H and b are averaged over about this many rounds.
     tolerance
         The prior is changed when a would change by this factor.
+    own
+        c: the variance of what a label has of its own, relative to what similar descriptions share.
     """
 
     worth: float = 2.0
@@ -214,6 +216,7 @@ class DescriptionConstants(NamedTuple):
     least_spread: float = 0.05
     memory: float = 100.0
     tolerance: float = 1.2
+    own: float = 1.0
 
 
 class Tuning(NamedTuple):
