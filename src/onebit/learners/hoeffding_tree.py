@@ -454,6 +454,12 @@ class HoeffdingTree(ProbabilityLearner):
         self.classes = classes
         self.random_state = random_state
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # A leaf that sees some features only is for ensembles.
+        tags.classifier_tags.poor_score = self.max_features < 1.0
+        return tags
+
     def _begin(self, n_features: int, n_classes: int, rng: np.ndarray) -> tuple[Kernels, State]:
         n = int(self.n_leaves)
         parameters = Parameters(

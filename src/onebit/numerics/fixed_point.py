@@ -100,9 +100,11 @@ def lookahead_fixed_point(A, g, c, z, p):
         factor(F)
         forward_rows(F, V)
         for k in range(K):
-            d[k] = 2.0 * A[k, k]
+            less = 0.0
             for i in range(K - 1):
-                d[k] -= c * V[i, k] * V[i, k]
+                less += c * V[i, k] * V[i, k]
+            # T' lies between 0 and T. By rounding, for a large x, T itself may not be positive.
+            d[k] = 2.0 * A[k, k] - less if less < 2.0 * A[k, k] else 0.0
         mean = np.dot(p, d)
         assign(shifted, g + 0.25 * d + 0.5 * c * np.dot(A, p * (d - mean)))
         fixed_point(A, shifted, z, p)
