@@ -36,18 +36,21 @@ class FingerprintError(Exception):
 def fingerprint(function: FunctionType, options: dict[str, Any]) -> str:
     """Return the fingerprint of a function that is compiled with `options`."""
     texts: set[str] = set()
-    seen: set[FunctionType] = set()
+    # One function may be compiled with several options. Which comes first, differs between
+    # processes, as do the hashes of names; so it is read with all of them.
+    seen: set[tuple[FunctionType, str, bool]] = set()
     # Functions that choose code by types run in Python, and may call any function.
     found: list[tuple[FunctionType, dict[str, Any], bool]] = [(function, options, False)]
     while found:
         current, options, in_python = found.pop()
-        if current in seen:
+        option_text = str(sorted(options.items()))
+        if (current, option_text, in_python) in seen:
             continue
-        seen.add(current)
+        seen.add((current, option_text, in_python))
         where = name_of(current)
         defaults = canonical_text(current.__defaults__), canonical_text(current.__kwdefaults__)
         code = canonical_code(current.__code__)
-        texts.add(f"{where} {sorted(options.items())} {defaults} {code}")
+        texts.add(f"{where} {option_text} {defaults} {code}")
         for name, value in _outer_names(current):
             if isinstance(value, FunctionType) and value in REPLACEMENTS:
                 found.append((REPLACEMENTS[value], {}, True))
