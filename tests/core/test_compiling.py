@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone
 
 import onebit
+from copies import copy_package
 from onebit import (
     SOBA,
     BanditReduction,
@@ -57,8 +58,7 @@ def run_without_compiling(code, cwd):
 @pytest.fixture
 def package(tmp_path):
     """A copy of onebit of its own, without compiled code."""
-    source = Path(onebit.__file__).parent
-    shutil.copytree(source, tmp_path / "onebit", ignore=shutil.ignore_patterns("__pycache__"))
+    copy_package(tmp_path)
     return tmp_path
 
 
@@ -72,8 +72,8 @@ class Ran(NamedTuple):
 
 @pytest.fixture(scope="session")
 def first_run(tmp_path_factory):
-    folder, source = tmp_path_factory.mktemp("first"), Path(onebit.__file__).parent
-    shutil.copytree(source, folder / "onebit", ignore=shutil.ignore_patterns("__pycache__"))
+    folder = tmp_path_factory.mktemp("first")
+    copy_package(folder)
     return Ran(folder, *run(RUN, folder))
 
 
@@ -306,7 +306,9 @@ def nowhere_to_write(package):
     """Environment of a process that can write neither into onebit nor into its home."""
     blocked = package / "a_file"
     blocked.touch()
-    (package / "onebit" / "core" / "__pycache__").touch()
+    bytecode = package / "onebit" / "core" / "__pycache__"
+    shutil.rmtree(bytecode)
+    bytecode.touch()
     names = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME")
     return dict.fromkeys(names, str(blocked / "within"))
 

@@ -1,12 +1,12 @@
 """What is private to Numba is used only where it works; without it, results are the same."""
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 import onebit
+from copies import copy_package
 from onebit.core import fence
 from onebit.core.compiling import HOOKS
 from onebit.core.hooks import Hook
@@ -61,8 +61,8 @@ def run(code, cache, package=Path(onebit.__file__).parents[1], **environment):
 @pytest.fixture
 def package(tmp_path):
     """A copy of onebit of its own, which no process has checked."""
-    source, home = Path(onebit.__file__).parent, tmp_path / "package"
-    shutil.copytree(source, home / "onebit", ignore=shutil.ignore_patterns("__pycache__"))
+    home = tmp_path / "package"
+    copy_package(home)
     return home
 
 

@@ -4,13 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-import onebit
+from copies import copy_package
 from onebit.core import shipped
 from onebit.core.compiling import HOOKS
 from onebit.core.hooks import Hook
@@ -60,9 +59,7 @@ llvm.get_host_cpu_features = changed
 def built(tmp_path_factory):
     """A copy of onebit with shipped code for all levels, as a wheel has it, and of `mine`."""
     home = tmp_path_factory.mktemp("built")
-    source = Path(onebit.__file__).parent
-    left_out = shutil.ignore_patterns("__pycache__", "machine_code")
-    shutil.copytree(source, home / "onebit", ignore=left_out)
+    copy_package(home)
     (home / "mine.py").write_text(MINE)
     for level in shipped.levels():
         environment = os.environ | {
@@ -75,7 +72,6 @@ def built(tmp_path_factory):
         printed = subprocess.check_output([sys.executable, "-c", RUN], env=environment, text=True)
         assert printed.split() == ["6.0", "1", "0"]
     shutil.rmtree(home / "nothing")
-    shutil.rmtree(home / "onebit" / "core" / "__pycache__", ignore_errors=True)
     return home
 
 
@@ -233,12 +229,10 @@ def test_fingerprints_do_not_depend_on_the_processor():
         "OPENBLAS_CORETYPE": "Sandybridge",
         "NPY_DISABLE_CPU_FEATURES": " ".join(disabled_features()),
     }
-    here, there = (
-        subprocess.check_output(
-            [sys.executable, "-W", "ignore", "-c", KEYS], env=os.environ | own, text=True
-        ).splitlines()
-        for own in ({}, different)
-    )
+    here = run_python(KEYS, check=True).stdout.splitlines()
+    there = subprocess.check_output(
+        [sys.executable, "-W", "ignore", "-c", KEYS], env=os.environ | different, text=True
+    ).splitlines()
     assert len(here) > 100
     assert here == there
 

@@ -12,6 +12,7 @@ import pandas
 import pytest
 
 import onebit
+from copies import copy_package
 from onebit.core import workers
 from onebit.core.compiling import HOOKS
 from onebit.core.hooks import Hook
@@ -55,9 +56,7 @@ def first(tmp_path, before="", **own):
 @pytest.fixture
 def tmp_path(tmp_path):
     """A folder with a copy of onebit of its own, without compiled code."""
-    source = Path(onebit.__file__).parent
-    left_out = shutil.ignore_patterns("__pycache__", "machine_code")
-    shutil.copytree(source, tmp_path / "onebit", ignore=left_out)
+    copy_package(tmp_path)
     return tmp_path
 
 
@@ -81,7 +80,9 @@ class TestFirstDecision:
 
     def test_without_a_place_for_code_nothing_is_started(self, tmp_path):
         (tmp_path / "file").touch()
-        (tmp_path / "onebit" / "core" / "__pycache__").touch()
+        bytecode = tmp_path / "onebit" / "core" / "__pycache__"
+        shutil.rmtree(bytecode)
+        bytecode.touch()
         nowhere = dict.fromkeys(
             ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"), str(tmp_path / "file" / "within")
         )
