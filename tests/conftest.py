@@ -11,6 +11,7 @@ own file and their path in histories.txt; the tests of all learners and the doct
 
 import gc
 import os
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,12 @@ def learner_of(item):
 
 def file_of(item):
     """Return the folders and the name of a test's file, without `test_`."""
-    path = Path(item.path).relative_to(item.config.rootpath)
+    return _names_in(item.path, item.config.rootpath)
+
+
+@cache
+def _names_in(path, root):
+    path = Path(path).relative_to(root)
     return [*path.parts[:-1], path.stem.removeprefix("test_")]
 
 

@@ -1,5 +1,6 @@
 """One seed, one stream: the numbers of streams.txt, today and in later versions."""
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,14 @@ from written import assert_as_written
 WRITTEN = Path(__file__).with_name("streams.txt")
 
 X, Y = streams.confidit_synthetic(90, seed=5)
-WORDS = streams.synsep(60, seed=5)
 NAMES = np.array(list("abcde"))
+
+
+@cache
+def words():
+    """Return a stream of sparse rows, which compiles when a test runs, not when it is collected."""
+    return streams.synsep(60, seed=5)
+
 
 MADE = {
     "synsep": lambda: streams.synsep(200, seed=3),
@@ -29,13 +36,13 @@ MADE = {
     "relabelled some": lambda: streams.relabelled(X, Y, at=20, classes=[0, 3, 4], back=50, seed=2),
     "held back": lambda: streams.held_back(X, Y, label=2, until=40, seed=1),
     "rescaled": lambda: streams.rescaled(X, Y, at=30, factor=3.0, features=[0, 4], over=20, seed=1),
-    "rescaled words": lambda: streams.rescaled(*WORDS, at=30, factor=0.5, back=40),
+    "rescaled words": lambda: streams.rescaled(*words(), at=30, factor=0.5, back=40),
     "swapped": lambda: streams.swapped(X, Y, at=10, features=[1, 2, 3], over=30, seed=1),
-    "swapped words": lambda: streams.swapped(*WORDS, at=20, back=40, seed=1),
+    "swapped words": lambda: streams.swapped(*words(), at=20, back=40, seed=1),
     "noisy": lambda: streams.noisy(X, Y, noise=0.3, seed=1),
     "noisy, any": lambda: streams.noisy(X, NAMES[Y], noise=0.9, replace_by="any", seed=1),
     "shuffled": lambda: streams.shuffled(X, Y, seed=1),
-    "unit": lambda: streams.unit_length(*WORDS),
+    "unit": lambda: streams.unit_length(*words()),
     **{f"change: {name}": lambda change=change: change.make(X, Y, 4)
        for name, change in streams.CHANGES.items()},
     "asked": lambda: streams.in_memory(
