@@ -182,7 +182,7 @@ def test_boosters_whose_files_have_no_sums_of_costs_start_them(inside, tmp_path)
     ("learner", "version", "name"),
     [
         (OneBitClassifier(random_state=0), 6, "mixture.members.products.view_of_x.is_balanced"),
-        (SoftmaxThompson("products", random_state=0), 3, "model.view_of_x.is_balanced"),
+        (SoftmaxThompson("products", "diagonal", random_state=0), 3, "model.view_of_x.is_balanced"),
     ],
     ids=lambda value: type(value).__name__,
 )
