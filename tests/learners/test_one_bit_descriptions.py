@@ -162,11 +162,16 @@ def line_of(learner):
     return line.W.copy(), matrices
 
 
+def regressed(W, D, d):
+    """1.5 times the mean of a Gaussian process over descriptions, given the weights W for D."""
+    W, d, D = W - W.mean(axis=1, keepdims=True), d - D.mean(axis=1), D - D.mean(axis=1)[:, None]
+    return 1.5 * W @ np.linalg.inv(D.T @ D + 0.25 * np.eye(D.shape[1])) @ (D.T @ d)
+
+
 @pytest.mark.parametrize("exclusive", [True, False])
 @pytest.mark.parametrize("form", ["diagonal", "full"])
 @pytest.mark.parametrize("stream", [topics, measured])
 def test_a_new_label_starts_with_what_similar_ones_have_learned(stream, form, exclusive):
-    """The mean of a Gaussian process over descriptions, given the other labels' weights."""
     X, y, D = stream(7)
     given = {"covariance": form, "views": "line", "exclusive": exclusive}
     learner = OneBitClassifier(classes=range(6), random_state=0, **given)
@@ -177,9 +182,7 @@ def test_a_new_label_starts_with_what_similar_ones_have_learned(stream, form, ex
     first = line_of(plain)[0][:, 6]
     learner.add_classes({6: D[6]})
     W, found = line_of(learner)[0][:, :6], learner._run.state.descriptions.D
-    likeness = found.T @ found
-    centred = W - W.mean(axis=1)[:, np.newaxis]
-    expected = centred @ np.linalg.inv(likeness[:6, :6] + np.eye(6)) @ likeness[:6, 6]
+    expected = regressed(W, found[:, :6], found[:, 6])
     assert np.abs(expected).max() > 0.01
     np.testing.assert_allclose(line_of(learner)[0][:, 6], first + expected, rtol=1e-7, atol=1e-12)
 
@@ -196,9 +199,7 @@ def test_what_bits_said_of_a_label_outweighs_what_similar_ones_have_learned(form
     W, S = line_of(learner)
     learner.describe({4: D[4]})
     state = learner._run.state
-    likeness = state.descriptions.D.T @ state.descriptions.D
-    centred = W[:, :4] - W[:, :4].mean(axis=1)[:, np.newaxis]
-    m = centred @ np.linalg.inv(likeness[:4, :4] + np.eye(4)) @ likeness[:4, 4]
+    m = regressed(W[:, :4], state.descriptions.D[:, :4], state.descriptions.D[:, 4])
     prior = np.diag(1.0 / first)
     now = prior * (state.descriptions.numbers[NARROWING] if form == "diagonal" else 1.0)
     evidence = np.linalg.inv(S[4]) - prior

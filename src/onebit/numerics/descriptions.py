@@ -39,14 +39,16 @@ labels keeps a = c / (ln K)^2.
 
 A label that gets its first description when others have been described for long may start with more
 than theta d_k: what was learned of labels with similar descriptions. With one linear map M for all
-labels, u_k = M d_k + e_k, where the entries of M and of e_k are independent, and those of e_k have
-the variance of M's times c. If e_k were the only noise in what was learned, then the mean of u_k
-given the other labels' u_j, less their mean over j, is the ridge regression of these on the d_j:
+labels, u_k = u + M d_k + e_k, where the entries of M and of e_k are independent, and those of e_k
+have the variance of M's times c. If e_k were the only noise in what was learned, then the mean of
+u_k, given the other labels' u_j, would be the ridge regression of these on the d_j, both less their
+means over j, with the factor g = 1:
 
-    m_k = sum_j alpha_j u_j,    alpha = (D' D + c I)^{-1} D' d_k,
+    m_k = g sum_j alpha_j u_j,    alpha = (D' D + c I)^{-1} D' d_k,
 
-and the mean of the prior of u_k becomes m_k. When H changes, m_k counts as evidence; when the
-description is taken back, the weights stay.
+and the mean of the prior of u_k becomes m_k. g is larger than one, because what was learned of the
+u_j is drawn towards zero, their own prior mean. Where labels are exclusive, u has no effect. When H
+changes, m_k counts as evidence; when the description is taken back, the weights stay.
 """
 
 from __future__ import annotations
@@ -222,9 +224,11 @@ def move_prior_means(
     new = np.flatnonzero(is_described > was_described)
     if known.size == 0 or new.size == 0:
         return
-    learned = posterior.W[:, known]
-    learned = learned - learned.mean(axis=1, keepdims=True)
-    means = learned @ ridge(D[:, known], D[:, new], descriptions.settings.own)
+    constants, weights = descriptions.settings, posterior.W[:, known]
+    learned = weights - weights.mean(axis=1, keepdims=True)
+    middle = D[:, known].mean(axis=1, keepdims=True)
+    alpha = ridge(D[:, known] - middle, D[:, new] - middle, constants.own)
+    means = constants.unshrunk * learned @ alpha
     narrow = descriptions.numbers[NARROWING]
     for k, mean in zip(new, means.T, strict=True):
         posterior.W[:, k] += share_of_prior_mean(posterior, int(k), mean, narrow)

@@ -209,6 +209,8 @@ class DescriptionConstants(NamedTuple):
         The prior is changed when a would change by this factor.
     own
         c: the variance of what a label has of its own, relative to what similar descriptions share.
+    unshrunk
+        g: the factor of what similar labels have learned, whose means are shrunk.
     """
 
     worth: float = 2.0
@@ -216,7 +218,8 @@ class DescriptionConstants(NamedTuple):
     least_spread: float = 0.05
     memory: float = 100.0
     tolerance: float = 1.2
-    own: float = 1.0
+    own: float = 0.25
+    unshrunk: float = 1.5
 
 
 class Tuning(NamedTuple):
